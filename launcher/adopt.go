@@ -105,5 +105,6 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	}
 }
 
-// Renew has later calls of Run end the agents of an earlier controller before using their hosts.
+// Renew makes later calls of Run end the agents of an earlier controller before they use the
+// hosts of those agents.
 func (l *Launcher) Renew() { l.pool.RetireHeld() }

@@ -1,7 +1,7 @@
 // Package early catches the signals of gangrun's commands, and starts the work of its hidden
-// commands, before the rest of the program is set up: a gang waits for its agents, and a shim is
-// started for every rank. Go initialises a package when its imports are initialised, in the
-// order of the paths. This package imports little, so it comes before those that take long.
+// commands, before Go initialises the rest of the program. This saves time: a gang waits for its
+// agents, and each shim is a new process of gangrun. Go initialises a package as soon as its
+// imports are initialised. This package imports little, so it is among the first.
 package early
 
 import (

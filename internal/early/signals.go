@@ -36,8 +36,8 @@ func catch() *signals {
 	return s
 }
 
-// Notify returns a channel that gets the signals that ask for an end from now on, except
-// those that are ignored, as under nohup or in a shell's background job.
+// Notify returns a channel that gets the signals that ask for an end from now on, except those
+// that this process ignores, for instance under nohup or as a shell's background job.
 func Notify() chan os.Signal {
 	from := make(chan os.Signal, 4)
 	for _, sig := range Ending {
@@ -48,8 +48,8 @@ func Notify() chan os.Signal {
 	return from
 }
 
-// Signals returns the channel on which signals arrive. From then on the caller handles them. Until
-// it is called, a signal ends the process, which has done nothing yet.
+// Signals returns the channel on which signals arrive. From then on the caller handles them.
+// Before the call, a signal ends the process.
 func Signals() chan os.Signal {
 	if caught == nil {
 		return Notify()

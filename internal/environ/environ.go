@@ -4,7 +4,8 @@ package environ
 
 import "strings"
 
-// Lookup returns the value of a variable in an environment; the last wins.
+// Lookup returns the value of a variable in an environment. If the variable is there several
+// times, the last value counts.
 func Lookup(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
@@ -14,7 +15,8 @@ func Lookup(env []string, name string) string {
 	return ""
 }
 
-// Overlay returns base with the variables of each layer set over it.
+// Overlay returns base with the variables of all layers added. A variable of a layer replaces
+// one of the same name in base and in earlier layers.
 func Overlay(base []string, layers ...[]string) []string {
 	at := make(map[string]int, len(base))
 	out := make([]string, 0, len(base))
@@ -35,7 +37,7 @@ func Overlay(base []string, layers ...[]string) []string {
 	return out
 }
 
-// Without returns an environment that lacks a variable.
+// Without returns a copy of an environment without one variable.
 func Without(env []string, name string) []string {
 	var out []string
 	for _, entry := range env {

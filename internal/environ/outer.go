@@ -33,8 +33,8 @@ var rankOf = []string{
 // settings are beginnings of variables that a user sets, though rankOf matches.
 var settings = []string{"PMIX_MCA_"}
 
-// Inherited returns an environment without the variables that make a process a rank of
-// an outer job, inside of which gangrun was started.
+// Inherited returns an environment without the variables of an outer job in which gangrun was
+// started. With those variables, a process would act as a rank of that job.
 func Inherited(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

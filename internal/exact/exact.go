@@ -1,13 +1,11 @@
-// Package exact writes and reads JSON whose strings may hold any bytes, as
-// arguments, environment variables and paths do on Linux. encoding/json replaces
-// every byte that is not UTF-8 by U+FFFD, and the value that is read back is
-// another one.
+// Package exact writes and reads JSON whose strings may hold any bytes, as in arguments,
+// environment variables and paths on Linux. encoding/json replaces every byte that is not UTF-8
+// by U+FFFD, so a program that reads the JSON gets a different string.
 //
-// A string that is UTF-8 is written as encoding/json writes it. In any other
-// string each byte that is not UTF-8 becomes U+0000 and two hexadecimal digits:
-// "caf\xe9" is written "caf\u0000e9". No argument, variable or path holds a NUL
-// byte, so this form cannot be mistaken for text; in a string that does hold NUL
-// bytes each of them is written in the same way.
+// A string that is UTF-8 is written as encoding/json writes it. In any other string each byte
+// that is not UTF-8 becomes U+0000 and two hexadecimal digits: "caf\xe9" is written
+// "caf\u0000e9". No argument, variable or path holds a NUL byte, so this form cannot be
+// mistaken for text. If a string does hold NUL bytes, they are written in the same way.
 package exact
 
 import (
@@ -22,8 +20,8 @@ import (
 // mark begins the two digits that stand for one byte.
 const mark = 0
 
-// Marshal returns the JSON of v. Methods MarshalJSON of v and of its parts are
-// called with their strings already in the written form.
+// Marshal returns the JSON of v. It first brings all strings into the written form. Methods
+// MarshalJSON of v and of its parts see them in that form.
 func Marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil || !bytes.Contains(data, []byte(`\ufffd`)) && !bytes.Contains(data, []byte(`\u0000`)) {
@@ -36,8 +34,8 @@ func Marshal(v any) ([]byte, error) {
 // of encoding/json.
 func Escaped[T any](v T) T { return Map(v, escape) }
 
-// Unmarshal reads what Marshal has written into the value that v points to. It
-// reads any other JSON as encoding/json does.
+// Unmarshal parses the output of Marshal, and stores the result in the value to which v points.
+// It reads any other JSON as encoding/json does.
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return err
@@ -49,9 +47,8 @@ func Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// Map returns a copy of v in which change has been applied to every string that
-// an exported field, an element or a key holds. It shares nothing with v that
-// holds a string.
+// Map returns a copy of v in which change has been applied to every string that an exported
+// field, an element or a key holds. The copy and v share no memory in which strings are stored.
 func Map[T any](v T, change func(string) string) T {
 	at := reflect.ValueOf(&v).Elem()
 	at.Set(mapped(at, change))

@@ -1,4 +1,4 @@
-// Package failure has the errors that end a command: with an exit code, and with a hint
+// Package failure has the errors that end a command. Such an error has an exit code, and a hint
 // that says what to type next.
 package failure
 
@@ -18,10 +18,11 @@ const (
 
 // Error is an error with the exit code of the command and with a hint.
 type Error struct {
-	Code int // 0 leaves the code to the errors that Err wraps
+	Code int // if it is 0, the code is that of an error that Err wraps
 	Err  error
 	Hint string // what to type next; empty if Err says it
-	// Fallback is the hint if neither this error nor any that it wraps has one.
+	// Fallback is the hint to give if neither this error nor the errors that it wraps have a
+	// hint.
 	Fallback string
 }
 
@@ -31,13 +32,14 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usage returns an error in what the user wrote. The format may have %w, as in fmt.Errorf.
+// Usage returns an Error with the code CodeUsage, for a mistake in what the user wrote. The
+// format may have %w, as in fmt.Errorf.
 func Usage(hint, format string, args ...any) error {
 	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-// Hinted returns an error with a hint, which leaves the exit code to the caller. The format
-// may have %w, as in fmt.Errorf.
+// Hinted returns an Error with a hint and without an exit code. The format may have %w, as in
+// fmt.Errorf.
 func Hinted(hint, format string, args ...any) error {
 	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
 }
@@ -48,7 +50,7 @@ type Exit int
 // Error returns the code in words.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Code returns the exit code of err: that of the first Error in it that has one. It
+// Code returns the exit code of err, which is that of the first Error in err with a code. It
 // returns CodeInternal if there is none.
 func Code(err error) int {
 	code := CodeInternal
@@ -62,8 +64,8 @@ func Code(err error) int {
 	return code
 }
 
-// Hint returns the hint of err, or "". The hint of an Error comes first, then that of a
-// limit of this machine, then the result of the method Hint of an error that err wraps.
+// Hint returns the hint of err, or "". Hint looks for it first in the Errors that err wraps,
+// then in package limits, and then in other errors with a method Hint.
 func Hint(err error) (hint string) {
 	walk(err, func(err error) bool {
 		if e, ok := err.(*Error); ok {
@@ -86,7 +88,7 @@ func Hint(err error) (hint string) {
 	return hint
 }
 
-// Fallback returns the hint for an error of which no part has one, or "".
+// Fallback returns the first Error.Fallback of err and the errors that it wraps, or "".
 func Fallback(err error) (hint string) {
 	walk(err, func(err error) bool {
 		if e, ok := err.(*Error); ok {
@@ -97,8 +99,8 @@ func Fallback(err error) (hint string) {
 	return hint
 }
 
-// Split takes joined errors apart, so that each can be reported with its own hint. It also takes
-// apart the joined errors within an Error without a hint.
+// Split takes joined errors apart, so that each can be reported with its own hint. If err is an
+// Error without a hint, Split takes apart the errors that are joined in it.
 func Split(err error) []error {
 	for {
 		e, ok := err.(*Error)

@@ -36,8 +36,8 @@ type follower struct {
 }
 
 // Follow shows a run from now on to its end and returns its report. The error is an
-// interrupt.Signal where the user has left before, and a GoneError where the run's
-// controller is gone.
+// interrupt.Signal if the user ends the command before the run ends. It is a GoneError if the
+// run's controller is gone.
 func Follow(run home.Run, out, errs screen.Stream) (runreport.Report, error) {
 	past, skipped, err := record.Events(run)
 	if err != nil {
@@ -207,5 +207,5 @@ type GoneError struct{ Run string }
 // Error names the run.
 func (e GoneError) Error() string { return "the controller of run " + e.Run + " is gone" }
 
-// ErrControllerGone is the cause of the end of a watch: the run's controller is gone.
+// ErrControllerGone is the cause of a context that ended because the run's controller is gone.
 var ErrControllerGone = errors.New("its controller is gone")

@@ -17,7 +17,7 @@ import (
 // grown.
 const maxKept = 512
 
-// Reader reads files that grow, for one goroutine.
+// Reader reads files that grow. Only one goroutine may use it.
 type Reader struct {
 	buffer []byte
 	kept   int
@@ -37,11 +37,11 @@ func NewFile(path string, offset int64) *File { return &File{path: path, offset:
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// More calls emit for every piece that was added to a file since it was last read, until
-// there is no more or ctx ends. The piece is valid until emit returns. A file that does not
-// exist has nothing yet. If fresh is set, More asks the server of a network file system for
-// the size of the file, and checks whether another file has its name now. An error is
-// returned once; the file is not read again after it.
+// More calls emit for every piece that was added to f since the last call, until it has read
+// all or ctx ends. A piece is valid until emit returns. More treats a file that does not exist
+// as empty. If fresh is set, More asks the server of a network file system for the current size
+// of the file, and checks whether f.Path() now names another file. After an error, later calls
+// of More for f do nothing.
 func (r *Reader) More(ctx context.Context, f *File, fresh bool, emit func(piece []byte)) error {
 	if f.failed != nil {
 		return nil
@@ -94,7 +94,7 @@ func (r *Reader) more(ctx context.Context, f *File, fresh bool, emit func([]byte
 	return nil
 }
 
-// Close closes the file if it is kept open. More may open it again.
+// Close closes f if the Reader keeps it open. More may open it again.
 func (r *Reader) Close(f *File) {
 	if f.file != nil {
 		_ = f.file.Close()

@@ -12,9 +12,10 @@ import (
 )
 
 const (
-	// PollEvery is how often every file counts as changed. The kernel reports no changes on
-	// network file systems, and none at all if the user has used up the inotify instances
-	// or watches of the machine.
+	// PollEvery is the interval at which a Watch reports every file as possibly changed. The
+	// kernel does not report changes that other machines make on network file systems. It
+	// reports no changes at all if the user has used up the inotify instances or watches of the
+	// machine.
 	PollEvery = 500 * time.Millisecond
 	// pace is the shortest time between two reports of changes.
 	pace = 100 * time.Millisecond
@@ -61,20 +62,20 @@ func (w *Watch) Close() {
 	w.done.Wait()
 }
 
-// Add watches the files of a directory, too. A directory that is watched already may be
-// added again: it may have been removed and created again. If it cannot be watched, its
-// files are polled.
+// Add watches the files of a directory, too. A directory that is watched already may be added
+// again: it may have been removed and created again. If the kernel cannot watch it, its files
+// are reported as changed at every PollEvery.
 func (w *Watch) Add(dir string) {
 	if w.watcher != nil {
 		_ = w.watcher.Add(dir)
 	}
 }
 
-// Touch makes everything count as changed.
+// Touch makes the next call of Next report that any file may have changed.
 func (w *Watch) Touch() { w.note(func(c *Changes) { c.All = true }) }
 
-// Next waits until files may have changed, and returns which. If ctx ends first, the error
-// is its cause.
+// Next waits until files may have changed, and returns which. If ctx ends first, the error is
+// the cause of ctx.
 func (w *Watch) Next(ctx context.Context) (Changes, error) {
 	// A writer that writes line by line should not be read line by line.
 	if rest := pace - time.Since(w.last); rest > 0 {

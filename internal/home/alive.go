@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Self describes the calling process as a run's controller. Fields that cannot be found out
-// stay empty; Alive cannot tell then whether the controller exists.
+// Self describes the calling process as a run's controller. Fields that Self cannot find out
+// stay empty. Alive then does not know whether the controller exists.
 func Self() job.Controller {
 	c := job.Controller{PID: os.Getpid()}
 	c.Host, c.BootID = here()
@@ -20,8 +20,8 @@ func Self() job.Controller {
 	return c
 }
 
-// Alive reports whether the controller still exists. known is false on other machines than
-// the controller's, and in other PID namespaces.
+// Alive reports whether the controller still exists. known is false if the caller is on another
+// machine or in another PID namespace than the controller.
 func Alive(c job.Controller) (alive, known bool) {
 	host, boot := here()
 	if c.Host != host || c.Host == "" || c.BootID == "" || c.PID <= 0 || c.Start == 0 {

@@ -18,8 +18,8 @@ import (
 // It names that process.
 const controlName = "controller"
 
-// ErrControlled is the error if a run has a controller, or if processes of its last
-// controller have not all ended yet.
+// ErrControlled is the error if a run has a controller, or if a process that its last
+// controller has started still holds the lock.
 var ErrControlled = errors.New("the run has a controller")
 
 // claim is the content of the file: the run's controller or, during a takeover, the
@@ -32,8 +32,8 @@ type claim struct {
 	Before    *job.Controller `json:"before,omitempty"`
 }
 
-// Control is the lock on a run. No other process can take it until it is closed, in this
-// process and in every process that has inherited File.
+// Control is the lock on a run. No other process can take the lock until this process and all
+// processes that have inherited File have closed it.
 type Control struct {
 	File *os.File
 
@@ -57,9 +57,9 @@ func (r Run) Control(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// TakeOver makes c the controller of a run that another process has created. This is tentative: if
-// c closes the Control or ends without calling Keep, the run has its previous controller again. The
-// error is ErrControlled if another process has the lock.
+// TakeOver makes c the controller of a run that another process has created. If c closes the
+// Control or ends without calling Keep, the previous controller counts as the run's controller
+// again. The error is ErrControlled if another process has the lock.
 func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err != nil {

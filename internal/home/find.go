@@ -78,8 +78,8 @@ func linked(dir string, e fs.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// Find returns a run of the home at dir. text is the run's ID or the beginning of only one
-// ID; "last" and "" are the newest run.
+// Find returns a run of the home at dir. text is the run's ID, or a beginning that no other ID
+// has. "last" and "" mean the newest run.
 func Find(dir, text string) (Run, error) {
 	all, err := runs(dir)
 	if err != nil {

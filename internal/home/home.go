@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// Dir returns the directory of the runs' home: $GANGRUN_HOME; otherwise gangrun in
-// $XDG_STATE_HOME if that is absolute, as its specification demands; otherwise
+// Dir returns gangrun's home. This is $GANGRUN_HOME if that is set, otherwise
+// $XDG_STATE_HOME/gangrun if $XDG_STATE_HOME is an absolute path, otherwise
 // ~/.local/state/gangrun. The directory need not exist.
 func Dir(getenv func(string) string) (string, error) {
 	if dir := getenv("GANGRUN_HOME"); dir != "" {

@@ -17,20 +17,20 @@ type Summary struct {
 	Run  string `json:"run"` // its ID
 	Dir  string `json:"dir"`
 	Name string `json:"name"` // the job's; empty when it has none
-	// State is job.StateLost for a run that has not ended although its controller has. It
-	// is empty if the journal cannot be read.
+	// State is job.StateLost if the run's controller has ended before the run. It is empty if
+	// the journal cannot be read.
 	State job.State `json:"state"`
-	// Ranks is the size of the gang in its last placement, or as the job asks for it if it
-	// was never placed.
+	// Ranks is the size of the gang in its last placement. If the gang was never placed, it is
+	// the size for which the job asks.
 	Ranks    int       `json:"ranks"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	ExitCode *int      `json:"exit_code"`
 	Attempts int       `json:"attempts"` // started so far, without the trial
-	Step     int64     `json:"step"`     // the highest of the latest attempt; -1 if none is known
-	// Controller is the process that controls the run, nil if it is not known.
+	Step     int64     `json:"step"`     // the highest step of the latest attempt; -1 if none is known
+	// Controller is the process that controls the run; nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
-	// Batch is the batch job in which the run was started, nil outside of batch jobs.
+	// Batch is the batch job in which the run was started; nil if it was not started in one.
 	Batch *job.BatchJob `json:"batch,omitempty"`
 	// Problem is why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`

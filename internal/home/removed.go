@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// RemovedError is the error if a run's directory was removed. It matches fs.ErrNotExist.
+// RemovedError is the error if a run's directory was removed. errors.Is reports that it is
+// fs.ErrNotExist.
 type RemovedError struct{ Run Run }
 
 // Error names the run and its directory.

@@ -16,11 +16,11 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// StopRequest asks a controller of a run to end the run. It is a file in the run's
-// directory, for processes that cannot send the controller a signal. The process that
-// removes the file has the request.
+// StopRequest asks a controller of a run to end the run. It is a file in the run's directory,
+// for processes that cannot send the controller a signal. The controller takes the request by
+// removing the file.
 type StopRequest struct {
-	To   job.Controller `json:"to"`   // other processes ignore it
+	To   job.Controller `json:"to"`   // the controller that is asked; other processes ignore the request
 	By   job.Controller `json:"by"`   // the process that asks
 	User string         `json:"user"` // the user of that process
 	Now  bool           `json:"now"`  // end the ranks without a grace period
@@ -36,8 +36,8 @@ const maxRequest = 64 << 10
 // AskedStop is a StopRequest that has been made.
 type AskedStop struct{ path string }
 
-// AskStop leaves a request for the run's controller in the run's directory. Only the owner
-// of the file can read it.
+// AskStop leaves a request for the run's controller in the run's directory. Only the user who
+// asks can read the file.
 func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -50,8 +50,8 @@ func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	return a, nil
 }
 
-// Taken reports whether the controller has the request now. It opens the file, because a
-// network file system does not answer that from its cache.
+// Taken reports whether the controller has taken the request. Taken tries to open the file,
+// because a network file system does not answer an open from its cache.
 func (a AskedStop) Taken() bool {
 	file, err := safefile.Open(a.path)
 	if err == nil {
@@ -72,9 +72,9 @@ func (a AskedStop) Withdraw() (bool, error) {
 	return true, nil
 }
 
-// TakeStops takes the requests for the controller c, in no order. It leaves other files and
-// requests for other controllers alone. It opens the run's directory, so that a network
-// file system does not answer from its cache.
+// TakeStops takes the requests for the controller c, in no particular order. It leaves other
+// files and requests for other controllers alone. It opens the run's directory, so that a
+// network file system does not answer from its cache.
 func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {

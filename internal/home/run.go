@@ -31,7 +31,7 @@ type Run struct {
 	Dir string // absolute
 }
 
-// Created returns the time at which the run was created, to the second. It takes it from
+// Created returns the time at which the run was created, to the second. It reads the time from
 // the ID, and returns the zero time if the ID has none.
 func (r Run) Created() time.Time {
 	at, err := time.Parse(stamp, r.ID[:min(len(r.ID), len(stamp))])
@@ -70,10 +70,10 @@ const (
 	maxTries = 100 // draws of an ID's random part, of 65,536 values
 )
 
-// Create creates the directory of a new run in the home at dir, and the home if necessary.
-// Only its owner can read the directory. name is the job's, or empty; file is the content
-// of job.yaml, without secrets; the random part of the ID is read from rnd. The caller
-// closes the journal. If Create fails, it removes what it has created.
+// Create creates the directory of a new run in the home at dir, and the home if necessary. Only
+// its owner can read the directory. name is the name of the job; it may be empty. file is the
+// content of job.yaml, without secrets. Create reads the random part of the ID from rnd. The
+// caller closes the journal. If Create fails, it removes what it has created.
 func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) (Run, *journal.Journal, error) {
 	fail := func(err error) (Run, *journal.Journal, error) {
 		return Run{}, nil, failure.Hinted("make room or get permission there, or set GANGRUN_HOME to another directory",

@@ -1,5 +1,5 @@
-// Package hostlist reads the list of hosts that a user has given, on a command line or in
-// a job file, and looks at this machine where the list is this machine alone.
+// Package hostlist reads the list of hosts that a user has given, on a command line or in a job
+// file, and looks at the hardware of this machine if the list is only this machine.
 package hostlist
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// Source says where a list of hosts comes from. At most one field is set; with none it is
-// the allocation of the batch system.
+// Source says where a list of hosts comes from. At most one field is set. If none is set, the
+// list is the allocation of the batch system.
 type Source struct {
 	Hosts     string // the list itself, as in "h1,h2:4"
 	Hostfile  string // path of a hostfile
@@ -28,8 +28,8 @@ func Of(spec job.Spec) Source {
 	return Source{Hosts: spec.Hosts, Hostfile: spec.Hostfile, Inventory: spec.Inventory}
 }
 
-// Read reads the list. It is of kind inventory.None where the user has named no hosts and
-// no batch system has allocated any. Errors are usage errors.
+// Read reads the list. Its kind is inventory.None if the user has named no hosts and no batch
+// system has allocated any. Errors are usage errors.
 func (s Source) Read() (inventory.List, error) {
 	list, err := s.read()
 	if err != nil {
@@ -70,8 +70,8 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// ForJob returns the hosts that a job names or, where it names none, those of the batch
-// system's allocation. An empty list is this machine, or the simulated hosts of
+// ForJob returns the hosts that a job names. If it names none, ForJob returns those of the
+// batch system's allocation. An empty list means this machine, or the simulated hosts of
 // spec.Loopback.
 func ForJob(spec job.Spec) (inventory.List, error) {
 	var list inventory.List
@@ -87,8 +87,8 @@ func ForJob(spec job.Spec) (inventory.List, error) {
 	return list, nil
 }
 
-// PipeNotes returns a note for a list that is read from a pipe, and so cannot be read
-// again by a gangrun that takes the run over.
+// PipeNotes returns a note if the list is read from a pipe. A process that takes the run over
+// could not read such a list again.
 func (s Source) PipeNotes() (notes []string) {
 	for _, path := range []string{s.Hostfile, s.Inventory} {
 		if info, err := os.Stat(path); path != "" && err == nil && !info.Mode().IsRegular() {
@@ -98,8 +98,8 @@ func (s Source) PipeNotes() (notes []string) {
 	return notes
 }
 
-// FromFlags returns the source that the flags --inventory, --hosts and --hostfile name;
-// given returns a flag's value and whether it stands on the command line. Two of them
+// FromFlags returns the source that the flags --inventory, --hosts and --hostfile name. given
+// returns the value of a flag, and whether the user has set the flag. Two of these flags
 // together, or an empty value, are a usage error.
 func FromFlags(given func(name string) (value string, ok bool)) (Source, error) {
 	var s Source

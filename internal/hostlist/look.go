@@ -20,15 +20,15 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// List is the hosts that a command looks at.
+// List is the list of hosts for which a command was started.
 type List struct {
 	inventory.List
-	Own *machine.Machine // what this machine says of itself; nil unless the list is this machine alone
+	Own *machine.Machine // the hardware of this machine; nil if the list has other hosts
 }
 
-// Look reads a list of hosts. Where there is none, it is this machine. If the
-// list is this machine alone, and is not an inventory, Look adds the GPUs and slots of the
-// machine, and marks the GPUs that other gangs hold as busy.
+// Look reads a list of hosts. If the source has none, the list is this machine. If the list is
+// only this machine, and is not an inventory, Look adds the GPUs and slots of the machine, and
+// marks the GPUs that other gangs hold as busy.
 func Look(ctx context.Context, from Source) (List, error) {
 	list, err := from.Read()
 	if err != nil {
@@ -51,8 +51,8 @@ func Look(ctx context.Context, from Source) (List, error) {
 	return l, nil
 }
 
-// MarkHeld marks the GPUs of this machine that other gangs hold as busy, and returns
-// findings with a warning for each thing that is wrong with the leases.
+// MarkHeld marks those GPUs of this machine as busy that other gangs hold. It returns a warning
+// for each problem with the leases.
 func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.Finding, error) {
 	if len(h.Devices) == 0 {
 		return findings, nil
@@ -80,8 +80,8 @@ func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.F
 	return findings, nil
 }
 
-// LookAt fills h with the hardware of this machine, whose /sys is sys. An error in what
-// the batch system says of the granted GPUs is a usage error.
+// LookAt fills h with the hardware of this machine. sys is the directory /sys. If the batch
+// system's variables about granted GPUs are wrong, the error is a usage error.
 func LookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) (machine.Machine, error) {
 	m, err := machine.Look(ctx, h, sys, os.LookupEnv, options)
 	var refused *machine.GrantError

@@ -68,8 +68,8 @@ func newPlanCost(choice topology.Choice) planCost {
 	return j
 }
 
-// PlanJSON prints a choice, or the topology.NoPlacement that err is. It prints nothing for
-// other errors.
+// PlanJSON prints the chosen placement as JSON. If err is a topology.NoPlacement, PlanJSON
+// prints that instead. It prints nothing for other errors.
 func PlanJSON(w io.Writer, c topology.Choice, err error) error {
 	var no *topology.NoPlacement
 	switch {

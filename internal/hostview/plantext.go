@@ -19,7 +19,7 @@ import (
 // more of them get a line each.
 const drawnHosts = 4
 
-// Plan is a placement of a gang, to be shown.
+// Plan is a placement of a gang that a command shows.
 type Plan struct {
 	Gang   plan.Gang
 	Hosts  []job.Host // all hosts on which the gang could be placed

@@ -1,6 +1,6 @@
-// Package interrupt turns the signals of a user who no longer wants to wait into the end
-// of a context. It is for commands that may be left at any time; a run that must be ended
-// in order has its own handling of signals.
+// Package interrupt ends a context when the user sends a signal, because he no longer wants to
+// wait. It is for commands that the user may end at any time. Commands that control a run
+// handle signals in another way.
 package interrupt
 
 import (
@@ -19,9 +19,9 @@ type Signal struct{ Number syscall.Signal }
 // Error returns the name of the signal, as in "SIGINT".
 func (s Signal) Error() string { return job.SignalName(int(s.Number)) }
 
-// Context returns a context that ends with the first SIGINT, SIGTERM or SIGHUP, except
-// those listed in other, which keep their meaning. Its cause is then a Signal. The caller
-// must call stop.
+// Context returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. The signals
+// listed in other do not end it. The cause of the context is then a Signal. The caller must
+// call stop.
 func Context(other ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

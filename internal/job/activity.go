@@ -8,9 +8,9 @@ const (
 	ProcessRunning  ProcessState = "running"
 	ProcessSleeping ProcessState = "sleeping"
 	ProcessDisk     ProcessState = "disk-sleep" // waits in the kernel for a file system or a device; no signal ends it
-	ProcessStopped  ProcessState = "stopped"    // by a signal such as SIGSTOP
+	ProcessStopped  ProcessState = "stopped"    // stopped by a signal such as SIGSTOP
 	ProcessTraced   ProcessState = "traced"     // stopped by a debugger
-	ProcessZombie   ProcessState = "zombie"     // has ended, or its main thread has
+	ProcessZombie   ProcessState = "zombie"     // the process or its main thread has ended
 )
 
 // Activity is what a rank was doing when gangrun began to end its gang.
@@ -18,10 +18,11 @@ type Activity struct {
 	Rank  int          `json:"rank"`
 	Host  string       `json:"host"`
 	State ProcessState `json:"state"`
-	// Quiet is the time since it last printed something, or since its start.
+	// Quiet is the time since the rank last printed something, or since its start if it printed
+	// nothing.
 	Quiet Duration `json:"quiet"`
-	// Age is how long its gang had run on its host; 0 if that is not known.
+	// Age is how long the rank's gang had run on its host; 0 if that is not known.
 	Age Duration `json:"age,omitempty"`
-	// Idle is the time since it last printed a new step; nil if it never printed one.
+	// Idle is the time since the rank last printed a new step; nil if it never printed a step.
 	Idle *Duration `json:"idle,omitempty"`
 }

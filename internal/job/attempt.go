@@ -13,54 +13,57 @@ type Attempt struct {
 	Run string `json:"run"`
 	// Number counts from 1; a trial has number 0.
 	Number    int       `json:"number"`
-	Command   []string  `json:"command"` // with its {{templates}} unexpanded
+	Command   []string  `json:"command"` // with its {{templates}} not yet expanded
 	Workdir   string    `json:"workdir"`
 	Placement Placement `json:"placement"`
 	// Env has the user's variables. They take precedence over everything that gangrun sets.
 	Env           map[string]string `json:"-"`
 	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
 	ResumeFrom    string            `json:"resume_from,omitempty"`
-	// LogDir is where the ranks' log files go; it exists.
+	// LogDir is an existing directory for the ranks' log files.
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`
 	// Retries is how many restarts without progress the job may have.
 	Retries int   `json:"retries,omitempty"`
 	Stdin   Stdin `json:"stdin"`
-	// GPUVisibility is that of the Spec.
+	// GPUVisibility is Spec.GPUVisibility.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// TTY decides whether the ranks' standard output is a terminal.
 	TTY TTY `json:"tty,omitempty"`
 	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
-	// Steps is the number of progress events of each rank that are reported immediately; later ones
-	// may be reported once a second.
+	// Steps is the number of progress events of each rank that an agent reports immediately. It may
+	// report later events only once a second.
 	Steps int `json:"steps,omitempty"`
 	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
 	// program's own libraries.
 	MPI MPI `json:"mpi,omitempty"`
-	// EnvCompat names the MPI whose variables are set too. A Launcher ignores it if
-	// the program has an MPI library.
+	// EnvCompat names an MPI library whose variables are set, too. A Launcher ignores it if the
+	// program uses an MPI library.
 	EnvCompat EnvCompat `json:"env_compat,omitempty"`
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
-	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
-	// 0 is never.
+	// InitTimeout is the time after which gangrun reports the ranks that have not called
+	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`
-	// Contain asks the hosts to discard everything that the ranks write, except in
-	// LogDir; nil keeps it.
+	// Contain makes the hosts discard everything that the ranks write, except in LogDir. If it
+	// is nil, the hosts keep what the ranks write.
 	Contain *Containment `json:"-"`
-	// Box describes the containers in which the ranks run; nil: they run on the hosts themselves.
+	// Box describes the containers in which the ranks run. If it is nil, the ranks run directly
+	// on the hosts.
 	Box *Box `json:"-"`
-	// Hints are variables, as NAME=VALUE, that are set for the ranks if nothing else sets them.
+	// Hints are environment variables, as NAME=VALUE. Each is set for the ranks if nothing else
+	// sets it.
 	Hints []string `json:"-"`
-	// Watch asks which files in some directories change while the ranks run.
+	// Watch names directories. Outcome.Changed has the files in them that change while the
+	// ranks run.
 	Watch *FileWatch `json:"-"`
 	// NoMPI is true if it is known that the ranks use no MPI, because the user says so or
 	// because the program is Python and imports none. A Launcher sets it.
 	NoMPI bool `json:"-"`
-	// Adopt is true if an earlier controller has started the gang. Nothing is started then, and
-	// ranks whose agent is gone are lost.
+	// Adopt is true if an earlier controller has started the gang. The Launcher then starts
+	// nothing, and ranks whose agent is gone count as lost.
 	Adopt bool `json:"-"`
 }
 
@@ -75,35 +78,36 @@ func (a Attempt) App(rank int) (App, int) {
 	return App{Ranks: len(a.Placement.Ranks), Command: a.Command}, 0
 }
 
-// GangName returns the name by which agents know the gang of the attempt: RUN/NUMBER.
+// GangName returns the name of the attempt's gang among agents, which is RUN/NUMBER.
 func (a Attempt) GangName() string { return a.Run + "/" + strconv.Itoa(a.Number) }
 
 // Trial reports whether the attempt is a preflight trial.
 func (a Attempt) Trial() bool { return a.Number == 0 }
 
-// Containment describes the view of the host that contained ranks have: they see
-// everything as it is on the host, and nothing that they write is kept. Paths are
-// absolute.
+// Containment describes what contained ranks see of the host. They see all files of the host,
+// and what they write is discarded. Paths are absolute.
 type Containment struct {
-	// Work has the directories that the job works in; Needed has other paths that it names. If a
-	// host cannot discard what is written below one of them, contained ranks cannot run there.
+	// Work has the directories in which the job works. Needed has other paths that the job
+	// names. If a host cannot discard what is written below one of them, contained ranks cannot
+	// run there.
 	Work, Needed []string
-	// Empty is a directory that the ranks find empty; "" is none.
+	// Empty is a directory that the ranks see as empty; "" means none.
 	Empty string
 }
 
-// FileWatch names directories whose files are compared before and after a trial (Dirs), except
-// those below But.
+// FileWatch names directories. An agent looks at the files below Dirs, except those below But,
+// before and after a trial, and reports the changes.
 type FileWatch struct {
 	Dirs, But []string
 }
 
-// Changed are files of one host that were changed, made or removed while ranks ran.
+// Changed are the files of one host that were changed, made or removed while ranks ran. The
+// list Changed has those changed or removed.
 type Changed struct {
 	Host    string   `json:"host"`
 	Made    []string `json:"made,omitempty"`
 	Changed []string `json:"changed,omitempty"` // or removed
-	More    int64    `json:"more,omitempty"`    // how many others there are
+	More    int64    `json:"more,omitempty"`    // number of further files, which the lists leave out
 	// Partly is set if there were too many files to compare: some changes may be missing.
 	Partly bool `json:"partly,omitempty"`
 }
@@ -127,33 +131,35 @@ type ExitStatus string
 const (
 	Exited    ExitStatus = "exited"    // by itself, with Code
 	Signalled ExitStatus = "signalled" // by Signal
-	Lost      ExitStatus = "lost"      // its end was not seen: its agent is gone
+	Lost      ExitStatus = "lost"      // its agent is gone, so nobody has seen how it ended
 	Unstarted ExitStatus = "unstarted" // it could not be started; Text says why
 )
 
-// Exit is the end of one rank: data, never an error.
+// Exit says how one rank ended. It is not an error.
 type Exit struct {
 	Rank   int        `json:"rank"`
 	Host   string     `json:"host"`
 	Status ExitStatus `json:"status"`
-	// Code is 0 to 255 if Exited. If Unstarted, it is the code of a shell: 127 for a missing
-	// program, 126 for one that cannot be executed, otherwise 0.
+	// Code is 0 to 255 if Status is Exited. If Status is Unstarted, it is the code that a shell
+	// would return: 127 if the program is missing, 126 if it cannot be executed. Otherwise it
+	// is 0.
 	Code   int       `json:"code"`
 	Signal int       `json:"signal"` // number, when Signalled
 	Core   bool      `json:"core,omitempty"`
 	Time   time.Time `json:"time"`
 	PID    int       `json:"pid,omitempty"`
-	// Stopped is set if gangrun had begun to end the rank before it ended.
+	// Stopped is set if the rank ended after gangrun had begun to end it.
 	Stopped bool `json:"stopped,omitempty"`
-	// Aborted is set if the rank called MPI_Abort. Code is then the low byte of the code of
-	// MPI_Abort, and 0 is a failure, too.
+	// Aborted is set if the rank called MPI_Abort. Code is then the low byte of the argument of
+	// MPI_Abort. Such an exit is a failure even if Code is 0.
 	Aborted bool `json:"aborted,omitempty"`
-	// Fault is why an exit with code 0 is a failure, as in "it never called MPI_Finalize".
+	// Fault is why gangrun counts an exit with code 0 as a failure, as in "it never called
+	// MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
-	// Reason is why gangrun counts the rank as lost, unstarted or at fault; empty if there
-	// is only the text.
+	// Reason is why gangrun counts the rank as lost, not started or failed. It is empty if only
+	// Text or Fault tells why.
 	Reason Reason `json:"reason,omitempty"`
-	Text   string `json:"text,omitempty"` // why it could not be started or was lost, or the message of MPI_Abort
+	Text   string `json:"text,omitempty"` // why the rank could not be started or was lost, or the message of MPI_Abort
 	// Joined is the rank's last known state in the wire-up.
 	Joined Joined `json:"joined,omitempty"`
 }
@@ -164,7 +170,8 @@ func (e Exit) Good() bool {
 }
 
 // ShellCode returns the code that a shell would show: the exit code, or 128 + signal. It is 0 if
-// there is none: the rank is lost, or could not be started and its program is not the reason.
+// a shell would show none: the rank is lost, or it could not be started for a reason other than
+// its program.
 func (e Exit) ShellCode() int {
 	if e.Status == Signalled {
 		return 128 + e.Signal
@@ -196,24 +203,23 @@ func (e Exit) String() string {
 
 // Outcome is how an attempt ended.
 type Outcome struct {
-	// Exits has one entry for each rank, in the order in which they were seen.
+	// Exits has one entry for each rank, in the order in which gangrun learned of the exits.
 	Exits []Exit `json:"exits"`
 	// Unreaped names ranks that may still be running.
 	Unreaped []Unreaped `json:"unreaped,omitempty"`
 	// Lines are the last lines of the ranks that did not end well, and records of the hosts'
 	// kernels, in no particular order.
 	Lines []Line `json:"-"`
-	// Changed are the changed files for which Attempt.Watch asks. Their number is limited for
-	// each host.
+	// Changed are the files that changed in the directories of Attempt.Watch. The list has a
+	// limited number of files for each host.
 	Changed []Changed `json:"changed,omitempty"`
 	// Mixed is set if contained ranks could not write all files that the user may write,
 	// because some files have another owner or group.
 	Mixed bool `json:"mixed,omitempty"`
-	// Wireup is the last known state of how the ranks find each other; nil if it is not
-	// known.
+	// Wireup is the last known state of the wire-up; nil if no state is known.
 	Wireup *Wireup `json:"wireup,omitempty"`
-	// AgentsEnded are the hosts of an adopted gang on which agent and ranks had ended before
-	// the takeover, perhaps because the agent had no controller for too long.
+	// AgentsEnded are the hosts of an adopted gang whose agent and ranks ended before the
+	// takeover, perhaps because the agent had no controller for too long.
 	AgentsEnded []string `json:"forsaken,omitempty"`
 }
 
@@ -236,7 +242,7 @@ func (o Outcome) Good(ranks int) bool {
 	return good == ranks && len(o.Unreaped) == 0
 }
 
-// First returns the first exit that was not good and that gangrun did not cause.
+// First returns the first exit that is a failure and that gangrun did not cause.
 func (o Outcome) First() (Exit, bool) {
 	i := slices.IndexFunc(o.Exits, func(e Exit) bool { return !e.Good() && !e.Stopped })
 	if i < 0 {

@@ -2,10 +2,10 @@ package job
 
 import "slices"
 
-// Category is the kind of a failure. The slugs are an API.
+// Category is the kind of a failure. Programs may rely on its values, such as "host-lost".
 type Category string
 
-// The categories, in groups by Fault.
+// The categories. Those of one group have the same Fault.
 const (
 	IncorrectInputs Category = "incorrect-inputs"
 	SemanticError   Category = "semantic-error"
@@ -68,7 +68,7 @@ type Action string
 const (
 	RetryNever     Action = "never"
 	RetryOnce      Action = "once"
-	RetryAgain     Action = "again"     // bounded, with back-off
+	RetryAgain     Action = "again"     // as long as retries are left, with back-off
 	RetryElsewhere Action = "elsewhere" // without the culprit host or GPU
 )
 
@@ -138,7 +138,7 @@ func (c Category) facts() categoryFacts {
 	return categories[i]
 }
 
-// Fault returns whose fault the category mostly is.
+// Fault returns whose fault a failure of this category mostly is.
 func (c Category) Fault() Fault { return c.facts().fault }
 
 // Action returns the category's default action.

@@ -6,11 +6,13 @@ import "encoding/json"
 type Cause struct {
 	// Category is empty, and null in JSON, if no cause was found.
 	Category Category `json:"category"`
-	// Signature is finer than the category, as in "python-zero-division".
+	// Signature is the finer kind of the cause within its category, as in
+	// "python-zero-division".
 	Signature string `json:"signature"`
 	Rank      int    `json:"rank"` // the rank that failed first; -1 if no rank failed
 	Host      string `json:"host"`
-	// Confidence is 0 to 1: 1 if a record proves the cause, less if a text suggests it.
+	// Confidence is from 0 to 1. It is 1 if a record, such as an exit status, proves the cause,
+	// and less if only a text suggests the cause.
 	Confidence float64 `json:"confidence"`
 	Text       string  `json:"text"` // one sentence: what happened
 	Hint       string  `json:"hint"` // what to do about it
@@ -20,8 +22,8 @@ type Cause struct {
 	Artefact string `json:"artefact,omitempty"`
 	// Evidence are the lines that show the cause; the decisive one is the last.
 	Evidence []Line `json:"evidence"`
-	// After has at most 20 lines that follow the decisive one in the same output, because that
-	// may be only the beginning of a message.
+	// After has up to 20 lines that follow the decisive line in the same output. The decisive
+	// line may be only the beginning of a message.
 	After []Line `json:"after,omitempty"`
 	// Also are other ranks on which the same failure arose by itself, in order.
 	Also []int `json:"also,omitempty"`
@@ -40,7 +42,7 @@ const (
 	LooksSuccessful Looks = "successful"
 )
 
-// MarshalJSON encodes an empty category as null and no rank as null.
+// MarshalJSON encodes an empty Category, and a Rank of -1, as null.
 func (c Cause) MarshalJSON() ([]byte, error) {
 	type plain Cause
 	out := struct {

@@ -6,7 +6,7 @@ import "time"
 type Checkpoint struct {
 	Path   string    `json:"path"`
 	Format string    `json:"format"`
-	Step   int64     `json:"step"` // from its name; -1 when the name has none
+	Step   int64     `json:"step"` // the step in its name; -1 if the name has none
 	Bytes  int64     `json:"bytes"`
-	Time   time.Time `json:"time"` // last change
+	Time   time.Time `json:"time"` // of the last change
 }

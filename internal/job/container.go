@@ -10,28 +10,31 @@ import (
 	"strings"
 )
 
-// Container describes the containers of a job whose ranks run in an image. Each host has one.
+// Container describes the containers of a job with an image. Each host has one container.
 type Container struct {
 	// Mounts are directories and files of the hosts that the ranks see, as SOURCE[:TARGET][:ro|rw].
 	Mounts []string `json:"mounts,omitempty"`
-	// Workdir is the directory in which ranks start, as they see it. If it is empty, that is the
-	// job's Workdir if that is mounted at the same path, and otherwise the image's.
+	// Workdir is the path, in the container, of the directory in which ranks start. If it is
+	// empty, ranks start in Spec.Workdir if a mount shows that directory at the same path, and
+	// otherwise in the working directory of the image.
 	Workdir string `json:"workdir,omitempty"`
-	// Network is the network of the ranks. It is empty, and means host, in jobs without an image.
+	// Network is the network of the ranks. It is empty in jobs without an image: they use the
+	// network of the host.
 	Network ContainerNetwork `json:"network,omitempty"`
-	// User is the user of the ranks: empty for the user who started gangrun, "image" for the
-	// image's, or UID:GID.
+	// User is the user of the ranks. Empty means the user who runs gangrun's agent on the host.
+	// "image" means the user whom the image names. Other values have the form UID:GID.
 	User string `json:"user,omitempty"`
-	// ShmSize is the size of /dev/shm; 0 is half of the host's memory. Memory limits all ranks of a
-	// host together; 0 is no limit.
+	// ShmSize is the size of /dev/shm; 0 means half of the host's memory. Memory limits all ranks
+	// of a host together; 0 means no limit.
 	ShmSize Size `json:"shm_size,omitempty"`
 	Memory  Size `json:"memory,omitempty"`
-	// CPUs limits the CPU time of all ranks of a host together, in CPUs; 0 is no limit.
+	// CPUs limits the CPU time of all ranks of a host together, in CPUs; 0 means no limit.
 	CPUs int `json:"cpus,omitempty"`
-	// ReadOnly makes the root directory read-only; /tmp and /var/tmp are in memory then.
+	// ReadOnly makes the root directory read-only. /tmp and /var/tmp are then in memory and can
+	// be written.
 	ReadOnly bool `json:"read_only,omitempty"`
-	// GPUKind is the kind by which the Container Device Interface knows the GPUs, as in
-	// "nvidia.com/gpu"; empty is that one.
+	// GPUKind is the kind of the GPUs in the Container Device Interface. Empty means
+	// "nvidia.com/gpu".
 	GPUKind string `json:"gpu_kind,omitempty"`
 }
 
@@ -55,7 +58,8 @@ type Mount struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
 	Write  bool   `json:"write,omitempty"`
-	// Auto is set if gangrun mounts it because the job names it: it may be missing on a host.
+	// Auto is set if the user did not ask for the mount: gangrun mounts the path because the
+	// job uses it. The path may be missing on a host.
 	Auto bool `json:"auto,omitempty"`
 }
 
@@ -109,14 +113,15 @@ type Box struct {
 	Dir    string   `json:"dir"`   // the working directory of the job on the host
 	Mounts []Mount  `json:"all_mounts,omitempty"`
 	GPUs   []string `json:"gpus,omitempty"` // UUIDs
-	// Discard keeps the container from changing what is mounted.
+	// Discard makes the host discard what the ranks write in mounted directories.
 	Discard bool `json:"discard,omitempty"`
-	// Empty is a directory that the ranks find empty; "" is none.
+	// Empty is a directory that the ranks see as empty; "" means none.
 	Empty string `json:"empty,omitempty"`
 }
 
-// Mounted returns the mounts of a job with an image: those that the user names, and those of the
-// job's inputs and checkpoint directory that these do not have.
+// Mounted returns the mounts of a job with an image. These are the mounts that the user names,
+// and further mounts for those inputs and the checkpoint directory that the user's mounts do
+// not show.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)
@@ -145,8 +150,8 @@ func (s Spec) Mounted() (mounts []Mount, err error) {
 	return mounts, nil
 }
 
-// Box returns the containers of the job, without the names of the image and the GPUs; nil if the job
-// has no image. The Spec must be valid.
+// Box describes the containers of the job. It leaves the image's full name and the GPUs empty. It
+// returns nil if the job has no image. The Spec must be valid.
 func (s Spec) Box() *Box {
 	if s.Image == "" {
 		return nil
@@ -155,7 +160,8 @@ func (s Spec) Box() *Box {
 	return &Box{Container: s.Container, Mounts: mounts, Dir: s.Workdir}
 }
 
-// RankDir returns the directory in which ranks start, as they see it; empty is that of the image.
+// RankDir returns the directory in which ranks start, by its path in the container if the job
+// has an image. Empty means the working directory of the image.
 func (s Spec) RankDir() string {
 	if s.Image == "" {
 		return s.Workdir
@@ -175,8 +181,8 @@ func (s Spec) RankDir() string {
 	return ""
 }
 
-// ImageFile reports whether an image is named by the path of an archive or of an OCI layout, and not
-// by a reference.
+// ImageFile reports whether the name of an image is the path of an archive or of an OCI layout.
+// Other names are references.
 func ImageFile(image string) bool {
 	if slices.ContainsFunc([]string{".tar", ".tar.gz", ".tgz", ".tar.zst"}, func(end string) bool { return strings.HasSuffix(image, end) }) {
 		return true
@@ -214,7 +220,7 @@ func (s Spec) validateContainer(errs *faults) {
 	}
 }
 
-// IDs returns the user and group IDs of User; ok is false if it names none.
+// IDs returns the user and group IDs of User; ok is false if User has no IDs.
 func (c Container) IDs() (ids [2]uint32, ok bool, err error) {
 	if c.User == "" || c.User == ImageUser {
 		return ids, false, nil

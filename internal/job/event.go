@@ -16,19 +16,19 @@ const (
 	KindFinding    Kind = "finding"     // Finding
 	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
 	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
-	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom, Checkpoint: the one that it resumes from
+	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom; Checkpoint: what the attempt resumes from
 	KindHost       Kind = "host"        // Host, Agent: an agent was started there
 	KindStarted    Kind = "started"     // Rank, Host, PID
-	KindStdin      Kind = "stdin"       // Rank, Host: a rank of a trial waits for standard input, which has ended
+	KindStdin      Kind = "stdin"       // Rank, Host: a rank of a trial reads standard input, which has ended
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Stop and Text: why the gang is being ended
-	KindActivity   Kind = "activity"    // Host, Activity: what its ranks were doing when gangrun began to end them
+	KindActivity   Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
-	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: the newest that the attempt left; with Attempt 0, the newest before the run
+	KindCheckpoint Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
-	KindNote       Kind = "note"        // Text: what the user should know; State is waiting if it says what the run waits for
+	KindNote       Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
@@ -51,7 +51,7 @@ type Event struct {
 	Rank    int       `json:"rank,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 
-	// Stop is never empty in a stop event that internal/journal has read.
+	// Stop is set in every stop event that internal/journal returns.
 	Stop        StopReason   `json:"stop,omitempty"`
 	Since       *time.Time   `json:"since,omitempty"`
 	Controller  *Controller  `json:"controller,omitempty"`
@@ -76,14 +76,14 @@ type Event struct {
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
-	// MayHelp is true if another run of the job may get further than this one.
+	// MayHelp is true if another run of the job may get further than this run.
 	MayHelp bool `json:"may_help,omitempty"`
-	// Hint is what to do about Text.
+	// Hint says what to do about the problem in Text.
 	Hint string `json:"hint,omitempty"`
 }
 
-// Controller identifies the process that controls a run. It allows others to see whether that
-// process still exists.
+// Controller identifies the process that controls a run. Other processes can find out from it
+// whether that process still exists.
 type Controller struct {
 	Host   string `json:"host"`
 	BootID string `json:"boot_id"`
@@ -97,13 +97,14 @@ type Controller struct {
 type BatchJob struct {
 	System string `json:"system"` // slurm
 	ID     string `json:"id"`
-	// Task is the job as users name it if it is a task of an array, as in 12_3; else empty.
+	// Task is the name of the job, as in 12_3, if it is a task of a job array. Otherwise it is
+	// empty.
 	Task string `json:"task,omitempty"`
-	// Restarts is how often the batch system had queued the job again when the run began.
+	// Restarts is how often the batch system had requeued the job before the run began.
 	Restarts int `json:"restarts"`
 }
 
-// String returns the job as its batch system names it, with the number of its restarts.
+// String returns the name of the job in its batch system, and the number of its restarts.
 func (b BatchJob) String() string {
 	name := b.ID
 	if b.Task != "" {
@@ -122,20 +123,21 @@ type Agent struct {
 	Token string `json:"token"`
 	// Program is the path of gangrun there.
 	Program string `json:"program"`
-	// Boot is the boot ID of the host. If the host has another one now, the agent is gone.
+	// Boot is the boot ID of the host when the agent was started. If the host now has another
+	// boot ID, the agent is gone.
 	Boot string `json:"boot"`
 }
 
 // Progress is the progress of the job, as a line of a rank's output shows it.
 type Progress struct {
 	Step  int64 `json:"step"`
-	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown
-	// ByEpoch is true if Step and Total count epochs: the line has no step.
+	Total int64 `json:"total,omitempty"` // total number of steps; 0 when unknown
+	// ByEpoch is true if Step and Total count epochs, because the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Epoch is -1 if the line has none.
 	Epoch int64 `json:"epoch"`
-	// Loss is nil if the line has none. It is also nil if the loss is not finite, because JSON
-	// has no such numbers; LossIs then says which it is.
+	// Loss is nil if the line has none. It is also nil if the loss is infinite or NaN, because
+	// JSON has no such numbers. LossIs then has the value.
 	Loss   *float64 `json:"loss,omitempty"`
 	LossIs string   `json:"loss_is,omitempty"`
 }
@@ -147,7 +149,7 @@ const (
 	LossNegInfinite = "-inf"
 )
 
-// SetLoss sets Loss, or LossIs for a value that is not finite.
+// SetLoss sets Loss if the value is finite, and otherwise LossIs.
 func (p *Progress) SetLoss(value float64) {
 	p.Loss, p.LossIs = nil, ""
 	switch {
@@ -165,8 +167,8 @@ func (p *Progress) SetLoss(value float64) {
 // HasLoss reports whether the line has a loss, finite or not.
 func (p Progress) HasLoss() bool { return p.Loss != nil || p.LossIs != "" }
 
-// Output is a piece of a rank's stream, cut anywhere, that is sent to the terminal. It is not an
-// Event: it is never journalled.
+// Output is a piece of what a rank prints, on its way to the terminal. It may begin and end
+// anywhere in a line. It is not an Event, and gangrun does not write it to the journal.
 type Output struct {
 	Rank   int
 	Host   string

@@ -2,8 +2,8 @@ package job
 
 import "time"
 
-// Survey is a request to a host for the facts that the static preflight checks. The agent answers it
-// in one round trip.
+// Survey asks a host for the facts that the static preflight needs. The agent sends all facts in
+// one answer.
 type Survey struct {
 	Command []string `json:"command"`
 	Workdir string   `json:"workdir"`
@@ -12,44 +12,46 @@ type Survey struct {
 	Inputs        []string `json:"inputs,omitempty"`
 	CheckpointDir string   `json:"checkpoint_dir,omitempty"`
 	// Compile asks the host to compile the Python program. One host of a gang is enough,
-	// because the program must be the same on all.
+	// because the program must be the same on all hosts.
 	Compile bool `json:"compile,omitempty"`
-	// MPI is what the user asked for.
+	// MPI is the value of --mpi.
 	MPI MPI `json:"mpi,omitempty"`
 	// Versions asks for the versions that should be the same on all hosts.
 	Versions bool `json:"versions,omitempty"`
-	// Box is the container in which the host looks; nil for the host itself.
+	// Box is the container in which the agent looks; nil if it looks on the host itself.
 	Box *Box `json:"box,omitempty"`
 	// GPUs is how many GPUs each rank gets, as in Spec.
 	GPUs int `json:"gpus_per_rank,omitempty"`
 }
 
-// Facts is what a host reports about itself and about what a job needs. Each fact has its own
-// Error, which is empty if there is none.
+// Facts is what a host reports about itself and about what a job needs. Each fact has an Error
+// of its own, which is empty if the host could find the fact out.
 type Facts struct {
 	Host   string    `json:"host"`
 	Cores  int       `json:"cores"`
 	Memory int64     `json:"memory"` // bytes
 	Time   time.Time `json:"time"`
-	// Image is nil if the job has none. If it has a problem, what follows is not known.
+	// Image is nil if the job has no image. If Image.Problem is set, the fields below are not
+	// known.
 	Image   *ImageFact     `json:"image,omitempty"`
 	Workdir PathFact       `json:"workdir"`
 	Program ProgramFact    `json:"program"`
 	Script  *ScriptFact    `json:"script,omitempty"`
 	Inputs  []PathFact     `json:"inputs,omitempty"`
 	Check   *DirectoryFact `json:"checkpoint_dir,omitempty"`
-	// OpenMPI is the mpirun that would start the program; nil if the program's MPI is not Open
-	// MPI.
+	// OpenMPI describes the Open MPI that would start the program; nil if the program uses
+	// none.
 	OpenMPI  *OpenMPIFact  `json:"open_mpi,omitempty"`
 	Versions []VersionFact `json:"versions,omitempty"`
 
 	// The following fields are known if the gang is on several machines. Skew is how far the
-	// host's clock is ahead of the controller's; the error is at most SkewWithin. Both are in
-	// nanoseconds.
+	// host's clock is ahead of the controller's. SkewWithin is the largest error of Skew. Both
+	// are in nanoseconds.
 	Skew       time.Duration `json:"skew,omitempty"`
 	SkewWithin time.Duration `json:"skew_within,omitempty"`
 	Reach      []ReachFact   `json:"reach,omitempty"` // one for each other host that was tried
-	// Shared is about the checkpoint directory; nil if this host could not use it.
+	// Shared says which hosts share the checkpoint directory with this one; nil if this host
+	// could not use the directory.
 	Shared *SharedFact `json:"shared,omitempty"`
 }
 
@@ -84,13 +86,13 @@ type PathFact struct {
 	Empty bool      `json:"empty,omitempty"`
 	Kind  ErrorKind `json:"kind,omitempty"`
 	Error string    `json:"error,omitempty"`
-	// HostPath is set if the path is missing in the container, but exists on the host: where it
-	// is there. Mount is the file or directory to mount.
+	// If the path is missing in the container, but exists on the host, HostPath is the path on
+	// the host, and Mount is the file or directory to mount.
 	HostPath string `json:"host_path,omitempty"`
 	Mount    string `json:"mount,omitempty"`
 }
 
-// ProgramFact describes the program on a host: argument 0 of the command.
+// ProgramFact describes the program, which is argument 0 of the command, on a host.
 type ProgramFact struct {
 	PathFact
 	SHA256     string `json:"sha256,omitempty"`
@@ -100,23 +102,25 @@ type ProgramFact struct {
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`
-	// Format is why the kernel cannot execute the file, for instance because it is for another
-	// machine or has no #! line; empty if it can.
+	// Format is why the kernel cannot execute the file: for instance, the file is for another
+	// machine or has no #! line. It is empty if the kernel can execute it.
 	Format string `json:"format,omitempty"`
 	// Interpreter is the missing interpreter of a script or program, if any.
 	Interpreter string `json:"interpreter,omitempty"`
-	// MPI is the family of the MPI library that the program needs; empty if it needs none.
-	// Library is the path of that library, or its name if it is not found.
+	// MPI is the family of the MPI library that the program needs; empty if the program needs
+	// none. Library is the path of that library, or its name if the host does not find the
+	// library.
 	MPI     MPI    `json:"mpi,omitempty"`
 	Library string `json:"library,omitempty"`
 }
 
-// ScriptFact describes the Python script of an interpreter on a host, or its code after -c.
+// ScriptFact describes the Python code that the command runs on a host: a script, or the text
+// after -c.
 type ScriptFact struct {
 	PathFact
 	SHA256 string `json:"sha256,omitempty"`
-	// Compiled is true if the host tried to compile it. If that failed, Syntax is the compiler's
-	// message, and Line the line in the file.
+	// Compiled is true if the host tried to compile the script. If that failed, Syntax is the
+	// compiler's message, and Line the line in the script.
 	Compiled bool   `json:"compiled,omitempty"`
 	Syntax   string `json:"syntax,omitempty"`
 	Line     int    `json:"line,omitempty"`
@@ -125,14 +129,14 @@ type ScriptFact struct {
 	MPI4py bool `json:"mpi4py,omitempty"`
 }
 
-// DirectoryFact describes the checkpoint directory on a host, after a write, fsync, rename and read
-// in it.
+// DirectoryFact describes the checkpoint directory on a host. The host has tried to write, fsync,
+// rename and read a file there.
 type DirectoryFact struct {
 	PathFact
-	Created bool   `json:"created,omitempty"` // it was missing, and the check has made it
+	Created bool   `json:"created,omitempty"` // the directory was missing, and the host has made it
 	Step    string `json:"step,omitempty"`    // the step that failed: create, write, sync, rename, read
 	Free    int64  `json:"free"`              // bytes free for the user
-	// Largest is the size in bytes of the largest file or directory in it, as an estimate of what
-	// a checkpoint needs.
+	// Largest is the size in bytes of the largest file or directory in the checkpoint directory.
+	// It is an estimate of the room that a checkpoint needs.
 	Largest int64 `json:"largest"`
 }

@@ -14,7 +14,7 @@ const (
 type Finding struct {
 	Check    string   `json:"check"` // the code of the Check that found it
 	Severity Severity `json:"severity"`
-	Host     string   `json:"host"` // empty when it holds for every host
+	Host     string   `json:"host"` // empty if the finding is about every host
 	Text     string   `json:"text"`
 	Hint     string   `json:"hint"`
 	// Cause is set for errors, and for the failure of a trial.

@@ -9,14 +9,16 @@ const (
 	GPUECCSingle  GPUSign = "ecc-single"      // a memory error that was corrected
 	GPUECCDouble  GPUSign = "ecc-double"      // a memory error that could not be corrected
 	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; it concerns all GPUs
-	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and not all of them were given it
-	GPUUnwatched  GPUSign = "gpu-unwatched"   // its errors are not, or no longer, reported; without a UUID, this is about all GPUs
+	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and it was not given to all of them
+	GPUUnwatched  GPUSign = "gpu-unwatched"   // gangrun learns of no errors of it, or no longer; without a UUID, this is about all GPUs
 )
 
-// GPU is a sign of trouble with a GPU, or with MIG instances of it, that belong to a gang.
+// GPU is a sign of trouble with a GPU of a gang. The gang may have the whole GPU, or MIG slices
+// of it.
 type GPU struct {
 	Sign GPUSign `json:"sign"`
-	// UUID is that of the whole GPU; empty if it is not known, or if it is not about one GPU.
+	// UUID is the UUID of the whole GPU. It is empty if it is not known, or if the sign is not
+	// about one GPU.
 	UUID string `json:"uuid,omitempty"`
 	PCI  string `json:"pci,omitempty"` // bus id, as in 0000:3b:00.0
 	// XID is NVIDIA's number of the error; 0 for other signs.
@@ -24,6 +26,6 @@ type GPU struct {
 	// Ranks are the ranks to which the GPU belongs, in order; empty if they are not known. For
 	// GPUShared, they are the ranks that use it.
 	Ranks []int `json:"ranks,omitempty"`
-	// Count is the number of equal events that this one stands for; 0 means one.
+	// Count is the number of equal events that gangrun reports as this one; 0 means one.
 	Count int `json:"count,omitempty"`
 }

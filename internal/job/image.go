@@ -2,15 +2,15 @@ package job
 
 // ImageFact is what a host reports about the image of a job.
 type ImageFact struct {
-	Name     string `json:"name"`               // its full name in the host's store
+	Name     string `json:"name"`               // the full name of the image in the host's store
 	Digest   string `json:"digest,omitempty"`   // of its manifest
 	Platform string `json:"platform,omitempty"` // as in "linux/amd64"
-	Bytes    int64  `json:"bytes,omitempty"`    // of its layers, as they are stored
+	Bytes    int64  `json:"bytes,omitempty"`    // the stored size of its layers
 	Runtime  string `json:"runtime,omitempty"`  // as in "containerd 1.6.20"
 	// Sent is set if the controller has sent the image to the host for this run.
 	Sent   bool `json:"sent,omitempty"`
 	Pulled bool `json:"pulled,omitempty"` // the host has pulled it from its registry for this run
-	// Problem is why no container can be started from it here; Error says more.
+	// Problem is why the host cannot start a container from the image. Error says more.
 	Problem ImageProblem `json:"problem,omitempty"`
 	Error   string       `json:"error,omitempty"`
 }
@@ -25,11 +25,11 @@ const (
 	ImageMissing   ImageProblem = "missing"    // neither the host nor the registry has it
 	ImageUnpulled  ImageProblem = "unpulled"   // the host does not have it, and cannot pull it
 	ImageRefused   ImageProblem = "refused"    // the registry refuses to give it out
-	ImagePlatform  ImageProblem = "platform"   // it is for other machines
+	ImagePlatform  ImageProblem = "platform"   // the image is for other machines
 	ImageBroken    ImageProblem = "broken"     // the archive is not a complete image
 	ImageFull      ImageProblem = "full"       // the host's store has no room
 	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
-	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
+	ImageFailed    ImageProblem = "failed"     // any other error, for instance containerd's when it starts the container
 )

@@ -59,9 +59,9 @@ func (s Spec) environments() []map[string]string {
 	return all
 }
 
-// Commands returns the commands that the job will start, as far as they are known now: for all
-// programs and the trial, for the first and the last rank, with and without a checkpoint to resume
-// from. It omits commands whose templates cannot be expanded.
+// Commands returns the commands that the job will start, as far as they are known now. It returns
+// them for every program and for the trial, for the first and the last rank, and with and without
+// a checkpoint to resume from. It omits commands whose templates cannot be expanded.
 func (s Spec) Commands() (commands [][]string) {
 	raw := [][]string{s.Command}
 	for _, app := range s.Apps {

@@ -1,11 +1,11 @@
 package job
 
-// Locality is how close the GPUs of a gang are, or must be.
+// Locality is how close to each other the GPUs of a gang are, or must be.
 type Locality string
 
 // The levels of locality, the closest first.
 const (
-	LocalityIsland Locality = "island" // one island of one host: its best-connected GPUs
+	LocalityIsland Locality = "island" // one island, which is a group of well-connected GPUs of one host
 	LocalityHost   Locality = "host"   // one host
 	LocalityRack   Locality = "rack"   // hosts of one rack
 	LocalityAny    Locality = "any"

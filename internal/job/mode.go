@@ -22,23 +22,24 @@ func PreflightModes() []PreflightMode {
 	return []PreflightMode{PreflightFull, PreflightStatic, PreflightOff}
 }
 
-// TrialMode is whether and how a job is tried before its gang is started.
+// TrialMode says whether gangrun runs a trial before it starts the gang, and how.
 type TrialMode string
 
 // The trial modes.
 const (
-	// TrialOn runs the trial and discards everything that it writes. There is no trial on hosts
-	// that cannot do that.
+	// With TrialOn, gangrun runs the trial and discards everything that the trial writes. On
+	// hosts that cannot discard it, there is no trial.
 	TrialOn  TrialMode = "on"
 	TrialOff TrialMode = "off"
-	// TrialUncontained runs the trial on the job's own files.
+	// With TrialUncontained, gangrun runs the trial on the job's own files, and keeps what it
+	// writes.
 	TrialUncontained TrialMode = "uncontained"
 )
 
 // TrialModes lists every TrialMode.
 func TrialModes() []TrialMode { return []TrialMode{TrialOn, TrialOff, TrialUncontained} }
 
-// OutputMode is which ranks' output the terminal shows. The log files always have the output of every
+// OutputMode says whose output the terminal shows. The log files always have the output of every
 // rank.
 type OutputMode string
 
@@ -60,8 +61,8 @@ type ExitMode string
 
 // The exit modes.
 const (
-	ExitRank    ExitMode = "rank"    // the root-cause rank's own code
-	ExitVerdict ExitMode = "verdict" // 75 requeue may help, 93 do not requeue
+	ExitRank    ExitMode = "rank"    // the exit code of the rank that failed first
+	ExitVerdict ExitMode = "verdict" // 75 if it may help to requeue the job, 93 if it does not help
 )
 
 // ExitModes lists every ExitMode.
@@ -94,13 +95,13 @@ const (
 // LauncherModes lists every LauncherMode.
 func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
 
-// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2, as a batch system sends them some
-// time before the end of a job.
+// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2. A batch system may send these
+// signals some time before the end of a job.
 type OnSignal string
 
 // The values of OnSignal.
 const (
-	OnSignalPass   OnSignal = "pass" // send it to the ranks that handle it
+	OnSignalPass   OnSignal = "pass" // send the signal to the ranks that handle it
 	OnSignalStop   OnSignal = "stop" // end the run in order
 	OnSignalIgnore OnSignal = "ignore"
 )
@@ -125,13 +126,13 @@ func BeforeStops() []BeforeStop {
 	return []BeforeStop{BeforeStopNone, BeforeStopUSR1, BeforeStopUSR2, BeforeStopHUP, BeforeStopINT}
 }
 
-// Number returns the number of the signal, 0 for none.
+// Number returns the number of the signal. It returns 0 if there is no signal.
 func (b BeforeStop) Number() int {
 	return map[BeforeStop]int{BeforeStopUSR1: 10, BeforeStopUSR2: 12, BeforeStopHUP: 1, BeforeStopINT: 2}[b]
 }
 
 // EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank
-// from these.
+// from those variables.
 type EnvCompat string
 
 // The values of EnvCompat.
@@ -147,10 +148,11 @@ func EnvCompats() []EnvCompat {
 	return []EnvCompat{EnvCompatNone, EnvCompatOpenMPI, EnvCompatMPICH, EnvCompatAll}
 }
 
-// Includes reports whether the variables of an MPI are wanted.
+// Includes reports whether gangrun is to set the variables of an MPI library.
 func (c EnvCompat) Includes(one EnvCompat) bool { return c == one || c == EnvCompatAll }
 
-// Stdin is which ranks get gangrun's standard input: "none", "all", or the number of one rank.
+// Stdin says which ranks get gangrun's standard input. It is "none", "all", or the number of
+// one rank.
 type Stdin string
 
 // The Stdin values that name no single rank.
@@ -159,16 +161,17 @@ const (
 	StdinAll  Stdin = "all"
 )
 
-// KeptStdin is how many bytes of a pipe on standard input are kept for later attempts.
+// KeptStdin limits how many bytes gangrun keeps for later attempts when its standard input is a
+// pipe.
 const KeptStdin = 1 << 30
 
-// StdinRank returns the Stdin that feeds one rank.
+// StdinRank returns the Stdin with which only the rank of that number gets standard input.
 func StdinRank(rank int) Stdin { return Stdin(strconv.Itoa(rank)) }
 
 // Feeds reports whether rank gets standard input.
 func (s Stdin) Feeds(rank int) bool { return s == StdinAll || s == StdinRank(rank) }
 
-// ParseStdin checks a --stdin value for a gang of that many ranks.
+// ParseStdin parses the value of --stdin for a gang with that number of ranks.
 func ParseStdin(text string, ranks int) (Stdin, error) {
 	if s := Stdin(text); s == StdinNone || s == StdinAll {
 		return s, nil
@@ -183,8 +186,8 @@ func ParseStdin(text string, ranks int) (Stdin, error) {
 	return StdinRank(rank), nil
 }
 
-// ParseMode returns the mode that text names, or an error that lists the modes. what is the name of
-// the flag or key.
+// ParseMode returns the mode that text names. If text is not valid, the error lists the valid
+// modes. what is the name of the flag or key.
 func ParseMode[M ~string](what, text string, modes []M) (M, error) {
 	if m := M(text); slices.Contains(modes, m) {
 		return m, nil

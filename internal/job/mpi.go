@@ -19,12 +19,12 @@ const (
 // MPIs lists every MPI that a user may ask for.
 func MPIs() []MPI { return []MPI{MPIAuto, MPIMPICH, MPIOpenMPI, MPINone} }
 
-// App is one program of a gang of several (MPMD). Its number, from 0 in the
-// order of the ranks, is MPI_APPNUM.
+// App is one program of a gang that runs several programs (MPMD). Programs are numbered from 0
+// in the order of their ranks; MPI_APPNUM has the number.
 type App struct {
 	Ranks   int               `json:"ranks"` // how many ranks run it
 	Command []string          `json:"command"`
-	Env     map[string]string `json:"-"` // over Attempt.Env
+	Env     map[string]string `json:"-"` // it takes precedence over Attempt.Env
 	Workdir string            `json:"workdir,omitempty"`
 }
 
@@ -35,33 +35,33 @@ type Joined string
 const (
 	JoinedUnknown   Joined = ""          // gangrun cannot see it
 	JoinedSilent    Joined = "silent"    // it has sent nothing to the process manager
-	JoinedInit      Joined = "init"      // it is in MPI_Init, or past it
+	JoinedInit      Joined = "init"      // it has called MPI_Init, which may not have returned yet
 	JoinedFinalized Joined = "finalized" // it has called MPI_Finalize
 )
 
-// Wireup is the state of a gang's wire-up. gangrun does not know the state of ranks that are in
-// none of the lists.
+// Wireup is the state of a gang's wire-up. If a rank is in none of the lists, gangrun does not
+// know its state.
 type Wireup struct {
 	MPI MPI `json:"mpi"`
-	// In are the ranks that have called MPI_Init, Waiting those of them that wait there for the
-	// others, and Silent those that have sent nothing. All are in rank order.
+	// In has the ranks that have called MPI_Init. Waiting has those ranks of In that wait in
+	// MPI_Init for the others. Silent has the ranks that have sent nothing. All lists are in
+	// rank order.
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`
 	// Answer is true if the controller has asked for this state.
 	Answer bool `json:"answer,omitempty"`
-	// Ordered is true if Open MPI itself wants the gang to end.
+	// Ordered is true if Open MPI itself has ordered the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
-	// Library is the path of the Open MPI library that a silent singleton has initialised: a rank
-	// that was not started by Open MPI and runs as rank 0 of 1.
+	// Library is the path of the Open MPI library that a silent singleton has initialised.
 	Library string `json:"library,omitempty"`
-	// Lasting is true if the program of the rank has initialised that library, and not a tool
-	// that ran for a moment.
+	// Lasting is true if the rank's own program has initialised the library. It is false if
+	// only a short-lived tool did so.
 	Lasting bool `json:"lasting,omitempty"`
 }
 
-// Words describes the wire-up of a gang of a size, as in "3 of 4 ranks have called MPI_Init and wait
-// there for the others; never spoke: rank 2".
+// Words describes the wire-up of a gang with that number of ranks, as in "3 of 4 ranks have called
+// MPI_Init and wait there for the others; never spoke: rank 2".
 func (up *Wireup) Words(size int) string {
 	if len(up.In)+len(up.Silent) == 0 {
 		return "which ranks are in MPI_Init cannot be seen"

@@ -6,19 +6,22 @@ import (
 	"time"
 )
 
-// Patience is how long a gang waits for GPUs of a level of locality before it accepts the next wider
-// level. It is one duration for every level ("2m"), one for each ("island=10m,host=2m"), or Strict,
-// which never accepts a wider level. In a job file it may also be a mapping.
+// Patience is how long a gang waits for GPUs of a level of locality before it accepts the next
+// wider level. It is one duration for all levels ("2m"), a duration for each of some levels
+// ("island=10m,host=2m"), or Strict. With Strict, the gang never accepts a wider level. In a job
+// file, Patience may also be a mapping.
 type Patience string
 
-// DefaultPatience is how long a gang waits for GPUs at each Locality before it takes a wider one.
+// DefaultPatience is how long a gang waits for GPUs at each Locality before it accepts a wider
+// one.
 const DefaultPatience = "2m"
 
-// Strict is a Patience with which a gang never takes a wider Locality: at one level, or at all.
+// Strict is a Patience with which a gang never accepts a wider Locality. It may stand for all
+// levels, or for one level, as in "host=strict".
 const Strict = "strict"
 
-// For returns how long a gang waits for a level; bounded is false if it waits for ever. Levels that
-// are not named have the default.
+// For returns how long a gang waits for a level; bounded is false if it waits for ever. If p does
+// not name the level, the default counts.
 func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 	if p == Strict {
 		return 0, false

@@ -6,18 +6,19 @@ import "time"
 type ReachFact struct {
 	To      string `json:"to"`      // the other host
 	Address string `json:"address"` // of the other host
-	// Time is how long a message took to the other host and back, in nanoseconds; 0 if it did not
-	// come back.
+	// Time is how long a message took to the other host and back, in nanoseconds. It is 0 if the
+	// message did not come back.
 	Time time.Duration `json:"time,omitempty"`
-	// Error is why it did not come back; empty if it did.
+	// Error is why the message did not come back; empty if it came back.
 	Error string `json:"error,omitempty"`
 }
 
-// SharedFact says whose files a host has seen in a directory that all hosts should share.
+// SharedFact says which hosts share a directory with a host. Each host has written a file there
+// and looked for the files of the others.
 type SharedFact struct {
-	// Sees names the hosts, itself included, whose file it saw with the right content.
+	// Sees names the hosts, this one included, whose file this host saw with the right content.
 	Sees []string `json:"sees"`
-	// Time is how long it looked until it saw all of them or gave up, in nanoseconds.
+	// Time is how long this host looked until it saw all files or gave up, in nanoseconds.
 	Time time.Duration `json:"time,omitempty"`
 }
 
@@ -26,7 +27,7 @@ type VersionKind string
 
 // The kinds of versions.
 const (
-	VersionDriver  VersionKind = "driver"  // of the GPUs
+	VersionDriver  VersionKind = "driver"  // the driver of the GPUs
 	VersionMPI     VersionKind = "mpi"     // the library that mpi4py needs
 	VersionLibrary VersionKind = "library" // a shared library that the program needs
 	VersionPython  VersionKind = "python"  // Python, or a package of it
@@ -36,6 +37,6 @@ const (
 type VersionFact struct {
 	Kind VersionKind `json:"kind"`
 	Name string      `json:"name"`
-	// Version also distinguishes builds, if possible.
+	// Version differs between builds of the same version, if the host can tell them apart.
 	Version string `json:"version"`
 }

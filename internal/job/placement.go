@@ -11,9 +11,9 @@ type Rank struct {
 	Rank    int      `json:"rank"`
 	Host    string   `json:"host"`
 	Devices []string `json:"devices"` // UUIDs of its GPUs
-	CPUs    string   `json:"cpus"`    // CPU list as in "0-3,8", empty when not bound
-	// LocalRank and LocalSize count the ranks of the same host; Node is the
-	// host's number in the gang.
+	CPUs    string   `json:"cpus"`    // the CPUs to which the rank is bound, as in "0-3,8"; empty if it is not bound
+	// LocalRank is the number of this rank among those on its host, and LocalSize the number of
+	// ranks there. Node is the number of the host in the gang.
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
 	Node      int `json:"node"`
@@ -22,7 +22,7 @@ type Rank struct {
 // Placement is where every rank of a gang runs, in rank order.
 type Placement struct {
 	Ranks []Rank `json:"ranks"`
-	// Hosts are the hosts used, in node order.
+	// Hosts are the hosts that the gang uses, in the order of Rank.Node.
 	Hosts []Host `json:"hosts"`
 }
 
@@ -40,7 +40,7 @@ func (p Placement) On(host string) []Rank {
 // Explanation is why a placement was chosen, or why there is none.
 type Explanation struct {
 	Why []string `json:"why"`
-	// Oversubscribed is set if the hosts have fewer cores than the gang has ranks.
+	// Oversubscribed is set if the gang has more ranks than its hosts have cores.
 	Oversubscribed *Oversubscription `json:"oversubscribed,omitempty"`
 }
 
@@ -50,7 +50,7 @@ type Oversubscription struct {
 	Cores int `json:"cores"`
 }
 
-// String returns a sentence without a full stop.
+// String describes the oversubscription in a sentence without a full stop.
 func (o Oversubscription) String() string {
 	ranks, cores := "ranks", "cores"
 	if o.Ranks == 1 {
@@ -62,18 +62,18 @@ func (o Oversubscription) String() string {
 	return fmt.Sprintf("%d %s share %d %s", o.Ranks, ranks, o.Cores, cores)
 }
 
-// Excluded names what a gang must not be placed on.
+// Excluded names hosts and GPUs that a gang must not use.
 type Excluded struct {
 	Hosts []string `json:"hosts,omitempty"`
-	// Devices are names as DeviceID returns them.
+	// Devices are names in the form of DeviceID.
 	Devices []string `json:"devices,omitempty"`
 }
 
 // Empty reports whether nothing is excluded.
 func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }
 
-// Device reports whether a device of a host is excluded: by itself, with the GPU that it is part
-// of, or with its host.
+// Device reports whether a gang must not use a device of a host. This is the case if the
+// device, the GPU to which it belongs, or the host is excluded.
 func (e Excluded) Device(host string, d Device) bool {
 	if slices.Contains(e.Hosts, host) {
 		return true
@@ -95,8 +95,8 @@ func IsUUID(text string) bool {
 	return false
 }
 
-// DeviceID returns a name of a GPU that is unique among all hosts. It is the GPU's UUID, or host
-// and index, as in "h1/GPU0", if the driver has no UUID.
+// DeviceID returns a name of a GPU that is unique among all hosts. It is the GPU's UUID. If the
+// driver reports no UUID, it is the host and the index, as in "h1/GPU0".
 func DeviceID(host, uuid string) string {
 	if IsUUID(uuid) {
 		return uuid

@@ -1,37 +1,37 @@
 package job
 
 // Reason says why gangrun counts a rank as lost or as not started, or why an exit with code 0 is a
-// failure. It also marks lines of evidence that gangrun itself has written. The text next to it is
-// only for people.
+// failure. It also marks lines of evidence that gangrun itself has written. Programs use the
+// Reason; the text that is stored with it is only for people.
 type Reason string
 
 // The reasons.
 const (
 	ReasonNone Reason = ""
 
-	// Of ranks that are lost.
+	// Reasons why ranks are lost.
 	ReasonHostSilent       Reason = "host-silent"       // no contact with the host for too long
 	ReasonHostGone         Reason = "host-gone"         // the host closed its connections and no longer answers
-	ReasonHostRestarted    Reason = "host-restarted"    // the host was booted while the ranks ran
-	ReasonControllerPaused Reason = "controller-paused" // the agent ended because gangrun itself did not run for too long
+	ReasonHostRestarted    Reason = "host-restarted"    // the host was booted again while the ranks ran
+	ReasonControllerPaused Reason = "controller-paused" // the agent ended because the controller was stopped or suspended for too long
 	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
 	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
 	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
 
-	// Of ranks that could not be started.
+	// Reasons why ranks could not be started.
 	ReasonMixedMPI    Reason = "mixed-mpi"    // the gang's programs use different MPIs
 	ReasonNoContainer Reason = "no-container" // the host cannot start its container
 
-	// Of ranks that exited with code 0.
+	// Reasons why ranks that exited with code 0 have failed.
 	ReasonOutputLost     Reason = "output-lost"      // not all of its output arrived from its host
 	ReasonLogWriteFailed Reason = "log-write-failed" // not all of its output could be written to its log
-	ReasonNoInit         Reason = "no-mpi-init"      // it never called MPI_Init, and other ranks did
-	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, and never MPI_Finalize
+	ReasonNoInit         Reason = "no-mpi-init"      // it never called MPI_Init, although other ranks did
+	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, but never MPI_Finalize
 
-	// Of ranks and of lines.
+	// A reason for both ranks and lines.
 	ReasonSingleton Reason = "singleton" // each rank runs as rank 0 of 1
 
-	// Of lines.
+	// Reasons for lines only.
 	ReasonDaemonLost Reason = "mpi-daemon-lost" // Open MPI's daemon on a host died, or does not answer
 	ReasonOOMKills   Reason = "oom-kills"       // the kernel's count of out-of-memory kills has risen
 )
@@ -43,5 +43,5 @@ type StopReason string
 const (
 	StopFailure StopReason = "failure" // a rank has failed, or a host, the lease or the controller is lost
 	StopOrder   StopReason = "order"   // the user, a time limit or the end of gangrun ends the gang
-	StopHurry   StopReason = "hurry"   // as StopOrder, without a grace period
+	StopHurry   StopReason = "hurry"   // like StopOrder, but without a grace period
 )

@@ -12,48 +12,49 @@ import (
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`
-	// Ranks is the size of the gang, at least 1. If there is no room for that many, the gang
-	// may have fewer, but at least MinRanks; a MinRanks of 0 means Ranks.
+	// Ranks is the size of the gang, at least 1. If there is no room for so many ranks, the
+	// gang may be smaller, but has at least MinRanks. If MinRanks is 0, the gang always has the
+	// size Ranks.
 	Ranks    int `json:"ranks"`
 	MinRanks int `json:"min_ranks,omitempty"`
-	// Loopback is the number of simulated hosts h1..hN on this machine; 0 runs
-	// the gang on this machine under its own name.
+	// Loopback is the number of simulated hosts h1..hN on this machine. If it is 0, no hosts
+	// are simulated.
 	Loopback int `json:"loopback,omitempty"`
-	// GPUs is how many GPUs each rank gets; -1 means one if the hosts have GPUs, else
+	// GPUs is how many GPUs each rank gets. -1 means one if the hosts have GPUs, and otherwise
 	// none.
 	GPUs int `json:"gpus_per_rank"`
-	// GPUVisibility is which of the gang's GPUs each rank sees. It is empty, and means
-	// GPUVisibilityGang, in records of older versions.
+	// GPUVisibility is which of the gang's GPUs each rank sees. Records of older versions of
+	// gangrun leave it empty; it then means GPUVisibilityGang.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// Hosts lists the hosts to use, as in h1,h2:4. Hostfile and Inventory are paths of files
-	// that list hosts. At most one of the three is set. If none is, the hosts are those of the
-	// batch system's allocation, or this machine. With Loopback, the first hosts of an
-	// Inventory are simulated, with their GPUs.
+	// that list hosts. At most one of the three is set. If none is set, the hosts are those of
+	// the batch system's allocation, or this machine. With Loopback, gangrun simulates the
+	// first hosts of the Inventory, with their GPUs.
 	Hosts     string `json:"hosts,omitempty"`
 	Hostfile  string `json:"hostfile,omitempty"`
 	Inventory string `json:"inventory,omitempty"`
 	// Network is the network over which ranks on several hosts communicate: a CIDR or the name
 	// of an interface. If it is empty, gangrun chooses one.
 	Network string `json:"network,omitempty"`
-	// HostTimeout is how long a host may be silent before it counts as lost. OrphanGrace is
-	// how long an agent on another host, and its ranks, go on after the last contact with
-	// their controller.
+	// HostTimeout is how long a host may be silent before it counts as lost. OrphanGrace is how
+	// long an agent on another host lets its ranks run after its last contact with the
+	// controller.
 	HostTimeout Duration `json:"host_timeout"`
 	OrphanGrace Duration `json:"orphan_grace"`
-	// Locality is the widest level that the GPUs of the gang may be spread over, and
-	// Patience is how long to wait for a closer one.
+	// Locality is the widest level over which the GPUs of the gang may be spread. Patience is
+	// how long the run waits for GPUs of a closer level.
 	Locality Locality `json:"locality"`
 	Patience Patience `json:"patience"`
 	// Env is set for every rank; it takes precedence over all variables that gangrun sets.
 	Env map[string]string `json:"env,omitempty"`
-	// Secret names variables of Env whose values are not shown anywhere. Inherited ones
-	// are in Env, too.
+	// Secret names variables of Env whose values are not shown anywhere. If such a variable is
+	// inherited, Env has it, too.
 	Secret []string `json:"secret,omitempty"`
 	// Workdir is the absolute directory in which every rank starts.
 	Workdir string `json:"workdir"`
 	// Image is the image in which the ranks run: a reference, as in "ubuntu:24.04", or the absolute
-	// path of an archive or an OCI layout on the controller's machine. Empty: they run on the
-	// hosts themselves, and Container is not used.
+	// path of an archive or an OCI layout on the controller's machine. If it is empty, the ranks
+	// run directly on the hosts, and Container is not used.
 	Image     string    `json:"image,omitempty"`
 	Container Container `json:"container,omitzero"`
 	// Inputs are files and directories that every host must be able to read;
@@ -63,10 +64,10 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// Requeue is the largest number of starts of the batch job, the first included: gangrun asks
-	// the batch system to queue the job again until then. 0 means that it never asks.
+	// Requeue is how often the batch job may be started, the first start included. As long as it
+	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
 	Requeue int `json:"requeue,omitempty"`
-	// Retries limits the restarts in a row without progress.
+	// Retries is how many restarts in a row the run may have without progress.
 	Retries   int           `json:"retries"`
 	Preflight PreflightMode `json:"preflight"`
 	Trial     Trial         `json:"trial"`
@@ -74,7 +75,7 @@ type Spec struct {
 	Policy map[Category]Action `json:"policy,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.
 	Grace Duration `json:"grace"`
-	// Timeout limits the whole run, all attempts and waits included; 0 is no limit.
+	// Timeout limits the time of the whole run, with all attempts and waits; 0 means no limit.
 	Timeout Duration   `json:"timeout,omitempty"`
 	Output  OutputMode `json:"output"`
 	Stdin   Stdin      `json:"stdin"`
@@ -86,23 +87,24 @@ type Spec struct {
 	MPI MPI `json:"mpi"`
 	// EnvCompat names the MPI library whose variables are also set, for ranks that use no MPI.
 	EnvCompat EnvCompat `json:"env_compat"`
-	// Launcher is how gangrun starts agents on other hosts. It is empty, and means auto, in
-	// records of older versions.
+	// Launcher is how gangrun starts agents on other hosts. Records of older versions of
+	// gangrun leave it empty; it then means auto.
 	Launcher LauncherMode `json:"launcher,omitempty"`
-	// OnSignal is what SIGUSR1 and SIGUSR2 do; empty is pass.
+	// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2; empty means pass.
 	OnSignal OnSignal `json:"on_signal,omitempty"`
-	// BeforeStop is sent to the ranks before the gang is ended from outside, if they handle it;
-	// empty is none. gangrun waits BeforeStopWait at most for a new checkpoint.
+	// BeforeStop is a signal that asks ranks for a checkpoint; empty means none. gangrun sends
+	// it to the ranks that handle it, before a user, a time limit or the batch system ends the
+	// run. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// The run is ended TimeReserve before the time limit of its batch job. If it is 0, gangrun
-	// chooses a time that has room for BeforeStopWait and Grace.
+	// TimeReserve is how long before the time limit of its batch job the run is ended. If it is
+	// 0, gangrun chooses a time that has room for BeforeStopWait and Grace.
 	TimeReserve Duration `json:"time_reserve,omitempty"`
-	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
-	// 0 is never.
+	// InitTimeout is the time after which gangrun reports the ranks that have not called
+	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout"`
-	// Apps are the programs of a gang that has several ("gangrun mpiexec" with
-	// colons): Ranks is their sum, and Command that of the first.
+	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
+	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
 	Apps []App `json:"apps,omitempty"`
 }
 
@@ -115,17 +117,17 @@ type Trial struct {
 	Args []string `json:"args,omitempty"`
 	// Env takes precedence over the job's environment.
 	Env map[string]string `json:"env,omitempty"`
-	// Ranks is with how many ranks the trial begins; 0 and 1 are one rank.
+	// Ranks is the number of ranks with which the trial begins; 0 means 1.
 	Ranks int `json:"ranks,omitempty"`
 	// Steps is the number of progress lines after which the trial has passed.
 	Steps int `json:"steps"`
 	// Time is how long the trial must run to pass.
 	Time Duration `json:"time"`
-	// Mode is whether there is a trial, and whether what it writes is discarded.
+	// Mode says whether there is a trial, and whether gangrun discards what the trial writes.
 	Mode TrialMode `json:"mode"`
 }
 
-// Default values of a Spec, as the documentation promises them.
+// The default values of a Spec. They are part of the documentation.
 const (
 	DefaultRetries    = 3
 	DefaultGrace      = Duration(5 * time.Second)
@@ -172,7 +174,7 @@ func Default() Spec {
 	}
 }
 
-// Hidden is written in place of the value of a secret.
+// Hidden is the text that gangrun writes in place of the value of a secret.
 const Hidden = "***"
 
 // Redacted returns a copy in which the values of secret variables are Hidden.

@@ -1,10 +1,10 @@
 package job
 
-// State is where a run is.
+// State is the state of a run.
 type State string
 
-// The states. Those of the first group are states of a run with a controller. StateLost is never
-// written: a run of the first group is lost if its controller no longer exists.
+// The states. A run in a state of the first group has a controller. StateLost is not in any
+// journal: it is the state of a run of the first group whose controller no longer exists.
 const (
 	StatePreflight State = "preflight"
 	StateWaiting   State = "waiting"

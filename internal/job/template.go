@@ -65,8 +65,8 @@ func CheckTemplates(command []string) error {
 //
 // A condition may begin in one argument and end in a later one. Other text in braces is not
 // changed: it may mean something to the program. If a condition makes an argument empty, Expand
-// removes the argument, except the first, which is the program. If a field makes an argument empty,
-// it stays.
+// removes the argument; it never removes the first one, the program. If a field makes an argument
+// empty, the argument stays.
 func Expand(command []string, fields Fields) ([]string, error) {
 	out := make([]string, 0, len(command))
 	e := expander{fields: fields}

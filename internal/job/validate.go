@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxRanks is the largest size of a gang. No known MPI job is that large, and a typing error cannot
-// fill the memory of a machine.
+// MaxRanks is the largest size of a gang. No known MPI job is larger. Because of this limit, a
+// typing error cannot fill the memory of a machine.
 const MaxRanks = 1 << 17
 
 // MaxLoopback bounds the number of simulated hosts on one machine.

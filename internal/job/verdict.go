@@ -15,8 +15,9 @@ type Verdict struct {
 	Action  Decision `json:"action"`
 	Reason  string   `json:"reason"`
 	Exclude Excluded `json:"exclude"`
-	// Wait is the back-off before a restart, before jitter.
+	// Wait is the back-off before a restart, without the random part that is added to it.
 	Wait Duration `json:"wait,omitempty"`
-	// Budget says that the retries were used up: another run may still succeed.
+	// Budget is set if the run stops because its retries are used up. Another run of the job
+	// may still succeed.
 	Budget bool `json:"budget_spent,omitempty"`
 }

@@ -24,8 +24,8 @@ output: al
 output: all
 `
 
-// Document writes docs/job-file.md, which describes the job file and the flags of "gangrun
-// run". It generates the page from the table of fields.
+// Document writes the page docs/job-file.md, which describes the job file and the flags of
+// "gangrun run". The text comes from the table of fields.
 func Document(w io.Writer) error {
 	_, err := Parse("job.yaml", []byte(mistakes))
 	_, err = io.WriteString(w, strings.NewReplacer(

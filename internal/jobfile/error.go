@@ -11,7 +11,7 @@ import (
 // Error is one error in a job file, in a flag, or in their combination.
 type Error struct {
 	File         string // the job file's name; empty if the error is not in the file
-	Line, Column int    // where in the file, from 1; 0 is not known
+	Line, Column int    // where in the file, from 1; 0 if that is not known
 	Flag         string // the flag's name without dashes; empty if the error is not in a flag
 	Text         string // what is wrong
 
@@ -39,12 +39,13 @@ func (e *Error) Error() string {
 	return where.String() + ": " + e.Text
 }
 
-// Hint returns what to do about the error. It is empty if Error tells that already.
+// Hint returns what to do about the error. It is empty if the text of the error already says
+// what to do.
 func (e *Error) Hint() string { return e.hint }
 
-// Errors are all errors that were found: first those in the file, in its order, then those
-// in flags. Every error that this package returns for a user's input has this type and is
-// not empty.
+// Errors has all errors that were found: first those in the file, in the order of the file,
+// then those in flags. For mistakes of the user, this package returns only errors of this type,
+// with at least one Error.
 type Errors []*Error
 
 // Error returns one line for each error.

@@ -15,7 +15,7 @@ type Kind int
 // The kinds of values.
 const (
 	Number   Kind = iota // a whole number
-	Range                // a whole number, or MIN..MAX, as 8..16: MAX is the value of this field, MIN that of the field "min-" and this one's name
+	Range                // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, and MIN the field with "min-" before this name
 	Switch               // true or false; a flag of this kind needs no value
 	Text                 // any text
 	Path                 // a path, made absolute against the caller's directory
@@ -26,14 +26,14 @@ const (
 	Stdin                // a rank's number, or one of the Field's Choices
 	Env                  // a mapping of names to values; the flag K=V may be repeated
 	Command              // words, or one line that is split into words
-	Words                // the same, but the first word may be any text
+	Words                // the same as Command, but the first word may be any text
 	Paths                // a list of paths, left as they are
 	Names                // a list of names of environment variables
-	Mounts               // a list of SOURCE[:TARGET][:ro|rw]; the flag has one of them and may be repeated
+	Mounts               // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
 	Size                 // a number of bytes with its unit
 	Policy               // a mapping of categories to actions
 	Patience             // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
-	Group                // a mapping of the fields whose names begin with this one's
+	Group                // a mapping of the fields whose names begin with the name of this one
 )
 
 // Field is one setting of a job: a flag of "gangrun run", a key of the job file, or both.
@@ -41,10 +41,9 @@ type Field struct {
 	// Name is the name of the flag and of the key. A key inside of a Group is written with
 	// the group's name and a dot, as in "trial.steps".
 	Name string
-	// FlagName is the name of the flag if it differs from Name. Callers use Flagged
-	// instead.
+	// FlagName is the name of the flag if it differs from Name. Callers use the method Flagged.
 	FlagName string
-	Short    string // one letter, the flag's other name; empty when it has none
+	Short    string // the one-letter name of the flag; empty if it has none
 	Kind     Kind
 	// Value is the placeholder for the value in the help of the flag, as in "N".
 	Value string

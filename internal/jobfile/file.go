@@ -42,8 +42,8 @@ func (o origin) error(bad *fault) *Error {
 	return &Error{File: o.file, Line: o.line, Column: o.column, Flag: o.flag, Text: bad.text, hint: bad.hint}
 }
 
-// Load reads the job file at path. It calls read for the content of the file; read returns
-// at most limit bytes and one more.
+// Load reads the job file at path. It calls read for the content of the file. read may return
+// up to limit+1 bytes of a file that is longer than limit.
 func Load(path string, read func(path string, limit int64) ([]byte, error)) (*File, error) {
 	data, err := read(path, MaxSize)
 	var cause *fs.PathError
@@ -76,8 +76,8 @@ func Parse(name string, data []byte) (*File, error) {
 	return &File{name: name, settings: r.settings}, nil
 }
 
-// Apply copies the settings of the file to spec. It adds variables of env and entries of
-// policy to those of spec, and replaces everything else. Relative paths stay relative.
+// Apply copies the settings of the file to spec. It adds the file's env and policy to those of
+// spec. Every other setting of the file replaces that of spec. Relative paths stay relative.
 func (f *File) Apply(spec *job.Spec) {
 	own(spec)
 	for _, s := range f.settings {

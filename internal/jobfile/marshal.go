@@ -17,10 +17,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Marshal returns spec as a job file. Parse reads it back to the same Spec, except for
-// secret values, which Marshal replaces by job.Hidden. It leaves out settings that are
-// empty both in spec and by default. If there are several programs, which only "gangrun
-// mpiexec" starts, a comment names all but the first.
+// Marshal returns spec as a job file. Parse reads the same Spec from it, except for secret
+// values, which Marshal replaces by job.Hidden. Marshal leaves out settings that are empty both
+// in spec and by default. "gangrun mpiexec" can start several programs. A comment in the file
+// then names all of them but the first.
 func Marshal(spec job.Spec) ([]byte, error) {
 	spec = spec.Redacted()
 	standing := job.Default()

@@ -9,10 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Options makes a Spec from the settings of a user, and remembers where each value came
-// from. Later settings replace earlier ones. The defaults are set from the start; a caller
-// applies a file before it sets flags. Options must not be used by several goroutines at
-// the same time.
+// Options makes a Spec from the settings of a user, and remembers where each value came from.
+// Later settings replace earlier ones. A caller first applies the job file, and then sets the
+// flags. Options must not be used by several goroutines at the same time.
 type Options struct {
 	spec     job.Spec
 	lookup   func(string) (string, bool)
@@ -31,8 +30,9 @@ func (o *Options) Apply(f *File) {
 	o.settings = append(o.settings, f.settings...)
 }
 
-// Set sets the flag name to value, which is the text that the user wrote. A Switch takes
-// true or false. Set returns Errors if the value is not valid in itself.
+// Set sets the flag name to value, which is the text that the user wrote. For a Switch, value
+// is "true" or "false". Set returns Errors if the value is not valid for the flag. Finish
+// checks whether it fits the other settings.
 func (o *Options) Set(name, value string) error {
 	f, ok := findFlag(name)
 	if !ok {
@@ -94,8 +94,8 @@ func (o *Options) set(s setting) error {
 	return nil
 }
 
-// Relative reports whether any path of the job depends on Finish's cwd. The working
-// directory does if it is not set.
+// Relative reports whether any path of the job depends on the argument cwd of Finish. A working
+// directory that is not set also depends on cwd.
 func (o *Options) Relative() bool {
 	spec := o.spec
 	for _, f := range table {
@@ -110,8 +110,8 @@ func (o *Options) Relative() bool {
 	return false
 }
 
-// Finish checks the Spec and returns it, with its paths made absolute. cwd is the absolute
-// path for relative ones. Errors name the line or flag of the value.
+// Finish checks the Spec and returns it with absolute paths. Relative paths are relative to
+// cwd, which must be absolute. Errors name the line or flag of the value.
 func (o *Options) Finish(cwd string) (job.Spec, error) {
 	spec := o.spec
 	own(&spec)

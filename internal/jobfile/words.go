@@ -105,8 +105,8 @@ func doubleQuoted(rest string) (text []byte, n int, bad *fault) {
 	return nil, 0, faultf(`close it, or write \" for the character itself`, `has a quote " that is never closed`)
 }
 
-// Split splits a line into words as a POSIX shell would. Nothing is expanded: it returns an error
-// for a character that a shell would act on.
+// Split splits a line into words as a POSIX shell would. Split expands nothing: it returns an
+// error for a character that a shell would expand or act on.
 func Split(line string) ([]string, error) {
 	words, bad := split(line)
 	if bad != nil {

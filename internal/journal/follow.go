@@ -19,12 +19,12 @@ import (
 // reports none on network file systems, or if inotify is used up.
 const pollEvery = 200 * time.Millisecond
 
-// Follow calls emit for every event of the journal at path from offset, in bytes, on. It
+// Follow calls emit for every event of the journal at path, beginning at offset, in bytes. It
 // also emits events that are appended later, until it has emitted the run's last event
-// (job.KindEnded) or ctx is done. It returns the offset after the last line that it has
-// read, for a later Follow, and the error of ctx if ctx was done first. It skips lines that
-// cannot be read, and waits until an unfinished line is complete. It does not check whether
-// the run's writer still exists.
+// (job.KindEnded) or ctx is done. Follow skips lines that cannot be read, and waits until an
+// unfinished line is complete. It does not check whether the writer of the journal still
+// exists. Follow returns the offset after the last line that it has read, so that a later
+// Follow can begin there. If ctx was done first, the error is that of ctx.
 func Follow(ctx context.Context, path string, offset int64, emit func(job.Event)) (int64, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package journal is the record of a run: a file of job.Events, one JSON
-// object a line, that only grows. Everything that gangrun reports of a run
-// is computed from it.
+// Package journal writes and reads the journal of a run: a file with one job.Event a line, as
+// JSON. Events are only appended. gangrun computes everything that it reports of a run from
+// this file.
 package journal
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// MaxLine bounds a line, in bytes: an outcome or a placement of job.MaxRanks
-	// ranks is about half of it.
+	// MaxLine bounds a line, in bytes. An outcome or a placement of job.MaxRanks ranks needs
+	// about half of that.
 	MaxLine = 32 << 20
 	// maxWaiting bounds what is kept of less important events, in bytes, while
 	// the file cannot be written.
@@ -41,7 +41,7 @@ type Journal struct {
 	closed bool
 }
 
-// Create creates the journal of a new run. Only its owner can read the file. It fails if
+// Create creates the journal of a new run. Only its owner can read the file. Create fails if
 // path exists.
 func Create(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
@@ -51,8 +51,8 @@ func Create(path string) (*Journal, error) {
 	return start(path, file, 0, true), nil
 }
 
-// Open opens the journal of a run whose last writer has ended, to append to it. It ends a
-// truncated last line, so that the next line can be read.
+// Open opens the journal of a run whose last writer has ended, to append to it. If the last
+// line is truncated, Open ends that line, so that the next one can be read.
 func Open(path string) (*Journal, error) {
 	file, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -110,9 +110,10 @@ func syncDir(path string) error {
 	return nil // this file system needs or knows no such thing
 }
 
-// Durable reports whether events of a kind are forced to the disk. These are the events
-// that record what was tried and how it ended. Append forces them in the background, except
-// for the last event, KindEnded: its Append returns when the event is on the disk.
+// Durable reports whether a Journal forces events of a kind to the disk. These are the events
+// that record the start and the end of attempts, for example. Append forces them in the
+// background, except for the last event, KindEnded: its Append returns when the event is on the
+// disk.
 func Durable(kind job.Kind) bool {
 	switch kind {
 	case job.KindCreated, job.KindAttached, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
@@ -200,9 +201,9 @@ func (j *Journal) Sync() error {
 	return err
 }
 
-// Close returns when every durable event is on the disk and the file is closed.
-// Its error reports events that are missing in the file, and an fsync that failed
-// since the journal was opened.
+// Close returns when every durable event is on the disk and the file is closed. Its error says
+// whether events are missing in the file, and whether an fsync has failed since the journal was
+// opened.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

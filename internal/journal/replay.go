@@ -12,14 +12,14 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// MaxSize bounds a journal that is read, in bytes: some million events, of which a run of
-// 1,000 ranks has some ten thousand.
+// MaxSize bounds a journal that Replay reads, in bytes. That is room for some million events; a
+// run of 1,000 ranks has some ten thousand.
 const MaxSize = 1 << 30
 
-// Replay returns the events of the journal at path, and the number of lines that could not
-// be read. A truncated last line is not counted: its writer was killed, or is writing it.
-// Replay keeps events of unknown kinds, and ignores unknown fields. It returns an error for
-// a journal of more than MaxSize bytes.
+// Replay returns the events of the journal at path, and the number of lines that could not be
+// read. It does not count a truncated last line: the writer was killed, or is still writing
+// that line. Replay keeps events of unknown kinds, and ignores unknown fields. It returns an
+// error for a journal of more than MaxSize bytes.
 func Replay(path string) (events []job.Event, skipped int, err error) {
 	file, err := safefile.Open(path)
 	if err != nil {
@@ -44,8 +44,8 @@ func Replay(path string) (events []job.Event, skipped int, err error) {
 	return events, skipped, err
 }
 
-// Scan calls emit for every event in r until emit returns false. See Replay for skipped.
-// The error is r's.
+// Scan calls emit for every event in r until emit returns false. skipped is the number of lines
+// that could not be read, as in Replay. The error is the one that r returns.
 func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 	lines := newLines(r)
 	for {

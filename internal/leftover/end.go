@@ -12,8 +12,8 @@ import (
 const endEvery = 5 * time.Millisecond
 
 // End kills the leftovers that Find returns for self and run. It returns those that it has
-// killed, and those that still exist when limit has passed or ctx has ended: a process that
-// waits for a device does not end.
+// killed, and those that still exist when limit has passed or ctx has ended. A process that
+// waits for a device, for instance, does not end.
 func End(ctx context.Context, self int, run string, limit time.Duration) (killed, left []Process) {
 	seen := map[identity]bool{}
 	deadline := time.Now().Add(limit)

@@ -1,10 +1,10 @@
 // Package leftover finds processes that gangs have left behind on this machine, because their
 // agent and its watchdogs were all killed.
 //
-// A process of a gang is known by a tag that children inherit from their parents, whatever else a
-// process changes: its environment, its session, its name, its parent. A process that only has the
-// environment of a rank has no tag: for example, a job that the rank has submitted to a batch
-// system. A leftover has a tag, and no agent above it (Find has one exception).
+// Each process of a gang has a tag. Children inherit it from their parents, and keep it when they
+// change their environment, session, name or parent. A batch job that a rank has submitted may
+// have the environment of the rank, but has no tag. A leftover is a process that has a tag and no
+// living agent among its ancestors. The method Find describes one exception.
 package leftover
 
 import (
@@ -16,10 +16,10 @@ import (
 // Process is a process of this machine.
 type Process struct {
 	PID, Parent int
-	Start       uint64 // clock ticks after boot: with PID, an identity
+	Start       uint64 // start time in clock ticks after boot; with PID, it identifies the process
 	State       string // a letter, see proc_pid_stat(5)
-	Name        string // that of its program
-	Tag         Tag    // zero for none
+	Name        string // the name of its program
+	Tag         Tag    // zero if it has none
 	Agent       bool   // it is an agent, or one of its watchdogs
 	Mine        bool   // it belongs to the calling user
 	Gang        string // RUN/ATTEMPT if known; the tag has only a hash of the run
@@ -39,14 +39,13 @@ func (t Table) above(pid int) (pids []int) {
 	return pids
 }
 
-// Find returns the leftovers, seen from the process self, which is about to start a gang of a run.
-// run is empty if that is not known. Of other runs, Find returns only leftovers of the same user as
-// self.
+// Find returns the leftovers that the process self should end before it starts a gang of a run. run
+// is empty if it is not known. Of other runs, Find returns only leftovers of the user of self.
 //
-// Self, its ancestors and its descendants are never leftovers. If a process of a gang, other than
-// an agent, has started gangrun, the other descendants of that process are no leftovers either. A
-// process below an agent is not a leftover, with one exception: if gangrun itself runs below that
-// agent, processes of its own run count.
+// Self, its ancestors and its descendants are never leftovers. If self is a descendant of a
+// rank, the other descendants of that rank are not leftovers either. A process below an agent is
+// not a leftover, with one exception: if gangrun itself runs below that agent, processes of its
+// own run count.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {
@@ -65,9 +64,9 @@ func (t Table) Find(self int, run string) (found []Process) {
 	return found
 }
 
-// Alive returns the processes of earlier attempts of a run whose own agent still lives, and is
-// about to end them. An agent above self does not count. gang is the attempt that is about to
-// start.
+// Alive returns the processes of earlier attempts whose agent still lives and is about to end
+// them. An agent above self does not count. gang is the attempt that is about to start; Alive
+// returns only processes of the same run.
 func (t Table) Alive(self int, gang string) (found []Process) {
 	own, tag := t.above(self), TagOf(gang)
 	run, _, _ := strings.Cut(gang, "/")

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// Read returns the processes of this machine that have a tag, as far as they can be seen,
-// and all above them and above the process self.
+// Read returns the processes of this machine that have a tag, and their ancestors, and the
+// ancestors of the process self. It leaves out processes that this process cannot see.
 func Read(self int) Table {
 	dir, err := os.Open("/proc")
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tag is a number that identifies a gang. It is stored as the soft limit of RLIMIT_LOCKS,
-// which children inherit and the kernel does not use since Linux 2.4.25 (getrlimit(2)). From
-// the highest bit: tagMagic, 32 bits of a hash of the run, and the lowest bits of the
-// attempt's number.
+// Tag is a number that identifies a gang. It is stored as the soft limit of RLIMIT_LOCKS, which
+// children inherit, and which the kernel has not used since Linux 2.4.25 (getrlimit(2)). Its
+// highest bits are tagMagic. 32 bits of a hash of the run follow, and then the lowest bits of
+// the attempt's number.
 type Tag uint64
 
 const (
@@ -37,7 +37,7 @@ func (t Tag) sameRun(other Tag) bool {
 	return t != 0 && t>>attemptBits == other>>attemptBits
 }
 
-// Of reports whether a gang is an attempt of a run.
+// Of reports whether a tag is that of an attempt of a run.
 func (t Tag) Of(run string) bool { return run != "" && t.sameRun(TagOf(run+"/0")) }
 
 // attempt returns the lowest bits of the attempt's number.

@@ -8,7 +8,8 @@ import (
 // maxNamed is how many processes a text names.
 const maxNamed = 8
 
-// Names lists processes: how many there are, and of the first ones the programs and gangs.
+// Names describes processes in words: how many there are, and the programs and gangs of the
+// first few.
 func Names(all []Process) string {
 	var names []string
 	for _, p := range all[:min(len(all), maxNamed)] {
@@ -31,7 +32,7 @@ func Names(all []Process) string {
 	return fmt.Sprintf("%d %s: %s", len(all), noun, strings.Join(names, ", "))
 }
 
-// Killed is the sentence that reports processes that were killed.
+// Killed returns a sentence that reports which processes were killed.
 func Killed(killed []Process) string {
 	return "killed what was left of gangs whose agents and watchdogs had been killed: " + Names(killed)
 }

@@ -22,7 +22,7 @@ const (
 	moreProcesses = 4096
 )
 
-// CheckFiles returns an error and a hint if the limit on this process's open files is too low.
+// CheckFiles returns an error with a hint if this process may open too few files.
 func CheckFiles() (hint string, err error) {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil || files.Cur >= leastFiles {
@@ -32,8 +32,8 @@ func CheckFiles() (hint string, err error) {
 		fmt.Errorf("this process may have %d open files, and gangrun needs at least %d", files.Cur, leastFiles)
 }
 
-// Hint returns which limit of this machine err comes from, with its value, and how to raise
-// it. It returns "" if err comes from none.
+// Hint describes the limit of this machine that caused err: its value, and how to raise it. It
+// returns "" if no such limit caused err.
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):
@@ -50,8 +50,8 @@ func Hint(err error) string {
 	return ""
 }
 
-// Processes returns the limit on this user's processes and how to raise it, or "" if the
-// limit leaves room for an agent.
+// Processes describes the limit on the number of this user's processes, and how to raise it. It
+// returns "" if the limit leaves room for an agent.
 func Processes() string {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || os.Geteuid() == 0 { // the limit does not hold for root

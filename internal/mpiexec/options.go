@@ -23,7 +23,7 @@ type option struct {
 // options are all that are known, without their dashes. It is only read.
 var options = optionTable()
 
-// OptionNames returns the names of all options, without their dashes, in no order.
+// OptionNames returns the names of all options, without their dashes, in no particular order.
 func OptionNames() []string { return slices.Collect(maps.Keys(options)) }
 
 // table is the known options by their names, without dashes.

@@ -1,5 +1,5 @@
-// Package mpiexec reads command lines of mpiexec and mpirun, and places ranks on hosts in
-// the order that they ask for.
+// Package mpiexec reads command lines of mpiexec and mpirun. It places ranks on hosts in the
+// order that the command line asks for.
 package mpiexec
 
 import (
@@ -27,8 +27,8 @@ type Args struct {
 	placement
 	Environment
 	Shown
-	Universe      int  // MPI_UNIVERSE_SIZE: 0 is not given, -1 is no bound
-	Help, Version bool // what to print in place of running anything
+	Universe      int  // MPI_UNIVERSE_SIZE; 0 if it is not given, -1 for no limit
+	Help, Version bool // print this, and run nothing
 }
 
 // placement is where the ranks are to run.
@@ -39,13 +39,13 @@ type placement struct {
 	loopback  int    // number of simulated hosts; 0 is none
 }
 
-// Environment is what the ranks get of the environment of this process.
+// Environment says which variables of this process's environment the ranks get.
 type Environment struct {
 	Bare bool     // only the variables of Keep
 	Keep []string // names
 }
 
-// Shown is what gangrun shows besides what the ranks print.
+// Shown says what gangrun shows besides the output of the ranks.
 type Shown struct {
 	Prefix  bool // the rank before each line
 	Verbose bool
@@ -105,7 +105,7 @@ type parser struct {
 }
 
 // Parse reads a command line of mpiexec or mpirun. env looks up variables of the environment,
-// and read reads a file that the command line names. Errors are for the user.
+// and read reads a file that the command line names. The texts of its errors are for the user.
 func Parse(args []string, env func(string) (string, bool), read func(path string) ([]byte, error)) (Args, error) {
 	p := &parser{read: read, rest: args}
 	p.stdin, p.mpi, p.env = job.StdinRank(0), job.MPIAuto, map[string]string{}

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Spec is the job that the arguments ask for, started from a directory.
+// Spec returns the job that the arguments ask for, for the working directory cwd.
 func (a Args) Spec(cwd string) job.Spec {
 	spec := job.Default()
 	spec.Command, spec.Ranks, spec.Loopback, spec.Env = a.apps[0].Command, a.ranks(), a.loopback, maps.Clone(a.env)
@@ -32,7 +32,7 @@ func (a Args) Spec(cwd string) job.Spec {
 	return spec
 }
 
-// Relative reports whether a program's directory depends on the working directory.
+// Relative reports whether the directory of any program depends on the working directory.
 func (a Args) Relative() bool {
 	return slices.ContainsFunc(a.apps, func(app job.App) bool { return !filepath.IsAbs(app.Workdir) })
 }

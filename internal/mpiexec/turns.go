@@ -13,13 +13,13 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// Turn is a host and how many ranks it takes before the next one does.
+// Turn is a host and the number of ranks that it takes before the next host's turn.
 type Turn struct {
 	Host  string
 	Ranks int
 }
 
-// Turns returns the hosts in the order in which they take ranks; without any, gangrun
+// Turns returns the hosts in the order in which they take ranks. If there are none, gangrun
 // places the ranks as it does for other jobs.
 func (a Args) Turns(own Here) ([]Turn, error) {
 	var turns []Turn
@@ -41,8 +41,9 @@ func (a Args) Turns(own Here) ([]Turn, error) {
 	return turns, nil
 }
 
-// Hosts returns the list of hosts for a job, each once, with the ranks of its turns as
-// slots. It is empty where the ranks run on this machine anyway, or on simulated hosts.
+// Hosts returns the list of hosts for a job. Each host is in it once, with the sum of the ranks
+// of its turns as slots. The list is empty if all ranks run on this machine or on simulated
+// hosts.
 func (a Args) Hosts(own Here) (string, error) {
 	here := !slices.ContainsFunc(a.hosts, func(h host) bool { return !own.is(h.name) })
 	if a.loopback > 0 || len(a.hosts) == 0 || here && !a.allocated {
@@ -97,9 +98,9 @@ func (a Args) Here(s thishost.Matcher) Here {
 	return Here{s.Called(context.Background()), func(name string) bool { return own[name] }}
 }
 
-// Deal gives ranks to hosts: each host takes as many as its turn allows, and after the
-// last host the first has its next turn. Every turn must have at least one rank and name
-// one of the hosts.
+// Deal gives ranks to hosts. Turn by turn, it gives the host of the turn as many ranks as the
+// turn has. After the last turn it begins again with the first. Every turn must have at least
+// one rank and name one of the hosts.
 func Deal(ranks int, turns []Turn, hosts []job.Host) job.Placement {
 	var p job.Placement
 	nodes, sizes := map[string]int{}, map[string]int{}

@@ -1,5 +1,5 @@
-// Package namedfile reads files that the user has named on the command line or in a job
-// file, which may also be pipes.
+// Package namedfile reads files that the user has named on the command line or in a job file.
+// Such a file may be a pipe.
 package namedfile
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Read reads a file of up to limit bytes; of a longer one it returns limit+1 bytes. The file may be
-// a pipe, such as /dev/stdin or the <(...) of a shell: Read then prints a note while it waits for
-// the writer. A signal ends that wait. The error then carries the exit code with which this process
-// should end.
+// Read returns the content of a file of up to limit bytes. If the file is longer, Read returns its
+// first limit+1 bytes. The file may be a pipe, such as /dev/stdin or the <(...) of a shell: Read
+// then prints a note while it waits for the writer. If a signal ends that wait, the error has the
+// exit code with which this process should end.
 func Read(path string, limit int64) ([]byte, error) {
 	ctx, stop := context.Background(), func() {}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
@@ -34,8 +34,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// ReadBounded is Read for a file that may not be longer than limit bytes: a longer one is
-// a *safefile.SizeError.
+// ReadBounded is like Read, but returns a *safefile.SizeError if the file is longer than limit
+// bytes.
 func ReadBounded(path string, limit int64) ([]byte, error) {
 	text, err := Read(path, limit)
 	if err == nil && int64(len(text)) > limit {

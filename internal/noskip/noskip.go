@@ -1,5 +1,5 @@
-// Package noskip lets tests skip what a machine lacks, except where none may be
-// skipped: "make test" sets GANGRUN_TEST_NOSKIP=1.
+// Package noskip skips tests that need what a machine lacks. If GANGRUN_TEST_NOSKIP=1 is set,
+// as "make test" does, such a test fails instead.
 package noskip
 
 import (
@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Env is the environment variable that, set to 1, makes a skip a failure.
+// Env is the name of an environment variable. If its value is 1, Skip makes the test fail.
 const Env = "GANGRUN_TEST_NOSKIP"
 
-// Skip ends the test because the machine lacks what the format and its
-// arguments say: as skipped, or as failed where no test may be skipped.
+// Skip ends the test because the machine lacks something, which the format and its arguments
+// name. The test is skipped, or fails if Env is set to 1.
 func Skip(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv(Env) == "1" {

@@ -1,5 +1,5 @@
-// Package packedlog reads logs that are compressed, or text in UTF-16, and names the formats
-// that it does not read.
+// Package packedlog reads logs that are compressed or in UTF-16. For a log in a format that it
+// cannot read, its error names the format.
 package packedlog
 
 import (
@@ -82,9 +82,8 @@ func logName(name string) string {
 	return name
 }
 
-// Open returns the text of a log that may be compressed, in UTF-16, or both. It calls note
-// with what is wrong with a log that can be read only in part. The name "-" is standard
-// input.
+// Open returns the text of a log that may be compressed, in UTF-16, or both. If a log can be
+// read only in part, Open calls note with the reason. The name "-" is standard input.
 func Open(name string, log io.Reader, note func(string)) (io.Reader, error) {
 	for range 2 { // a compressed one may hold UTF-16
 		in := bufio.NewReader(log)

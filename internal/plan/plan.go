@@ -1,5 +1,4 @@
-// Package plan decides where a gang would go, for the command that shows that without
-// starting anything.
+// Package plan decides where a gang would be placed, for "gangrun plan", which starts nothing.
 package plan
 
 import (
@@ -15,18 +14,18 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// Gang is what is to be placed.
+// Gang is a gang that is to be placed.
 type Gang struct {
 	Ranks    int
-	GPUs     int // of each rank; -1 is 1 where hosts have GPUs, else 0
+	GPUs     int // of each rank; -1 means 1 if the hosts have GPUs, otherwise 0
 	Locality job.Locality
 }
 
-// OnGPUs returns the number of GPUs of each rank on these hosts.
+// OnGPUs returns the number of GPUs that each rank gets on these hosts.
 func (g Gang) OnGPUs(hosts []job.Host) int { return topology.GPUsPerRank(g.GPUs, hosts) }
 
-// Missing returns a note for each thing that the list does not say, with what the plan
-// assumes instead.
+// Missing returns a note for each fact that the list of hosts lacks. The note says what the
+// plan assumes instead.
 func (g Gang) Missing(l hostlist.List) []string {
 	if l.Own != nil {
 		return nil
@@ -64,7 +63,7 @@ func have(names []string) string {
 	return text.Some(names, 6) + " have"
 }
 
-// Place puts the gang on hosts. Its errors have the exit code of a command.
+// Place puts the gang on hosts. Its errors have exit codes (see failure.Error).
 func (g Gang) Place(hosts []job.Host) (topology.Choice, error) {
 	var choice topology.Choice
 	var err error

@@ -1,5 +1,5 @@
-// Package presence finds out whether the controller of a run lives, also where it is a
-// process of another host, and says what to do where it does not.
+// Package presence finds out whether the controller of a run still runs, on this host or
+// another one. If the controller is gone, the package says what to do.
 package presence
 
 import (
@@ -11,11 +11,12 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// CheckEvery is how often to look whether the controller of a run lives.
+// CheckEvery is the time between two checks whether the controller of a run still runs.
 const CheckEvery = 500 * time.Millisecond
 
-// MissingController returns the controller of a run that has not ended, if it is on
-// another host and does not hold its lock on the run's directory; nil otherwise.
+// MissingController returns the controller of a run if the controller seems to be gone: it is
+// on another host, the run has not ended, and nobody holds the lock on the run's directory.
+// Otherwise it returns nil.
 func MissingController(run home.Run) *job.Controller {
 	s, err := run.Summary()
 	if err != nil || s.Controller == nil || s.State.Final() {
@@ -34,8 +35,8 @@ func MissingController(run home.Run) *job.Controller {
 	return s.Controller
 }
 
-// LockState describes the lock of a controller on another host: held says whether somebody
-// holds it, known whether that can be found out from here.
+// LockState says in words whether a controller on another host holds its lock. held and known
+// are the results of home.Run.Controlled.
 func LockState(held, known bool) string {
 	switch {
 	case !known:
@@ -46,7 +47,7 @@ func LockState(held, known bool) string {
 	return "does not hold the lock on the run's directory any more, as far as can be seen from here"
 }
 
-// IfGone says what to type if a controller on another host is gone.
+// IfGone returns a hint that says what to type if a controller on another host is gone.
 func IfGone(run home.Run) string {
 	return fmt.Sprintf("if it is gone, gangrun attach --force %[1]s goes on with the run, and gangrun stop --force %[1]s ends it", run.ID)
 }

@@ -28,8 +28,8 @@ func SlurmEnd(ctx context.Context, b *job.BatchJob) string {
 	return fmt.Sprintf("Slurm shows job %s as %s", b.ID, j.State)
 }
 
-// NoteMissing writes what to do about a run whose controller may be gone. end is the result of
-// SlurmEnd.
+// NoteMissing tells the user what to do about a run whose controller may be gone. end is the
+// result of SlurmEnd.
 func NoteMissing(w io.Writer, run home.Run, c job.Controller, end string) {
 	if end != "" {
 		fmt.Fprintf(w, "gangrun: note: run %[1]s was lost with its job: %[2]s; gangrun report %[1]s shows how far it got\n", run.ID, end)

@@ -14,15 +14,15 @@ import (
 // Stat is what /proc/PID/stat says of a process.
 type Stat struct {
 	PID    int
-	Name   string // the name of its main thread, cut after 15 bytes by the kernel
+	Name   string // the name of its main thread; the kernel keeps only 15 bytes
 	State  byte   // a letter, see proc_pid_stat(5)
 	Parent int
 	User   uint64 // clock ticks that it has spent in user mode
 	System uint64 // clock ticks that it has spent in the kernel
-	Start  uint64 // clock ticks from boot to its start: with PID, an identity
+	Start  uint64 // clock ticks from boot to its start; with PID, this identifies the process
 }
 
-// Ended reports whether the process has ended, and only its parent does not know it yet.
+// Ended reports whether the process has ended, and its parent has not waited for it yet.
 func (s Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
 
 // ReadStat reads /proc/PID/stat. The error is fs.ErrNotExist or syscall.ESRCH if there is
@@ -127,8 +127,8 @@ func UID(pid int) (uid int, ok bool) {
 	return int(info.Uid), true
 }
 
-// Field returns a value of a file with lines of the form "KEY: VALUE", as /proc/PID/status
-// and /proc/meminfo.
+// Field returns a value from a file whose lines have the form "KEY: VALUE", such as
+// /proc/PID/status and /proc/meminfo.
 func Field(data []byte, key string) (value string, ok bool) {
 	for line := range strings.Lines(string(data)) {
 		if name, value, found := strings.Cut(line, ":"); found && name == key {
@@ -138,14 +138,15 @@ func Field(data []byte, key string) (value string, ok bool) {
 	return "", false
 }
 
-// Namespace returns the identity of a namespace of a process, as "pid:[4026531836]", or ""
-// if it cannot be read. kind is as in namespaces(7).
+// Namespace returns the identity of a namespace of a process, as in "pid:[4026531836]", or ""
+// if it cannot be read. kind is the name of a file in /proc/PID/ns, such as "pid".
 func Namespace(pid int, kind string) string {
 	link, _ := os.Readlink(Path(pid, "ns/"+kind))
 	return link
 }
 
-// BootID returns the identity that the kernel has drawn when the machine was booted, or "".
+// BootID returns the random ID that the kernel made when the machine was booted, or "" if it
+// cannot be read.
 func BootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))

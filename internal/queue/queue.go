@@ -1,5 +1,5 @@
-// Package queue hands values on to a function that may block, in order and one at a time,
-// without holding up those who put them in.
+// Package queue passes values to a function, in order and one at a time. The function may
+// block. Callers that add values do not wait for it.
 package queue
 
 import "sync"
@@ -32,8 +32,7 @@ func (q *Queue[T]) Put(v T) {
 	q.arrived.Signal()
 }
 
-// Len returns how many values wait, those that the consumer has already fetched not
-// counted.
+// Len returns the number of values that the consumer has not fetched yet.
 func (q *Queue[T]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

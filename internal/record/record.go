@@ -1,4 +1,4 @@
-// Package record reads what a run has recorded of itself.
+// Package record reads the journal of a run, and what follows from it.
 package record
 
 import (
@@ -53,8 +53,9 @@ func noSpecText(run home.Run, events []job.Event, skipped int) string {
 	return fmt.Sprintf("the journal of run %s does not say what the run is: %s", run.ID, why)
 }
 
-// Report returns what a run's journal adds up to, and its events. A run that has not
-// ended and whose controller is gone has the state job.StateLost.
+// Report returns the report of a run, which it computes from the run's journal, and the events
+// of the journal. A run that has not ended and whose controller is gone has the state
+// job.StateLost.
 func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	events, skipped, err := Events(run)
 	if err != nil {
@@ -76,7 +77,7 @@ func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	return r, events, nil
 }
 
-// Spec returns the job of the run that the events of a journal have, or nil if they have none.
+// Spec returns the job that the events of a journal contain, or nil if they contain none.
 func Spec(events []job.Event) *job.Spec {
 	for _, e := range events {
 		if e.Spec != nil {

@@ -13,10 +13,10 @@ const (
 	leastPause = time.Second
 )
 
-// Silence measures the time since the last contact with another process. Time in which this
-// process did not run, and so could receive nothing, does not count. Since must be
-// called several times in each half second. The zero value is ready for
-// use, and safe for concurrent use.
+// Silence measures the time since the last contact with another process. It does not count time
+// in which this process did not run, because the process could receive nothing then. The caller
+// must call Since several times in each half second. The zero value is ready for use, and safe
+// for concurrent use.
 type Silence struct {
 	mu      sync.Mutex
 	looked  time.Time // the last look; zero if there was none
@@ -26,9 +26,8 @@ type Silence struct {
 	resumed time.Time
 }
 
-// Since returns the time since contact, the time of the last contact, without the time in which
-// this process did not run. It knows of such pauses only from its first call on: until then, all
-// time counts.
+// Since returns the time that has passed since contact, which is the time of the last contact.
+// It leaves out pauses of this process that began after the first call of Since.
 func (s *Silence) Since(contact time.Time) time.Duration { return s.at(time.Now(), contact) }
 
 func (s *Silence) at(now, contact time.Time) time.Duration {
@@ -55,8 +54,8 @@ func (s *Silence) at(now, contact time.Time) time.Duration {
 	return s.silence
 }
 
-// Pause returns how long this process did not run when that happened last, and when it
-// resumed. Both are zero if it never happened.
+// Pause returns the length of the last pause of this process, and when the process resumed.
+// Both are zero if there was no pause.
 func (s *Silence) Pause() (d time.Duration, resumed time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package runclock measures time in which this process really ran. Time in which the
-// process was stopped, its machine was suspended, or it got no processor does not count,
-// so that nobody else is blamed for it.
+// Package runclock measures the time in which this process really ran. It does not count time
+// in which the process was stopped or got no processor, or in which its machine was suspended.
+// So a pause of this process does not look like the silence of another one.
 package runclock
 
 import (
@@ -38,7 +38,7 @@ func NewTimer(d time.Duration) *Timer {
 	return t
 }
 
-// Reset makes the timer fire after d. It removes a value that C holds.
+// Reset makes the timer fire after d. If C holds a value, Reset removes it.
 func (t *Timer) Reset(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *Timer) Reset(d time.Duration) {
 	t.next()
 }
 
-// Stop stops the timer. C receives nothing after that.
+// Stop stops the timer. After that, C receives nothing.
 func (t *Timer) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,8 +84,8 @@ func (t *Timer) count(turn int, step time.Duration) {
 	t.fired <- struct{}{} // has room: stop has emptied it
 }
 
-// WithTimeoutCause returns a copy of ctx that is cancelled with the cause after the process
-// has run for d. Its Err is then context.Canceled. Calling cancel stops the timer.
+// WithTimeoutCause returns a copy of ctx that is cancelled, with the given cause, after the
+// process has run for d. The Err of the copy is then context.Canceled. cancel stops the timer.
 func WithTimeoutCause(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t := NewTimer(d)

@@ -19,14 +19,14 @@ type Query struct {
 	Rank    int    // -1 is every rank
 	Attempt string // "" is the latest
 	Stream  string // "" is both
-	OpenMPI bool   // also the files of mpirun and of Open MPI's daemons
+	OpenMPI bool   // show also the files of mpirun and of Open MPI's daemons
 }
 
 // File is one log file of a run.
 type File struct {
 	Attempt string `json:"attempt"`
 	Rank    int    `json:"rank"`   // -1 if the file is not a rank's
-	Stream  string `json:"stream"` // out or err; if the file is not a rank's, what has written it: mpirun or daemon
+	Stream  string `json:"stream"` // out or err; if the file is not a rank's, its writer: mpirun or daemon
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 }
@@ -51,7 +51,7 @@ func (q Query) where(s home.Summary) (attempt, dir string) {
 	return attempt, filepath.Join(s.Dir, "attempts", attempt)
 }
 
-// Files lists the log files that a run has now.
+// Files lists the log files of a run that exist now.
 func (q Query) Files(s home.Summary) ([]File, error) {
 	attempt, dir := q.where(s)
 	run := home.Run{ID: s.Run, Dir: s.Dir}

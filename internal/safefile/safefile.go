@@ -1,6 +1,6 @@
-// Package safefile opens files that somebody may have replaced by something else.
-// Opening a FIFO waits for a writer, perhaps forever, and reading a device such as
-// /dev/zero never ends. This package refuses both, and bounds what is read.
+// Package safefile opens regular files at paths where there may be something else, such as a
+// FIFO or a device. Opening a FIFO waits for a writer, perhaps forever, and reading a device
+// such as /dev/zero never ends. This package refuses both, and limits how much it reads.
 package safefile
 
 import (
@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KindError is the error for a path that does not name a regular file.
+// KindError is the error if a path does not name a regular file.
 type KindError struct {
 	Path string
 	Mode fs.FileMode
 }
 
-// Error returns the path and what kind of file is there.
+// Error returns the path and the kind of the file.
 func (e *KindError) Error() string {
 	return fmt.Sprintf("%q is %s, not a regular file", e.Path, Kind(e.Mode))
 }
@@ -26,7 +26,8 @@ func (e *KindError) Error() string {
 // Hint returns what to do about it.
 func (e *KindError) Hint() string { return "see what has put it there, and remove it or move it away" }
 
-// Kind returns the kind of file of a mode, with its article, as in "a FIFO".
+// Kind returns, for the mode of a file, the kind of the file in words, with an article, as in
+// "a FIFO".
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
@@ -45,7 +46,7 @@ func Kind(mode fs.FileMode) string {
 	return "a special file"
 }
 
-// SizeError is the error for a file that is larger than its limit.
+// SizeError is the error if a file is larger than the limit.
 type SizeError struct {
 	Path  string
 	Limit int64
@@ -62,8 +63,8 @@ func (e *SizeError) Hint() string { return "see what has written to it, and move
 // Open opens the regular file at path for reading, as os.Open does. It never waits.
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
 
-// OpenFile opens the regular file at path, as os.OpenFile does. It never waits. The
-// error is a KindError if path names anything else.
+// OpenFile opens the regular file at path, as os.OpenFile does. It never waits. If path does
+// not name a regular file, the error is a KindError.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	// Opening a device can have effects of its own, and a FIFO that is opened lets its
 	// writers go on, so the kind of file is checked first.

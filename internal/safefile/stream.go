@@ -17,11 +17,10 @@ const (
 	patience = time.Second
 )
 
-// ReadStream returns what can be read from path, up to limit bytes and one more. The
-// path may be that of a pipe, a terminal or a device, as users name them: /dev/stdin,
-// or /dev/fd/63 for the <(...) of a shell. If it has to wait for a writer, it calls
-// waiting, once, with the kind of file that path is. If ctx ends first, the error is its
-// cause.
+// ReadStream returns what can be read from path. It reads at most limit+1 bytes. The path may
+// also be that of a pipe, a terminal or a device, such as /dev/stdin, or /dev/fd/63 for the
+// <(...) of a shell. If ReadStream has to wait for a writer, it calls waiting once, with the
+// kind of the file. If ctx ends first, the error is the cause of ctx.
 func ReadStream(ctx context.Context, path string, limit int64, waiting func(fs.FileMode)) ([]byte, error) {
 	// With O_NONBLOCK the open of a FIFO does not wait for a writer; awaitInput does.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

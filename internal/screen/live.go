@@ -25,10 +25,9 @@ type liveRows struct {
 	lines     int
 }
 
-// Status sets the status line at the bottom of the terminal; "" removes it. The line is cut
-// to the terminal's width, and stays at the bottom when other text is shown. Status does
-// nothing if Err is no terminal. Like all other methods it waits while another call writes,
-// but it writes only a few short lines itself.
+// Status sets the status line at the bottom of the terminal; "" removes it. The line is cut to
+// the terminal's width, and stays at the bottom when other text is shown. Status does nothing
+// if Err is not a terminal. Like all other methods, it waits while another call writes.
 func (s *Screen) Status(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Say shows a message of gangrun's own on Err, with "gangrun: " before each line. Like
-// Output, it blocks while the terminal is stopped. Say returns no error. If writing fails,
-// the next method that can return an error does so.
+// Say shows a message of gangrun's own on Err, with "gangrun: " before each line. Like Output,
+// it blocks while the terminal is stopped. Say returns no error. If the write fails, the next
+// call of a method that returns errors returns the error.
 func (s *Screen) Say(format string, args ...any) {
 	s.own("", "", fmt.Sprintf(format, args...))
 }
 
-// Error shows text on Err after "gangrun: error: ", the label in red.
+// Error shows text on Err after "gangrun: error: ". The word "error" is red.
 func (s *Screen) Error(text string) { s.own("error:", "1;31", text) }
 
 // Hint shows text on Err after "gangrun: hint: ".

@@ -1,31 +1,30 @@
-// Package screen is what a person sees of a gang of ranks: their standard
-// output on gangrun's, their standard error on gangrun's, line by line, each
-// line with the rank that it is from, and gangrun's own words among them.
+// Package screen shows the output of a gang of ranks to a person. It writes the ranks' standard
+// output to that of gangrun, and their standard error to that of gangrun, line by line. It puts
+// the rank before each line, and shows gangrun's own messages between the lines.
 //
-// The prefix is "[3]", or "[3 h2]" where hosts are shown, then a mark, then blanks up to a common
-// column. The mark is empty for standard output and "!" for standard error; if other text had to be
-// shown in the middle of a rank's line, a "+" marks the rest of that line:
+// The prefix of a line has the rank, as in "[3]", or the rank and host, as in "[3 h2]". A mark
+// follows, and then blanks up to a common column. The mark is empty for standard output, and "!"
+// for standard error. If the Screen had to show other text in the middle of a rank's line, a "+"
+// marks the rest of that line:
 //
 //	[3 h2]   epoch 1
 //	[3 h2]!  UserWarning: slow loader
 //	[12 h2]  epoch 1
 //	[12 h2]+ and what was still to come of it
 //
-// Nothing that a rank writes can move the cursor, change the terminal or pass for another rank's
-// line: only text, tabs, newlines and (where the stream has colour) colours are let through.
-// Invalid UTF-8 becomes U+FFFD, controls and invisible characters vanish. Without prefix, an output
-// that is not a terminal gets the bytes of the ranks unchanged. Even then, lines of different ranks
-// are not mixed: each is written as a whole.
+// A rank cannot move the cursor, change the terminal or forge another rank's line: the Screen
+// passes on only text, tabs, newlines and, if the Stream has colour, colours. It replaces invalid
+// UTF-8 by U+FFFD, and removes control characters and invisible characters. Without the prefix, a
+// Stream that is not a terminal gets the bytes of the ranks unchanged. Even then, the lines of
+// different ranks are not mixed: the Screen writes each line as a whole.
 //
-// On a terminal, progress bars and unfinished lines (prompts) have rows of
-// their own under the text, redrawn in place, above the status line. Where
-// there is no terminal, only the last state of a progress bar is written, and
-// one state every ten seconds of a long one.
+// On a terminal, progress bars and unfinished lines (prompts) have rows of their own between
+// the text and the status line. The Screen redraws these rows in place. Without a terminal, it
+// writes the last state of each progress bar, and meanwhile one state every ten seconds.
 //
-// There is no goroutine here: all that depends on time happens in Flush, which
-// the owner calls about ten times a second. The owner must also ignore or
-// handle SIGPIPE, else the Go runtime ends the program at the first write to a
-// closed standard output.
+// The package starts no goroutines. Everything that depends on time happens in Flush, which the
+// caller calls about ten times a second. The caller must also ignore or handle SIGPIPE.
+// Otherwise the Go runtime ends the program at the first write to a closed standard output.
 package screen
 
 import (
@@ -54,8 +53,8 @@ const (
 
 // Options say where a Screen writes and how its lines look.
 type Options struct {
-	// Out and Err take the ranks' standard output and standard error; Err
-	// also takes gangrun's own words. They may be the same file or terminal.
+	// Out gets the ranks' standard output. Err gets their standard error and gangrun's own
+	// messages. Both may be the same file or terminal.
 	Out, Err Stream
 	// Ranks is the size of the gang, for the width of the prefix.
 	Ranks int
@@ -65,10 +64,9 @@ type Options struct {
 	Prefix bool
 }
 
-// Screen shows the output of all ranks and gangrun's own messages. Its methods may be
-// called from several goroutines. If the terminal is stopped (Ctrl-S), or a pipe is full, a
-// write blocks, and with it every other call. This backpressure keeps a fast gang from
-// filling the memory.
+// Screen shows the output of all ranks and gangrun's own messages. Its methods may be called
+// from several goroutines. If the terminal is stopped (Ctrl-S), or a pipe is full, a write
+// blocks, and all other calls wait for it. So a fast gang cannot fill the memory.
 type Screen struct {
 	opts Options
 
@@ -101,12 +99,13 @@ func New(opts Options) *Screen {
 	return s
 }
 
-// Output shows the next bytes of a rank's standard output or standard error. data may begin
-// and end anywhere in a line. Output does not keep it.
+// Output shows the next bytes of a rank's standard output or standard error. data may begin and
+// end anywhere in a line. Output does not keep data after it returns.
 //
-// The error is that of a failed write, to either stream and by any method. It is returned
-// once. Later output to that stream is dropped without an error, so that a gang survives a
-// closed pipe. Err returns the error again.
+// The error is that of a failed write to Out or Err. The write may have been that of an earlier
+// call of any method. Each error is returned once. The Screen drops later output to the same
+// Stream without an error, so that a closed pipe does not end a gang. The method Err returns
+// the first error again.
 func (s *Screen) Output(rank int, host string, stderr bool, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,8 +117,8 @@ func (s *Screen) Output(rank int, host string, stderr bool, data []byte) error {
 	return s.settle()
 }
 
-// EndOfStream records that the rank will write no more to the stream. An unfinished line is
-// shown and ended. The error is as that of Output.
+// EndOfStream records that the rank will write no more to the stream. It shows an unfinished
+// line, and ends that line. The error is as in Output.
 func (s *Screen) EndOfStream(rank int, stderr bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,9 +129,8 @@ func (s *Screen) EndOfStream(rank int, stderr bool) error {
 	return s.settle()
 }
 
-// Flush shows what is due at the time now: lines that have been unfinished for a while, and
-// progress bars. now must never be earlier than in the last call. The error is as that of
-// Output.
+// Flush shows progress bars, and lines that have been unfinished for some time. now is the
+// present time; it must not be earlier than in the last call. The error is as in Output.
 func (s *Screen) Flush(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

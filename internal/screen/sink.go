@@ -14,7 +14,7 @@ type Stream struct {
 	W io.Writer
 	// Terminal is true if W is a terminal on which the cursor can be moved.
 	Terminal bool
-	// Color is true if colours are passed on and the prefix is coloured.
+	// Color is true if the Screen passes colours on and colours the prefix.
 	Color bool
 	// Size returns the terminal's columns and lines. If it is nil or returns a size that is
 	// not positive, the Screen uses 80 by 24.

@@ -1,4 +1,4 @@
-// Package selfcheck lets a program that was put on a host show that it runs there.
+// Package selfcheck lets gangrun check that its program runs on a host to which it was copied.
 package selfcheck
 
 import (
@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Main is the hidden command "self-check [HASH]", by which it is seen on a host that
-// this program runs there, and that its SHA-256 is HASH. It returns the exit code.
+// Main is the hidden command "self-check [HASH]". It shows that this program runs on the host,
+// and that the SHA-256 of the program is HASH. It returns the exit code.
 func Main(args []string) int {
 	if len(args) == 0 {
 		return 0

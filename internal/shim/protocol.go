@@ -7,32 +7,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variable is the environment variable with the address of the agent's socket.
+// Variable is the name of the environment variable that has the address of the agent's socket.
 const Variable = "GANGRUN_AGENT"
 
 // Greeting is the first message of a shim or rsh agent.
 type Greeting struct {
 	Shim bool     `json:"shim,omitempty"`
 	Rank int      `json:"rank,omitempty"`
-	PMIx []string `json:"pmix,omitempty"` // variables that name its server
-	// Node and Command are those of a daemon that mpirun wants started.
+	PMIx []string `json:"pmix,omitempty"` // variables that name the PMIx server of the shim
+	// Node and Command are set by an rsh agent. They are the host and the command of a daemon
+	// that mpirun wants to start.
 	Node    string `json:"node,omitempty"`
 	Command []byte `json:"command,omitempty"`
 }
 
-// Order describes the rank that a shim is to start. It comes with three descriptors.
+// Order describes the rank that a shim is to start. With it, the agent sends the descriptors of
+// the rank's three standard streams.
 type Order struct {
 	Path    []byte   `json:"path"`
 	Argv    [][]byte `json:"argv"`
-	Env     [][]byte `json:"env"` // set over the shim's own
+	Env     [][]byte `json:"env"` // added to the shim's own variables
 	Workdir []byte   `json:"workdir"`
-	CPUs    string   `json:"cpus,omitempty"` // that the rank is bound to
+	CPUs    string   `json:"cpus,omitempty"` // to which the rank is bound
 }
 
-// Word is a message of a shim about its rank: the PID first, the status last.
+// Word is a message of a shim about its rank. The first one has the PID, and the last one the
+// exit status.
 type Word struct {
 	PID    int    `json:"pid,omitempty"`
-	Error  string `json:"error,omitempty"` // why it could not be started
+	Error  string `json:"error,omitempty"` // why the rank could not be started
 	Errno  int    `json:"errno,omitempty"`
 	Told   bool   `json:"told,omitempty"` // Open MPI wants the rank to end
 	Ended  bool   `json:"ended,omitempty"`

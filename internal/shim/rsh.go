@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rsh is the hidden command "gangrun rsh NODE COMMAND...": mpirun's rsh agent.
-// The agent of the host that NODE stands for starts the daemon. This command stays until the
-// daemon has ended, and returns the exit code.
+// Rsh is the hidden command "gangrun rsh NODE COMMAND...", which mpirun runs in place of ssh to
+// start a daemon on NODE. The agent of that host starts the daemon. Rsh waits until the daemon
+// has ended, and returns its exit code.
 func Rsh(args []string) int {
 	for len(args) > 0 && args[0] == "-x" {
 		args = args[1:]

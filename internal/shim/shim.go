@@ -1,6 +1,6 @@
-// Package shim has the processes that Open MPI starts for gangrun: a shim for each rank, and
-// the rsh agents for its daemons. Both follow the orders of the agent above them. The package
-// imports little, because a shim is started for every rank.
+// Package shim has the processes of gangrun that Open MPI starts: a shim for each rank, and an
+// rsh agent for each daemon. Both do what the agent of their host says. The package imports
+// little, because a shim is started for every rank.
 package shim
 
 import (
@@ -23,9 +23,10 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// Main is the hidden command "gangrun shim": what Open MPI starts as a rank. Its agent sends
-// it the command and the streams of the rank. It reports the rank's process and exit status,
-// and ends in the same way. It returns the exit code.
+// Main is the hidden command "gangrun shim", which Open MPI starts in place of a rank. The
+// agent sends the shim the command and the streams of the rank. The shim reports the PID and
+// the exit status of the rank, and ends in the same way as the rank. Main returns the exit
+// code.
 func Main() int {
 	// Open MPI's orders to end are not for the rank: gangrun ends it, with its grace period.
 	// The signals are handled, since the rank would inherit that they are ignored.
@@ -154,7 +155,7 @@ func dial(hello Greeting) (*os.File, error) {
 	return conn, json.NewEncoder(conn).Encode(hello)
 }
 
-// TCP4 stands in a variable before the address of a PMIx server, as in
+// TCP4 is the text before the address of a PMIx server in an environment variable, as in
 // PMIX_SERVER_URI41=3747282944.0;tcp4://127.0.0.1:42267.
 const TCP4 = ";tcp4://"
 

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Requeue ends a running job and queues it again, without some nodes. Slurm starts such a job only
-// after a while (its credential lifetime, two minutes), and changes the nodes of a job only while
-// it is queued.
+// Requeue ends a running job and queues it again, without some nodes. Slurm changes the nodes of a
+// job only while the job is queued. There is time for that: Slurm starts a requeued job only after
+// its credential lifetime, which is two minutes.
 func Requeue(ctx context.Context, j Job, without []string) error {
 	if len(without) == 0 {
 		_, err := scontrol(ctx, "requeue", j.ID)

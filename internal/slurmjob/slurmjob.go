@@ -1,4 +1,4 @@
-// Package slurmjob asks Slurm about jobs, and has it queue them again.
+// Package slurmjob asks Slurm about jobs, and requeues them.
 package slurmjob
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Limit bounds one question to Slurm. Its own commands try for longer while slurmctld is
-// restarting.
+// Limit is the time limit of one request to Slurm. Without it, Slurm's commands would wait
+// longer while slurmctld restarts.
 const Limit = 10 * time.Second
 
 // Job is what Slurm says of a job.
@@ -22,13 +22,13 @@ type Job struct {
 	ID       string
 	State    string // as in RUNNING
 	Reason   string // why it is in that state, as in TimeLimit
-	Restarts int    // how often it was queued again
-	Requeue  bool   // Slurm may queue it again
-	// End is when its time limit ends it; zero if it has none.
+	Restarts int    // how often it was requeued
+	Requeue  bool   // Slurm may requeue it
+	// End is when the time limit of the job ends it; zero if there is no limit.
 	End       time.Time
 	Preempted bool   // it is being preempted
-	Excluded  string // nodes that it must not get, as the user or gangrun has said
-	BatchHost string // the node of its script
+	Excluded  string // nodes that the user or gangrun has excluded
+	BatchHost string // the node on which its script runs
 }
 
 // Running reports whether the job still has its nodes.
@@ -43,7 +43,7 @@ func (j Job) Running() bool {
 // ErrUnknown means that Slurm has no such job, or has forgotten it.
 var ErrUnknown = errors.New("the job is not known to Slurm")
 
-// Show asks Slurm for a job. An error that is not ErrUnknown means that Slurm did not answer.
+// Show asks Slurm for a job. Any error other than ErrUnknown means that Slurm did not answer.
 func Show(ctx context.Context, id string) (Job, error) {
 	out, err := scontrol(ctx, "-o", "show", "job", id)
 	var failed *Error
@@ -70,14 +70,14 @@ func NodeDown(ctx context.Context, node string) (bool, error) {
 	return false, fmt.Errorf("scontrol show node: no state in what it printed: %.200q", out)
 }
 
-// Error is what a command of Slurm has printed when it failed.
+// Error is the error of a command of Slurm, with what the command has printed.
 type Error struct {
 	Command string
 	Text    string
 	Err     error
 }
 
-// Error has the command and what it printed.
+// Error returns the command and what it printed.
 func (e *Error) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("%s: %v", e.Command, e.Err)
@@ -145,13 +145,13 @@ type Ending string
 // The endings.
 const (
 	Cancelled Ending = "cancelled"  // by scancel
-	TimeLimit Ending = "time-limit" // the job's own
+	TimeLimit Ending = "time-limit" // the job's time limit is over
 	Preempted Ending = "preempted"  // for another job
 	Requeued  Ending = "requeued"   // by a user or by Slurm, which may have preempted it
 	NodeFail  Ending = "node-fail"  // a node of the job has failed
 )
 
-// Ending returns why Slurm is ending the job. restarts is how often the job had been queued again
+// Ending returns why Slurm is ending the job. restarts is how often the job had been requeued
 // when this process began (SLURM_RESTART_COUNT).
 func (j Job) Ending(restarts int) Ending {
 	switch {

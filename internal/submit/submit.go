@@ -1,6 +1,6 @@
 // Package submit puts a job into Slurm's queue: first its trial, as a small job, and then its
-// gang, which starts only if the trial has passed. So a mistake in the job is found before its
-// many nodes are waited for.
+// gang, which starts only if the trial has passed. So a mistake in the job shows before the job
+// waits for many nodes.
 package submit
 
 import (
@@ -28,7 +28,8 @@ type Batch struct {
 	Script string
 }
 
-// Plan is what to submit, in this order. Trial is nil if the job has none.
+// Plan has the batch jobs to submit: first Trial, then Gang. Trial is nil if the job has no
+// trial.
 type Plan struct {
 	Trial *Batch
 	Gang  Batch
@@ -61,7 +62,8 @@ func Make(r Request) Plan {
 	return p
 }
 
-// After returns a Batch for a job that starts only if another one has ended with code 0.
+// After returns a copy of b that starts only if the job with the given ID has ended with code
+// 0.
 func (b Batch) After(id string) Batch {
 	b.Args = append([]string{"--dependency=afterok:" + id, "--kill-on-invalid-dep=yes"}, b.Args...)
 	return b

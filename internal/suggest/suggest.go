@@ -1,4 +1,4 @@
-// Package suggest finds the name that somebody meant who mistyped it.
+// Package suggest finds the correct name for a mistyped one.
 package suggest
 
 import (
@@ -10,8 +10,8 @@ import (
 // in the square of the length.
 const mostText = 40
 
-// Nearest returns the one of names that text is most likely a slip of, or "" if none is
-// near. Upper and lower case, and "_" and "-", count as the same.
+// Nearest returns the one of names that is most similar to text, or "" if none is similar
+// enough. Upper and lower case count as the same, and so do "_" and "-".
 func Nearest(text string, names []string) string {
 	if text == "" || len(text) > mostText {
 		return ""
@@ -59,7 +59,8 @@ func prefix(a, b string) (n int) {
 
 func folded(text string) string { return strings.ReplaceAll(strings.ToLower(text), "_", "-") }
 
-// DidYouMean returns `, did you mean "name"?` for the name that Nearest finds, or "".
+// DidYouMean returns `, did you mean "name"?` with the name that Nearest finds. It returns ""
+// if Nearest finds none.
 func DidYouMean(text string, names []string) string {
 	if name := Nearest(text, names); name != "" {
 		return fmt.Sprintf(", did you mean %q?", name)

@@ -1,5 +1,5 @@
-// Package testbuild builds gangrun for tests as make build does, so that both compile
-// each package once.
+// Package testbuild builds gangrun for tests, with the same settings as "make build". So Go's
+// build cache has the packages for both.
 package testbuild
 
 import (
@@ -11,7 +11,7 @@ import (
 // tags are the build tags of the Makefile.
 const tags = "urfave_cli_no_docs,grpcnotrace"
 
-// Gangrun writes gangrun to path as users have it: static, and without the race detector.
+// Gangrun builds gangrun at path as users get it: static, and without the race detector.
 func Gangrun(path string) error {
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", "-s -w", "-o", path, "github.com/gangrun/gangrun/cmd/gangrun")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

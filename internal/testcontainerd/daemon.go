@@ -19,7 +19,8 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// Binary is the variable of the environment that names another containerd than that of PATH.
+// Binary is the name of an environment variable. If it is set, its value is the path of the
+// containerd to use; otherwise tests use the one in PATH.
 const Binary = "GANGRUN_TEST_CONTAINERD"
 
 // Daemon is a containerd with directories and a socket of its own.
@@ -75,7 +76,7 @@ func Start(t testing.TB) *Daemon {
 	return d
 }
 
-// Restart starts the containerd, which does not run, and waits until it answers.
+// Restart starts the containerd again after Kill, and waits until it answers.
 func (d *Daemon) Restart() {
 	d.t.Helper()
 	log, err := os.OpenFile(filepath.Join(d.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

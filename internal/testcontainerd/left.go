@@ -19,8 +19,9 @@ import (
 // Shims returns the PIDs of the shims of this containerd.
 func (d *Daemon) Shims() []int { return shims(d.dir) }
 
-// Left returns what there is of containers: shims, processes in containers, mounts of their root
-// directories, cgroups, and what runc knows and, if it runs, containerd.
+// Left returns everything that still exists of containers: shims, processes in containers,
+// mounts of root directories, cgroups, and the containers that runc knows. If the containerd
+// runs, Left also returns the containers and snapshots that it knows.
 func (d *Daemon) Left() (left []string) {
 	if d.cmd != nil {
 		for _, what := range [][]string{{"containers", "ls", "-q"}, {"snapshots", "ls"}} {

@@ -1,5 +1,5 @@
-// Package testexec gives tests a program that hangs while the kernel executes it, as one
-// on a file server that does not answer does.
+// Package testexec gives tests a program that hangs while the kernel begins to execute it. A
+// program on a file server that does not answer hangs in the same way.
 package testexec
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// Hanging returns a copy of sleep(1) that nobody can execute before the test has ended or
-// let is called: the kernel asks this process for its leave, by fanotify(7), and gets no
-// answer.
+// Hanging returns the path of a copy of sleep(1). Executing it blocks until let is called or
+// the test has ended: the kernel asks this process for permission, with fanotify(7), and gets
+// no answer until then.
 func Hanging(t testing.TB) (path string, let func()) {
 	t.Helper()
 	program, err := os.ReadFile("/bin/sleep")

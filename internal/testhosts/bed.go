@@ -1,13 +1,13 @@
 // Package testhosts simulates hosts on one Linux machine, for tests and for people ("make
 // hosts"). Each host is a set of namespaces (network, mount, PID, UTS, IPC, cgroup) with an
-// sshd. All are on one bridge and can be cut off, frozen, killed and booted again. It needs
-// root.
+// sshd. All hosts are on one bridge. A test can cut them off, freeze, kill and boot them. The
+// package needs root.
 //
 // Each boot gives a host a new /tmp, /var/tmp, /run, /dev/shm, /home and /root of its own. A
 // host's own disk at /srv is kept after a power-off. All hosts share the directory Shared, at
-// the same path. The rest of the file system is this machine's. The users are root, alice
-// (whose account a key of the controller opens) and bob (whose account no key opens). No host
-// has a key to another.
+// the same path. The rest of the file system is that of this machine. The users are root, alice
+// and bob. The controller has a key for the account of alice, and none for that of bob. The
+// hosts have no keys for each other.
 package testhosts
 
 import (
@@ -68,20 +68,20 @@ type settings struct {
 // Option changes what New makes.
 type Option func(*settings)
 
-// SecondNetwork gives each host and the controller an eth1 on a second bridge, 10.78.0.0/24.
-// What changes a host's line changes it on both networks.
+// SecondNetwork gives each host and the controller an interface eth1 on a second bridge,
+// 10.78.0.0/24. Methods such as Cut and Rate then change a host's line on both networks.
 func SecondNetwork() Option { return func(s *settings) { s.networks = 2 } }
 
-// Docker0 gives each host an interface docker0 that has the same address on all hosts and no
-// connection, as Docker does.
+// Docker0 gives each host an interface docker0, as Docker does. It has the same address on all
+// hosts, and no connection to other hosts.
 func Docker0() Option { return func(s *settings) { s.docker0 = true } }
 
 // SharedHome makes root's home one directory for all hosts, as with NFS. It is kept after a
 // power-off.
 func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
 
-// Up is New for tests: the bed ends with the test. If the machine cannot simulate hosts, the
-// test is skipped, or fails where tests must not be skipped.
+// Up is like New, for tests: the bed ends with the test. If the machine cannot simulate hosts,
+// the test is skipped. If tests must not be skipped, it fails.
 func Up(t testing.TB, n int, options ...Option) *Bed {
 	t.Helper()
 	Need(t)
@@ -100,8 +100,8 @@ func Up(t testing.TB, n int, options ...Option) *Bed {
 	return b
 }
 
-// Need skips the test if this user cannot simulate hosts on this machine. Where tests must not
-// be skipped, the test fails.
+// Need skips the test if this user cannot simulate hosts on this machine. If tests must not be
+// skipped, the test fails.
 func Need(t testing.TB) {
 	t.Helper()
 	if err := able(os.Geteuid()); err != nil {
@@ -122,9 +122,9 @@ func able(uid int) error {
 	return nil
 }
 
-// New starts the hosts h1 to hN, with the addresses 10.77.0.1 to 10.77.0.N, and the
-// controller, 10.77.0.254. It returns when SSH can reach the hosts. Close stops them, and so
-// does any end of this process.
+// New starts the hosts h1 to hN, with the addresses 10.77.0.1 to 10.77.0.N, and the controller,
+// 10.77.0.254. It returns when SSH can reach the hosts. Close stops them. They also stop when
+// this process ends, in whatever way.
 func New(n int, options ...Option) (*Bed, error) {
 	if n < 1 || n > maxHosts {
 		return nil, fmt.Errorf("there can be no bed of %d hosts: take 1 to %d", n, maxHosts)

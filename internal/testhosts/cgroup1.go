@@ -50,8 +50,9 @@ func (h *Host) v1() (dirs []string) {
 	return dirs
 }
 
-// V1Roots returns the directory of this process's own cgroup in each hierarchy of version 1 that has one of
-// some controllers. Without an argument it returns those in all hierarchies.
+// V1Roots returns the directories of this process's own cgroups, in all cgroup hierarchies of
+// version 1 that have one of the given controllers. Without an argument it returns those in all
+// hierarchies.
 func V1Roots(controllers ...string) (roots []string) {
 	groups, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")

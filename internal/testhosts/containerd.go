@@ -19,12 +19,13 @@ import (
 //go:embed containerd.sh
 var containerdScript string
 
-// Containerd makes each host run a containerd of its own, from its boot on, at the usual socket
-// /run/containerd/containerd.sock, which only the host sees. Images are on the host's disk and are kept
-// after a power-off. Containers have cgroups of version 1, below those of their host.
+// Containerd makes each host start a containerd of its own when it boots. Its socket is
+// /run/containerd/containerd.sock, which only the host sees. Images are on the host's disk and are
+// kept after a power-off. Containers have cgroups of version 1, below those of their host.
 //
-// The program is that of PATH, or the one that the environment variable testcontainerd.Binary names,
-// which all hosts must see. If a containerd-shim-runc-v2 is beside it, containerd uses that one.
+// The program is the one in PATH, or the one that the environment variable testcontainerd.Binary
+// names. All hosts must see it. If there is a containerd-shim-runc-v2 in the directory of the
+// program, containerd uses that.
 func Containerd() Option { return func(s *settings) { s.containerd = true } }
 
 // containerdOf returns the program that hosts run as containerd, "" for none. An error names what this
@@ -72,8 +73,7 @@ func (h *Host) bash(script string, args ...string) (string, error) {
 	return h.Exec(ctx, append([]string{"bash", "-e", "-c", script, "bash"}, args...)...)
 }
 
-// Shims returns the processes that containerd has started on the host to care for containers, one for
-// each.
+// Shims returns the shims of containerd on the host: one process for each container.
 func (h *Host) Shims() ([]Process, error) {
 	all, err := h.Processes("")
 	var shims []Process
@@ -86,8 +86,8 @@ func (h *Host) Shims() ([]Process, error) {
 	return shims, err
 }
 
-// KillShims kills all shims of the host and returns when they have ended. containerd, if it runs, then
-// ends the containers.
+// KillShims kills all shims of the host and returns when they have ended. If containerd runs, it
+// then ends the containers.
 func (h *Host) KillShims() error {
 	shims, err := h.Shims()
 	for _, p := range shims {
@@ -115,8 +115,9 @@ find /sys/fs/cgroup/* -mindepth 2 -type d ! -path "/sys/fs/cgroup/unified/*"
 grep -E " /run/containerd/| /tmp/containerd-mount" /proc/mounts || true
 ls -d /tmp/gangrun-box-* /dev/shm/gangrun-layers-* 2>/dev/null || true`
 
-// ContainersLeft returns what the host, whose containerd runs, has of containers: shims, containers,
-// snapshots that are not of images, leases, fifos, cgroups, mounts, and gangrun's directories for them.
+// ContainersLeft returns everything that still exists of containers on the host: shims, containers,
+// snapshots other than those of images, leases, fifos, cgroups, mounts, and gangrun's directories
+// for containers. The host's containerd must run.
 func (h *Host) ContainersLeft() (left []string, err error) {
 	shims, err := h.Shims()
 	for _, p := range shims {

@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// Passphrase opens the controller's key id_encrypted.
+// Passphrase is the passphrase of the controller's key id_encrypted.
 const Passphrase = "correct horse"
 
 // Controller is the machine from which gangrun is started. It shares the files and processes of
 // this machine. It has a network namespace of its own, in which "ssh h1" works, and a home of its
 // own with the SSH keys:
 //
-//	id_ed25519    opens root's accounts; ~/.ssh/config names it
-//	id_encrypted  opens them too, with Passphrase
-//	id_certified  does, but only by its certificate id_certified-cert.pub
-//	id_alice      opens alice's accounts
+//	id_ed25519    for the accounts of root; ~/.ssh/config names it
+//	id_encrypted  for the accounts of root; encrypted with Passphrase
+//	id_certified  for the accounts of root, but only with id_certified-cert.pub
+//	id_alice      for the accounts of alice
 type Controller struct {
 	bed *Bed
 
@@ -29,7 +29,7 @@ type Controller struct {
 	trust map[*Host]Trust
 }
 
-// Trust is what the controller's known_hosts has for a host.
+// Trust says which key of a host is in the controller's known_hosts.
 type Trust int
 
 // The right key, a wrong one, or none.
@@ -39,22 +39,22 @@ const (
 	NoKey
 )
 
-// Home is the controller's home directory.
+// Home returns the controller's home directory.
 func (c *Controller) Home() string { return c.bed.path("ctl/home") }
 
-// Key is the path of a private key of the controller's, by its file name.
+// Key returns the path of the controller's private key with a given file name.
 func (c *Controller) Key(name string) string { return c.bed.path("ctl/home/.ssh", name) }
 
-// KnownHosts is the path of the controller's known_hosts.
+// KnownHosts returns the path of the controller's known_hosts.
 func (c *Controller) KnownHosts() string { return c.bed.path("ctl/home/.ssh/known_hosts") }
 
-// SSHConfig is the path of the controller's ssh_config(5).
+// SSHConfig returns the path of the controller's ssh_config(5).
 func (c *Controller) SSHConfig() string { return c.bed.path("ctl/home/.ssh/config") }
 
 // Command returns a command to run on the controller, in the directory cmd.Dir, with this
-// process's environment except HOME and variables that name paths below other homes.
-// cmd.Process.Pid is the PID of the command itself, so signals reach it. Processes that it
-// leaves behind end with the bed.
+// process's environment. HOME is different, and variables that name paths below other homes are
+// missing. cmd.Process.Pid is the PID of the command itself, so signals reach it. Processes
+// that it leaves behind end with the bed.
 func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	// The working directory is lost when nsenter enters a mount namespace.
 	const script = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; pid=$1; shift; exec nsenter -t "$pid" -n -m -u --wdns="$PWD" -- "$@"`
@@ -67,8 +67,8 @@ func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec runs a command on the controller and returns its stdout and stderr. An error has them,
-// too.
+// Exec runs a command on the controller and returns its stdout and stderr. An error has both in
+// its text, too.
 func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
 	cmd := c.Command(ctx, argv...)
 	cmd.WaitDelay = limit // a child may keep the pipes open
@@ -80,7 +80,7 @@ func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
 }
 
 // Processes returns the processes started on the controller that have the marker in their
-// environment; for "" it returns all.
+// environment. If marker is "", it returns all of them.
 func (c *Controller) Processes(marker string) ([]Process, error) {
 	found, err := processes(c.bed.keeper.Process.Pid, "net", marker)
 	return slices.DeleteFunc(found, func(p Process) bool {
@@ -88,7 +88,7 @@ func (c *Controller) Processes(marker string) ([]Process, error) {
 	}), err
 }
 
-// Know sets what the controller's known_hosts has for a host.
+// Know sets which key of a host is in the controller's known_hosts.
 func (c *Controller) Know(h *Host, what Trust) error {
 	c.mu.Lock()
 	if c.trust == nil {

@@ -2,8 +2,9 @@ package testhosts
 
 import "context"
 
-// Fill uses up all space in a directory of the host that is in memory: /tmp, /var/tmp,
-// /dev/shm, /run, /home or /root. Until Drain or the next boot, writing there fails.
+// Fill uses up all space in a directory of the host. The directory must be one that is in
+// memory: /tmp, /var/tmp, /dev/shm, /run, /home or /root. Until Drain or the next boot, writing
+// there fails.
 func (h *Host) Fill(dir string) error {
 	_, err := h.Exec(context.Background(), "bash", "-c", `set -e
 		used=$(($(stat -f -c '(%b-%f)*%S' "$0") + 65536))

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Freezer returns how Freeze stops a host: "cgroup.freeze" stops all processes at the same
-// time, "SIGSTOP" one after the other.
+// Freezer returns how Freeze stops a host. With "cgroup.freeze", it stops all processes at the
+// same time; with "SIGSTOP", one after the other.
 func (b *Bed) Freezer() string {
 	if b.cgroup == "" {
 		return "SIGSTOP"

@@ -72,10 +72,12 @@ func (h *Host) Addr() netip.Addr { return address(0, h.number) }
 // SecondAddr returns the host's address on the second network, if there is one.
 func (h *Host) SecondAddr() netip.Addr { return address(1, h.number) }
 
-// Disk returns the path in this process of the host's own disk, which is the host's /srv.
+// Disk returns the path by which this process reaches the host's own disk. On the host, the
+// disk is /srv.
 func (h *Host) Disk() string { return h.bed.path(h.name, "srv") }
 
-// Init returns the PID, in this process, of the host's first process; 0 if the host is off.
+// Init returns the PID of the host's first process, as this process sees it; 0 if the host is
+// off.
 func (h *Host) Init() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,8 +105,8 @@ func (h *Host) on() error {
 	return nil
 }
 
-// Boot starts a host that is off. It returns when SSH can reach the host or, if its line is
-// cut, when it is up.
+// Boot starts a host that is off. It returns when SSH can reach the host. If the host's line is
+// cut, Boot returns when the host is up.
 func (h *Host) Boot() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +162,8 @@ func (h *Host) boot() error {
 	return h.draw()
 }
 
-// Command returns a command that runs as root on the host, as in an SSH session. It is not started
-// over the network. It is killed when ctx ends, and dies with the host.
+// Command returns a command that runs as root on the host, as in an SSH session. The network is
+// not used for that. The command is killed when ctx ends or the host ends.
 func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -177,7 +179,8 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// Exec runs a command on the host and returns its stdout and stderr. An error has them, too.
+// Exec runs a command on the host and returns its stdout and stderr. An error has both in its
+// text, too.
 func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
 	cmd, err := h.Command(ctx, argv...)
 	if err != nil {
@@ -190,8 +193,8 @@ func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
 	return out, err
 }
 
-// Kill ends all processes of the host. The kernel closes its connections, as it does when
-// processes end, so that its peers notice.
+// Kill ends all processes of the host. The kernel then closes the host's connections, so that
+// the peers notice it.
 func (h *Host) Kill() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,8 +257,8 @@ func (h *Host) ended() error {
 	return h.awaitDown()
 }
 
-// StopSSH kills the host's sshd and all its sessions, including those that are being opened,
-// and returns when they have ended: the port is then closed. Processes that the sessions
+// StopSSH kills the host's sshd and all its sessions, including sessions that are being opened.
+// It returns when all of them have ended. The port is then closed. Processes that the sessions
 // started continue.
 func (h *Host) StopSSH() error {
 	return eventually(func() (bool, error) {

@@ -73,8 +73,8 @@ func (h *Host) carry() error {
 	return h.bed.ports(h.number, "up")
 }
 
-// Rate limits the host's line in each direction to a rate as in tc(8), such as 10mbit; "" is
-// no limit.
+// Rate limits the host's line in each direction to a rate in the form of tc(8), such as 10mbit;
+// "" means no limit.
 func (h *Host) Rate(rate string) error {
 	return h.change(h.shape, func(l *line) { l.rate = rate })
 }
@@ -100,7 +100,7 @@ func shape(pid int, device, rate string) error {
 	return err
 }
 
-// Loss drops that percentage of the packets, 0 to 100, at random in each direction.
+// Loss drops packets at random in each direction. percent is how many of them, from 0 to 100.
 func (h *Host) Loss(percent int) error {
 	if percent < 0 || percent > 100 {
 		return fmt.Errorf("%d percent cannot be lost: take 0 to 100", percent)
@@ -108,7 +108,8 @@ func (h *Host) Loss(percent int) error {
 	return h.change(h.filter, func(l *line) { l.loss = percent })
 }
 
-// Block drops the packets between the host and the others. Block() without arguments ends that.
+// Block drops the packets between the host and the others. Without arguments, Block lets all
+// packets pass again.
 func (h *Host) Block(others ...*Host) error {
 	return h.change(h.filter, func(l *line) { l.blocked = others })
 }

@@ -12,7 +12,7 @@ import (
 // Process is a process on a host or on the controller.
 type Process struct {
 	PID   int    // in this process's namespace
-	Name  string // the kernel's name: at most 15 bytes of the program's
+	Name  string // the name in the kernel: the first 15 bytes of the program's name
 	Args  []string
 	State byte // as in proc(5); never Z, because such processes have ended
 	ppid  int
@@ -22,8 +22,8 @@ type Process struct {
 func (p Process) String() string { return fmt.Sprintf("%d %q", p.PID, p.Args) }
 
 // Processes returns the host's processes that were started with the marker, a string such as
-// GANGRUN_RUN=..., in their environment; for "" it returns all. It returns none for a host
-// that is off.
+// GANGRUN_RUN=..., in their environment. If marker is "", it returns all processes. It returns
+// none if the host is off.
 func (h *Host) Processes(marker string) ([]Process, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

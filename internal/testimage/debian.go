@@ -17,10 +17,10 @@ var buildScript string
 // cache is the user's directory for caches. It is read before a test changes HOME.
 var cache, cacheErr = os.UserCacheDir()
 
-// Debian returns the path of an OCI archive, which must not be changed: an image of Debian with
-// Python, mpi4py, numpy, Open MPI, and MPICH's library and mpiexec. It has 70 MB, and 222 MB when it is
-// unpacked. The first call on a machine makes it, which takes a minute, root, and Debian's packages. Later
-// calls find it.
+// Debian returns the path of an OCI archive, which tests must not change. The image has Debian with
+// Python, mpi4py, numpy, Open MPI, and MPICH's library and mpiexec. The archive has 70 MB, and the
+// unpacked image 222 MB. The first call on a machine makes the archive. That takes a minute, and
+// needs root and Debian's packages. Later calls find the archive.
 func Debian(t testing.TB) string {
 	t.Helper()
 	if cacheErr != nil {

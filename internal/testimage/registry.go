@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 )
 
-// Registry starts a registry for one user, on the loopback interface, and returns its host and port.
+// Registry starts a registry of images on the loopback interface, and returns its host and port.
+// The registry accepts only the given user and secret. If user is empty, it accepts everybody.
 func Registry(t testing.TB, user, secret string) (host string) {
 	t.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))

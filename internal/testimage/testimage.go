@@ -1,4 +1,5 @@
-// Package testimage makes images for tests, without a registry: small ones in the process, and one of Debian.
+// Package testimage makes images for tests without a registry: small ones from files in memory, and
+// a large one of Debian.
 package testimage
 
 import (
@@ -36,8 +37,8 @@ type Image struct {
 	// Links are symbolic links, by their absolute paths.
 	Links  map[string]string
 	Config v1.Config
-	Arch   string // of the machine, as GOARCH names it; empty is amd64
-	Name   string // in the archive that Archive makes; empty is example.test/image:1
+	Arch   string // the architecture, as GOARCH names it; empty means amd64
+	Name   string // the name in the archive of Archive; empty means example.test/image:1
 }
 
 // busybox is the package busybox-static's program.
@@ -125,8 +126,8 @@ func (i Image) tar(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// Archive writes the image as "docker save" does, and returns the path. The name ends in .tar, .tar.gz or
-// .tar.zst.
+// Archive writes the image as "docker save" does, and returns the path of the file. file is its
+// name. The name must end in .tar, .tar.gz or .tar.zst.
 func (i Image) Archive(t testing.TB, file string) string {
 	t.Helper()
 	tag, err := name.NewTag(cmp.Or(i.Name, "example.test/image:1"))
@@ -136,8 +137,8 @@ func (i Image) Archive(t testing.TB, file string) string {
 	return create(t, file, func(w io.Writer) error { return tarball.Write(tag, i.build(t), w) })
 }
 
-// OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path. The name
-// ends as that of Archive.
+// OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path of
+// the file. The name, file, must have one of the endings that Archive accepts.
 func (i Image) OCI(t testing.TB, file string) string {
 	t.Helper()
 	dir := i.Layout(t)

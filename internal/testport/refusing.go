@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Refusing returns a port of 127.0.0.1 that nobody listens on, and that nobody else
-// gets while the test runs: it is bound, and no more.
+// Refusing returns a port of 127.0.0.1 on which nobody listens. The test has the port bound, so
+// that no other process gets it before the test ends.
 func Refusing(t testing.TB) int {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)

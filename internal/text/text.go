@@ -1,5 +1,5 @@
-// Package text writes numbers of things, lists and spans in English, and makes text that
-// others have written safe to print.
+// Package text writes numbers of things, lists and spans in English. It also makes text from
+// other programs safe to print.
 package text
 
 import (
@@ -45,7 +45,8 @@ func joined(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
 }
 
-// Some writes the first names of a list, limit at most, as in "a, b and 3 more".
+// Some writes the first names of a list, as in "a, b and 3 more". It writes at most limit
+// names.
 func Some(names []string, limit int) string {
 	if len(names) > limit {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
@@ -80,7 +81,7 @@ var sequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
 // Printable returns text as one line that a terminal shows as it is. It removes control sequences,
 // such as those of colours. Tabs and line ends become spaces, and every other character that cannot
-// be printed becomes U+FFFD. So what a rank prints cannot forge what gangrun says.
+// be printed becomes U+FFFD. So a rank cannot print text that looks like a message of gangrun.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -93,7 +94,7 @@ func Printable(text string) string {
 	}, sequences.ReplaceAllString(text, ""))
 }
 
-// Clip cuts text that has more than limit characters, and then ends it with "...".
+// Clip cuts text that has more than limit characters, and puts "..." at the end of it.
 func Clip(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
@@ -101,7 +102,7 @@ func Clip(text string, limit int) string {
 	return string([]rune(text)[:limit]) + "..."
 }
 
-// Quote quotes what a user has written, and cuts it after 60 characters.
+// Quote puts text of a user in quotes, and cuts it after 60 characters.
 func Quote(text string) string {
 	const limit = 60
 	if utf8.RuneCountInString(text) <= limit {

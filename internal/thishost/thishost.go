@@ -1,4 +1,4 @@
-// Package thishost finds which hosts of a list are the machine that this process runs on.
+// Package thishost finds out which hosts of a list are the machine on which this process runs.
 package thishost
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 )
 
-// Localhost is this machine's name on every machine.
+// Localhost is a name by which every machine calls itself.
 const Localhost = "localhost"
 
 // Name returns the host name of this machine.
@@ -124,7 +124,7 @@ func (s Matcher) has(addr netip.Addr) bool {
 	return addr.IsLoopback() || !addr.IsLinkLocalUnicast() && slices.Contains(s.addresses, addr)
 }
 
-// Among returns the names of those hosts that are this machine.
+// Among returns the set of names of those hosts that are this machine.
 func (s Matcher) Among(ctx context.Context, hosts []job.Host) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()
@@ -148,8 +148,8 @@ func (s Matcher) Among(ctx context.Context, hosts []job.Host) map[string]bool {
 	return own
 }
 
-// Called returns a name by which this machine finds itself: its host name or, where
-// that resolves to another machine, Localhost.
+// Called returns a name that resolves to this machine: its host name, or Localhost if the host
+// name resolves to another machine.
 func (s Matcher) Called(ctx context.Context) string {
 	if s.is(ctx, s.name, s.name) {
 		return s.name

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 )
 
-// JSON writes v to w, indented, with a newline at the end. Strings may hold bytes that
-// are not UTF-8, as paths do; package exact says how these are written.
+// JSON writes v to w, indented, with a newline at the end. Strings, such as paths, may have
+// bytes that are not UTF-8; package exact says how JSON writes such bytes.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

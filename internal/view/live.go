@@ -21,12 +21,12 @@ type Options struct {
 	Spec   job.Spec
 	Run    home.Run
 	Screen *screen.Screen
-	Terse  bool // show nothing but why the run has failed
-	Ending bool // this process has taken the run over in order to end it
+	Terse  bool // show only why the run has failed
+	Ending bool // this process took the run over only to end it
 }
 
-// Live shows a run while it is running: it folds the run's events into a report, and shows
-// the ranks' output, a status line and the events that a user wants to know of. Its
+// Live shows a run while it is running. It computes a report from the run's events. It shows
+// the ranks' output, a status line, and messages for the events that matter to the user. Its
 // methods may be called at the same time.
 type Live struct {
 	Options
@@ -37,12 +37,12 @@ type Live struct {
 	asking bool // a question is being asked, whose answer is typed unseen
 }
 
-// NewLive returns a view of a run. The caller must call FlushLines in the end.
+// NewLive returns a view of a run. The caller must call FlushLines at the end.
 func NewLive(o Options) *Live {
 	return &Live{Options: o, lines: queue.New(func(line string) { o.Screen.Say("%s", line) })}
 }
 
-// Say shows a line of gangrun's own, after those before it. It does not wait for the
+// Say shows a message of gangrun, after the messages of earlier calls. It does not wait for the
 // terminal.
 func (l *Live) Say(line string) { l.lines.Put(line) }
 
@@ -50,12 +50,12 @@ func (l *Live) Say(line string) { l.lines.Put(line) }
 // take each where the user is in a hurry: a stopped terminal takes neither.
 const lastLinesLimit = time.Second
 
-// FlushLines waits until all lines are shown. If ctx ends first, it waits for lastLinesLimit more,
-// so that a terminal that still accepts output gets the last lines. No line may follow.
+// FlushLines waits until all lines are shown. If ctx ends first, it waits one second longer, so
+// that a terminal that accepts output still gets the last lines. After it, Say must not be called.
 func (l *Live) FlushLines(ctx context.Context) { waitHurried(ctx, l.lines.Close()) }
 
-// Finish calls show, which writes to the screen, and waits for its end. When ctx ends
-// first, it waits for lastLinesLimit more, and then leaves show behind.
+// Finish calls show, which writes to the screen, and waits until show returns. If ctx ends
+// first, Finish waits one second longer, and then returns although show may still run.
 func Finish(ctx context.Context, show func()) {
 	finished := make(chan struct{})
 	go func() { defer close(finished); show() }()
@@ -73,15 +73,15 @@ func waitHurried(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Report returns what the events so far add up to.
+// Report returns the report that follows from the events so far.
 func (l *Live) Report() runreport.Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.folder.Report()
 }
 
-// Output shows what a rank printed. An error of the screen is no error of the run: a
-// terminal that has gone away ends no gang.
+// Output shows what a rank printed. It ignores errors of the screen: a gang goes on when its
+// terminal is gone.
 func (l *Live) Output(o job.Output) {
 	if o.End {
 		_ = l.Screen.EndOfStream(o.Rank, o.Stderr)
@@ -90,14 +90,14 @@ func (l *Live) Output(o job.Output) {
 	_ = l.Screen.Output(o.Rank, o.Host, o.Stderr, o.Data)
 }
 
-// Fold takes an event into the report and shows nothing.
+// Fold adds an event to the report, and shows nothing.
 func (l *Live) Fold(e job.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.folder.Add(e)
 }
 
-// Event takes an event into the report and shows the lines that it is worth.
+// Event adds an event to the report, and shows a message if the event matters to the user.
 func (l *Live) Event(e job.Event) {
 	l.Fold(e)
 	for _, line := range l.eventLines(e) {
@@ -201,8 +201,8 @@ func withHint(text, hint string) []string {
 // flushEvery is how often Refresh writes to the screen.
 const flushEvery = 100 * time.Millisecond
 
-// Ask shows a question whose answer the user types unseen, and keeps the status line,
-// which would move the cursor, from the screen. An empty question ends that.
+// Ask shows a question. The terminal does not show the answer that the user types, and the
+// status line says so until Ask is called with an empty question.
 func (l *Live) Ask(question string) {
 	l.mu.Lock()
 	l.asking = question != ""
@@ -235,8 +235,8 @@ func (l *Live) Refresh(ctx context.Context) {
 	}
 }
 
-// Closing shows the summary of a run that has ended and, last of all, what the failed
-// rank printed.
+// Closing shows the summary of a run that has ended, and at the very end what the failed rank
+// printed.
 func (l *Live) Closing(r runreport.Report) {
 	if l.Terse {
 		l.lastWords(r)

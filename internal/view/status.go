@@ -13,31 +13,32 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Status is a report with what is known of each rank now.
+// Status is a report, and the present state of each rank.
 type Status struct {
 	runreport.Report
 	Dir string       `json:"dir"`
 	Now []RankStatus `json:"ranks_now"`
 }
 
-// RankStatus is what is known of one rank of the latest attempt.
+// RankStatus is the state of one rank of the latest attempt.
 type RankStatus struct {
 	Rank  int    `json:"rank"`
 	Host  string `json:"host"`
 	PID   int    `json:"pid,omitempty"`
 	State string `json:"state"` // placed, running, or how it ended
-	// Silent is the time of the last contact with the host of a rank that has not ended,
-	// or whose output has not all arrived; absent while gangrun has contact.
+	// Silent is the time of the last contact with the rank's host, if gangrun has no contact
+	// with it now. It is nil if gangrun has contact, or if the rank has ended and all its
+	// output has arrived.
 	Silent *time.Time `json:"silent_since,omitempty"`
-	Step   int64      `json:"step"` // -1 if the rank has printed none
-	// Loss is the last one that the rank printed, LossIs "nan", "inf" or "-inf" where that is not
-	// finite.
+	Step   int64      `json:"step"` // the last step that the rank printed; -1 if it has printed none
+	// Loss is the last loss that the rank printed. If that is NaN or infinite, Loss is nil, and
+	// LossIs is "nan", "inf" or "-inf".
 	Loss   *float64  `json:"loss,omitempty"`
 	LossIs string    `json:"loss_is,omitempty"`
 	Exit   *job.Exit `json:"exit,omitempty"`
 }
 
-// NewStatus returns the status of a run with this report and these events.
+// NewStatus returns the status of a run that has the given report and events.
 func NewStatus(run home.Run, report runreport.Report, events []job.Event) Status {
 	return Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
 }

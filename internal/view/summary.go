@@ -11,8 +11,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Summary returns the lines of runreport.Summary, with the command quoted so that it can
-// be pasted into a shell.
+// Summary returns the lines of runreport.Summary. It quotes the command for a shell.
 func Summary(r runreport.Report) []string {
 	words := make([]string, len(r.Command))
 	for i, word := range r.Command {
@@ -28,8 +27,8 @@ func Summary(r runreport.Report) []string {
 // plainWord is a word that means itself to every shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// ShellWord quotes a word for a shell. Characters that cannot be seen are escaped in the
-// form $'...', which bash, zsh, ksh and POSIX 2024 read.
+// ShellWord quotes a word for a shell. It escapes invisible characters in the form $'...',
+// which bash, zsh, ksh and the POSIX standard of 2024 know.
 func ShellWord(word string) string {
 	if plainWord.MatchString(word) {
 		return word

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter is the hidden command "gangrun enter SOCKET agent HOST", the first process of a container. It
-// connects to the agent of the host, which listens on SOCKET, and becomes "gangrun agent HOST", to
-// which that connection is the controller's. It returns an exit code only if that fails.
+// Enter is the hidden command "gangrun enter SOCKET agent HOST", the first process of a container.
+// It connects to the agent of the host, which listens on SOCKET. Then it becomes "gangrun agent
+// HOST", which uses that connection as its connection to a controller. It returns an exit code only
+// if that fails.
 func Enter(args []string) int {
 	if err := enter(args); err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: enter:", err)

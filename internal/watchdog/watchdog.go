@@ -1,12 +1,12 @@
-// Package watchdog starts the agent of a host under two watchdogs. It imports
-// almost nothing, so that Go initialises it early: the agent starts while the rest of
-// the watchdogs' program is still being initialised.
+// Package watchdog starts the agent of a host under two watchdogs. It imports almost nothing,
+// so that Go initialises it early. The agent starts while Go still initialises the rest of the
+// program in the watchdogs.
 //
-// The kernel gives the children of a process that has died to the nearest ancestor
-// that is a subreaper. So whoever of the agent and the inner watchdog is killed, the
-// outer one inherits every process that the agent has started, and kills it. The
-// outer one has another name than the rest of gangrun, so that "pkill -9 gangrun"
-// ends a job instead of leaving its processes behind.
+// When a process dies, the kernel gives its children to the nearest ancestor that is a
+// subreaper. So if the agent and the inner watchdog are killed, the outer watchdog inherits
+// every process that the agent has started, and kills it. The name of the outer watchdog
+// differs from that of other processes of gangrun. So "pkill -9 gangrun" does not kill it, and
+// leaves no ranks behind.
 package watchdog
 
 import (
@@ -22,13 +22,13 @@ import (
 const (
 	// ConnFD is the controller's connection, in the watchdogs and in the agent.
 	ConnFD = 3
-	// LifelineFD is a pipe that all of them hold open without using it: the controller reads
-	// its end when all have ended.
+	// LifelineFD is a pipe that the watchdogs and the agent hold open without using it. When
+	// all of them have ended, the controller reads the end of the pipe.
 	LifelineFD = 4
-	// AliveFD is, in the agent, a pipe that ends when the inner watchdog does.
+	// AliveFD is, in the agent, a pipe that ends when the inner watchdog ends.
 	AliveFD = 5
-	// KeepFD is, in the agent, a socket by which it gives its watchdogs files to keep
-	// open until all that is left of the agent is gone.
+	// KeepFD is, in the agent, a socket. Through it, the agent gives files to its watchdogs,
+	// which keep the files open until all processes of the agent are gone.
 	KeepFD = 6
 )
 
@@ -38,7 +38,7 @@ const (
 	aboveFD = 6 // in the inner watchdog, its socket to the outer one
 )
 
-// The argument after the name of the host. The outer watchdog has none.
+// The second argument, after the name of the host. The outer watchdog has only the first.
 const (
 	Inner  = "watchdog"
 	Worker = "worker" // the agent itself
@@ -47,12 +47,12 @@ const (
 // Name is the process name of the outer watchdog. It replaces the name of the program.
 const Name = "gang-watchdog"
 
-// Watchdog is this process, which has started its child.
+// Watchdog is this process, after it has started its child.
 type Watchdog struct {
 	Child int      // the PID of the inner watchdog, or of the agent
-	Inner bool     // the child is the agent
-	Below *os.File // a socket to the child: its other end is KeepFD in the agent, and aboveFD in the inner watchdog
-	Above *os.File // in the inner watchdog, its socket to the outer one; nil in the outer one
+	Inner bool     // this is the inner watchdog: its child is the agent
+	Below *os.File // a socket to the child
+	Above *os.File // the socket of the inner watchdog to the outer one; nil in the outer one
 	alive *os.File // open as long as this process lives
 }
 
@@ -63,8 +63,8 @@ var started struct {
 	err      error
 }
 
-// Start starts the process below this watchdog, once. args is the name of a host, and in the
-// inner watchdog Inner after it. Other arguments are an error.
+// Start starts the child of this watchdog; later calls return the same Watchdog. args is the
+// name of a host. In the inner watchdog, Inner follows. Other arguments are an error.
 func Start(args []string) (*Watchdog, error) {
 	inner := len(args) == 2 && args[1] == Inner
 	if len(args) != 1 && !inner {

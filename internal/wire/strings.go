@@ -1,6 +1,7 @@
 package wire
 
-// Bytes returns texts as they travel: as bytes, because they need not be UTF-8.
+// Bytes converts texts for a message. A message has them as bytes, because they need not be
+// UTF-8.
 func Bytes(texts []string) [][]byte {
 	out := make([][]byte, len(texts))
 	for i, text := range texts {
@@ -9,7 +10,7 @@ func Bytes(texts []string) [][]byte {
 	return out
 }
 
-// Strings returns texts that travelled as bytes.
+// Strings converts texts of a message back to strings.
 func Strings(raw [][]byte) []string {
 	out := make([]string, len(raw))
 	for i, text := range raw {

@@ -1,5 +1,5 @@
-// Package yamldoc reads a file as exactly one YAML document, strictly, and says where
-// something in it is wrong.
+// Package yamldoc reads a file that must have exactly one YAML document. Its errors say where
+// in the file a mistake is.
 package yamldoc
 
 import (
@@ -18,15 +18,15 @@ import (
 
 // Error is one thing that is wrong with a document.
 type Error struct {
-	Line, Column int // from 1; 0 is not known
+	Line, Column int // from 1; 0 if it is not known
 	Text, Hint   string
 }
 
 // Error returns the text, without the position.
 func (e *Error) Error() string { return e.Text }
 
-// Parse parses data as one YAML document of at most limit bytes. In errors, what names such a
-// file, for example "a job file". The node is nil if the document is empty.
+// Parse parses data as one YAML document of at most limit bytes. what is the kind of file for
+// the text of errors, for example "a job file". The node is nil if the document is empty.
 func Parse(data []byte, what string, limit int) (*yaml.Node, *Error) {
 	if len(data) > limit {
 		return nil, &Error{Text: fmt.Sprintf("is larger than %s may be (%d bytes)", what, limit), Hint: "give the path of the right file"}
@@ -143,7 +143,7 @@ func aliasAt(line string, column int) (name string, ok bool) {
 	return strings.TrimRight(name, ",]}"), true
 }
 
-// Follow returns what an alias stands for, or the node itself.
+// Follow returns the node that an alias stands for. It returns other nodes unchanged.
 func Follow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -151,10 +151,11 @@ func Follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Null reports whether nothing is written at a node, or null.
+// Null reports whether a node is empty or null.
 func Null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// Kind returns what a node is, in words; scalar is what to call text.
+// Kind returns what a node is, in words: "a mapping", "a list" or "nothing". For a scalar, it
+// returns the argument scalar.
 func Kind(n *yaml.Node, scalar string) string {
 	switch n = Follow(n); {
 	case Null(n):
@@ -175,8 +176,8 @@ var knownTags = map[yaml.Kind][]string{
 	yaml.SequenceNode: {"!", "!!seq"},
 }
 
-// UnknownTags calls each for every node of a document with a written tag that is not one of
-// YAML itself. What an alias stands for is visited where it is written.
+// UnknownTags calls each for every node of a document that has an explicit tag which YAML
+// itself does not define. It does not follow aliases.
 func UnknownTags(n *yaml.Node, each func(*yaml.Node)) {
 	if n == nil {
 		return
@@ -189,8 +190,9 @@ func UnknownTags(n *yaml.Node, each func(*yaml.Node)) {
 	}
 }
 
-// Entries calls each for every entry of a mapping, by its key, and bad for a key that is a
-// merge key, is not text or stands twice. what names the file.
+// Entries calls each for every entry of a mapping, with the key of the entry. It calls bad for
+// a key that is a merge key, is not text, or occurs twice. what is the kind of file for the
+// text of errors.
 func Entries(n *yaml.Node, what string, each func(key string, k, v *yaml.Node), bad func(at *yaml.Node, e *Error)) {
 	lines := make(map[string]int) // of the keys
 	for i := 0; i+1 < len(n.Content); i += 2 {

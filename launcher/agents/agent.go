@@ -37,25 +37,25 @@ type Agent struct {
 	ending  ending
 }
 
-// Facts is what an agent reports of its host when it is connected.
+// Facts is what an agent reports about its host when it connects.
 type Facts struct {
 	Cores      int
 	Memory     int64
 	Interfaces []*wire.Interface
 	RDMA       []string // of other machines only
-	Machine    string   // identifies the machine whatever name it has; empty if unknown
+	Machine    string   // an ID of the machine, which does not depend on its name; empty if unknown
 }
 
-// Clock is how the clock of an agent's host differs from this machine's.
+// Clock says how the clock of an agent's host differs from the clock of this machine.
 type Clock struct {
-	Skew   time.Duration // how far it is ahead
-	Within time.Duration // the error of skew
+	Skew   time.Duration // how far the clock of the host is ahead
+	Within time.Duration // the largest possible error of Skew
 }
 
-// NVMLTool is gangrun-nvml on an agent's host.
+// NVMLTool is the state of the program gangrun-nvml on an agent's host.
 type NVMLTool struct {
 	Path  string // empty if it was not copied there
-	Tried bool   // to copy it
+	Tried bool   // whether gangrun has tried to copy it
 }
 
 // contact watches the time since the last contact with an agent.
@@ -84,13 +84,14 @@ const (
 // spoolName equals bridge.SpoolName; this package does not import bridge.
 const spoolName = "logs"
 
-// Spool is where an agent on another machine writes what the ranks of an attempt print.
+// Spool returns the directory in which an agent on another machine stores the output of an
+// attempt's ranks.
 func (a *Agent) Spool(of job.Attempt) string {
 	return path.Join(a.Dir, spoolName, of.GangName())
 }
 
-// HelloLimit bounds the wait until an agent has described itself and its host. Neither a
-// rank nor a file system can delay that.
+// HelloLimit is how long the controller waits until an agent has described itself and its host.
+// A busy rank or a slow file system cannot delay the agent's answer.
 const HelloLimit = 30 * time.Second
 
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
@@ -208,12 +209,14 @@ func (a *Agent) watch(limit time.Duration) {
 	}
 }
 
-// Judge records that the agent is given up after this silence, and reports whether it had not been given up before.
+// Judge records that gangrun gives the agent up after this silence. It returns false if gangrun has
+// given the agent up before.
 func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
 
-// Silence is the time since the last contact; 0 if the link reports the agent's end.
+// Silence returns the time since the last contact with the agent. It returns 0 if Link.Heard is
+// nil.
 func (a *Agent) Silence() time.Duration {
 	if a.Link.Heard == nil {
 		return 0
@@ -221,7 +224,8 @@ func (a *Agent) Silence() time.Duration {
 	return a.contact.silence.Silence(a.Link.Heard())
 }
 
-// Silence after which a host is suspect, and how often that is looked at.
+// A host is suspect after a silence of SuspectAfter. The launcher checks this every
+// SuspectEvery.
 const (
 	SuspectAfter = 3 * time.Second
 	SuspectEvery = 100 * time.Millisecond
@@ -245,8 +249,9 @@ func (e errSilent) Error() string {
 // beat is the time between two messages of an idle agent.
 const beat = time.Second
 
-// EndedWhilePaused returns an error if the agent has ended because this process was paused
-// for longer than grace, the time that an agent lives without a controller; else nil.
+// EndedWhilePaused returns an error if the agent has ended because this process was paused for
+// longer than grace. Otherwise it returns nil. grace is how long an agent lives without contact
+// with a controller.
 func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 	if a.Link.Heard == nil || !errors.Is(a.Trouble(), ErrGone) {
 		return nil
@@ -278,8 +283,7 @@ func (a *Agent) Trouble() error {
 	return a.Link.Trouble()
 }
 
-// HungUp reports whether a call has failed because its connection has ended, or because its
-// ctx has.
+// HungUp reports whether a call has failed because its connection or its ctx has ended.
 func HungUp(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
@@ -297,8 +301,8 @@ func (a *Agent) Why(err error) error {
 }
 
 // Failed returns the error to report when a call of the agent has failed. It is an UnreachableError
-// if the agent is on another machine, and is gone, is silent, or answers that its host cannot do
-// what was asked (codes.Aborted).
+// if the agent is on another machine, and one of these is true: the agent is gone, it is silent, or
+// it answers that its host cannot do what was asked (codes.Aborted).
 func (a *Agent) Failed(ctx context.Context, err error) error {
 	gone := HungUp(err)
 	away := !a.Link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
@@ -315,8 +319,9 @@ func (a *Agent) Failed(ctx context.Context, err error) error {
 	return err
 }
 
-// Cause returns the cause of ctx if ctx has ended, and otherwise err. If err is a deadline, it
-// first waits for the deadline of ctx, because an agent may notice it a moment earlier.
+// Cause returns the cause of ctx if ctx has ended, and otherwise err. If err reports a
+// deadline, Cause first waits for the deadline of ctx, because an agent may notice the deadline
+// a moment earlier.
 func Cause(ctx context.Context, err error) error {
 	if status.Code(err) == codes.DeadlineExceeded {
 		if _, ok := ctx.Deadline(); ok {

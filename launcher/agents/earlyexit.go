@@ -11,7 +11,7 @@ import (
 // host allows it too few processes, descriptors or memory.
 type EarlyExitError struct {
 	Host  string
-	Local bool // it was on this machine
+	Local bool // the agent was on this machine
 	err   error
 }
 

@@ -7,24 +7,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Why a host has no agent any more: the host reports that, cannot be asked, or cannot start one.
+// The reasons why a host no longer has an agent.
 var (
 	ErrGone = errors.New("the agent was killed or has ended")
-	// ErrHostGone means that the host cannot be asked: it no longer answers.
+	// ErrHostGone means that the host no longer answers.
 	ErrHostGone = errors.New("the host has closed its connections and does not answer any more")
-	// ErrRestarted means that the agent and all else in the host's memory is gone.
+	// ErrRestarted means that the host was booted again, so that its agent is gone.
 	ErrRestarted = errors.New("the host was started anew")
-	// ErrCannotStart is part of the errors of hosts that answer, but cannot start an agent.
+	// ErrCannotStart means that the host answers, but cannot start an agent.
 	ErrCannotStart = errors.New("the agent cannot be started")
 )
 
-// Why an agent that had a part of a gang is gone when another controller adopts the gang.
+// The reasons why an agent with a part of a gang is gone when another controller adopts the
+// gang.
 var (
 	ErrEndedWithController = errors.New("it ran on the controller's own machine, and ended with the controller")
 	ErrEnded               = errors.New("it has ended: it was killed, or had no contact for too long after its controller had died")
 )
 
-// ErrAgentGone is why an agent no longer answers if nothing else is known.
+// ErrAgentGone means that an agent no longer answers, and that no other reason is known.
 var ErrAgentGone = errors.New("the agent on its host is gone")
 
 // StartError reports that no agent could be started on a host.
@@ -39,8 +40,8 @@ func (e *StartError) Error() string { return fmt.Sprintf("start the agent on %s:
 // Unwrap returns the reason.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Why returns the reason of a StartError, or err itself if it is another error: for
-// messages that name the host already.
+// Why returns the reason of a StartError, without the host, for messages that already name the
+// host. It returns any other error unchanged.
 func Why(err error) error {
 	var start *StartError
 	if errors.As(err, &start) {
@@ -49,8 +50,7 @@ func Why(err error) error {
 	return err
 }
 
-// Reason returns what an error says about a lost host; empty if it says nothing that
-// job.Reason has a value for.
+// Reason returns the job.Reason that fits the error of a lost host; empty if none fits.
 func Reason(err error) job.Reason {
 	var silent errSilent
 	var paused errPaused
@@ -73,7 +73,7 @@ func Reason(err error) job.Reason {
 }
 
 // UnreachableError reports that a host cannot be reached, or that no agent can be started
-// there. A gang may be placed on other hosts.
+// there. The gang may then be placed on other hosts.
 type UnreachableError struct {
 	Host string
 	Err  error
@@ -91,21 +91,21 @@ type Unreached struct {
 	Err  error
 }
 
-// Lasting is an error of a Dialer that may need a person to fix it: a refused login does, a
-// host that is down does not.
+// Lasting is implemented by errors of a Dialer that know whether a person has to fix the
+// problem. A person has to fix a refused login, for example, but not a host that is down.
 type Lasting interface {
 	error
 	Lasting() bool
 }
 
-// Lasting reports whether trying again later cannot help.
+// Lasting returns true if trying again later cannot help.
 func (u Unreached) Lasting() bool {
 	var lasting Lasting
 	return errors.As(u.Err, &lasting) && lasting.Lasting()
 }
 
-// Unreachable returns the errors of hosts that cannot be reached, by the hosts' names. It
-// returns nil if err contains an error of another kind.
+// Unreachable returns those errors in err that are about unreachable hosts, by the hosts'
+// names. It returns nil if err contains an error of another kind.
 func Unreachable(err error) map[string]error {
 	away := map[string]error{}
 	all := []error{err}

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// AbandonAfter is the silence after which an agent is no longer waited for if the user is
-// in a hurry: two of its heartbeats.
+// AbandonAfter is the silence after which gangrun no longer waits for an agent if the user is
+// in a hurry. It is the time of two heartbeats.
 const AbandonAfter = 2 * time.Second
 
-// ErrNotAwaited is the reason for giving up a silent agent at once: the user is in a hurry.
+// ErrNotAwaited means that gangrun did not wait for a silent agent, because the user is in a
+// hurry.
 var ErrNotAwaited = errors.New("nobody has waited for it")
 
 // leave ends an agent within limit. Once hurry is closed, it does not wait for a

@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Options are what a pool needs to start agents and to end them.
+// Options are the settings of a Pool.
 type Options struct {
 	Dialer Dialer
-	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
-	// leaves it alone. Nil leaves every host's alone.
+	// Tmpdir returns the TMPDIR of a simulated host. If it is nil or returns "", the host keeps
+	// the TMPDIR of this machine.
 	Tmpdir func(host string) string
-	// Env is set for agents on other machines, over their own environment.
+	// Env has variables that agents on other machines get in addition to their own environment.
 	Env []string
 	// HostTimeout is how long a host may be silent before it counts as lost.
 	HostTimeout time.Duration
 	// OrphanGrace is how long an agent lives without contact with its controller.
 	OrphanGrace time.Duration
-	// Hurry is closed when the launcher no longer waits for silent agents.
+	// Hurry is closed when the user is in a hurry: from then on, the launcher does not wait for
+	// silent agents.
 	Hurry <-chan struct{}
 }
 
@@ -38,8 +39,8 @@ func New(opts Options) *Pool {
 	return &Pool{opts: opts, agents: map[string]*Agent{}, dialing: map[string]chan struct{}{}, retired: map[string]*Agent{}, spent: map[*Agent]bool{}}
 }
 
-// Get returns the agent of a host. If the host has none, or gangrun has given up the one
-// that it had, Get starts one; other callers wait meanwhile.
+// Get returns the agent of a host. If the host has no agent, or gangrun has given its agent up,
+// Get starts one. Other callers that want this agent wait meanwhile.
 func (p *Pool) Get(ctx context.Context, host string) (*Agent, error) {
 	for {
 		p.mu.Lock()
@@ -90,8 +91,8 @@ func (p *Pool) start(ctx context.Context, host string) (*Agent, error) {
 	return a, nil
 }
 
-// Drop ends an agent that no longer answers; the next attempt starts another. It returns
-// an error if ranks of the agent may still run, or if ctx has ended.
+// Drop ends an agent that no longer answers, so that the next attempt starts another one. It
+// returns an error if ranks of the agent may still run, or if ctx has ended.
 func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 	p.mu.Lock()
 	if p.agents[a.Host] == a {
@@ -101,8 +102,8 @@ func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 	return a.leave(ctx, p.leaveLimit(), p.opts.Hurry)
 }
 
-// EndLimit bounds the wait for the end of an agent. It is longer than an agent waits for
-// processes that SIGKILL does not end. An agent on another machine may first have to
+// EndLimit is how long gangrun waits for the end of an agent. It is longer than an agent waits
+// for processes that do not end after SIGKILL. An agent on another machine may first have to
 // notice that its controller is gone.
 const EndLimit = 15 * time.Second
 
@@ -110,7 +111,8 @@ const EndLimit = 15 * time.Second
 // in contact again in the meantime, and so have a whole orphan grace left.
 func (p *Pool) leaveLimit() time.Duration { return 3*EndLimit + 2*p.opts.OrphanGrace }
 
-// Retire marks the agents of hosts: each is ended before its host is used again.
+// Retire retires the agents of hosts: the Pool ends such an agent before it starts another one
+// on the same host.
 func (p *Pool) Retire(hosts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +136,8 @@ func (p *Pool) RetireHeld() {
 	}
 }
 
-// RetireSpent retires an agent whose part of an adopted gang has ended, if the pool still
-// has it.
+// RetireSpent retires an agent whose part of an adopted gang has ended. It does nothing if the
+// Pool no longer has the agent.
 func (p *Pool) RetireSpent(a *Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,9 +12,9 @@ const maxStep = 500 * time.Millisecond
 // minGap is how late a reading must come for this process to count as stopped.
 const minGap = time.Second
 
-// SilenceMeter measures how long a host has been silent. Only time in which this process really ran
-// counts. It must be read several times in each half second: if a reading comes late, this process
-// was stopped or got no processor, and that time does not count.
+// SilenceMeter measures how long a host has been silent. It counts only time in which this process
+// really ran. The caller must read it several times in each half second. If a reading comes late,
+// this process was stopped or got no processor, and the meter does not count that time.
 type SilenceMeter struct {
 	mu      sync.Mutex
 	looked  time.Time     // time of the last reading; zero before the first one
@@ -24,8 +24,8 @@ type SilenceMeter struct {
 	woke    time.Time
 }
 
-// Silence reads the meter: it returns the time since the last contact, which was at heard. The
-// first reading does not subtract pauses of this process.
+// Silence reads the meter. It returns the time since heard, the time of the last contact,
+// without pauses of this process. Pauses before the first reading are included.
 func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
 
 func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
@@ -52,8 +52,8 @@ func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
 	return v.silence
 }
 
-// Gap returns the length and the end of the last pause of this process; zero if there was
-// none.
+// Gap returns the length and the end of the last pause of this process. Both are zero if there
+// was none.
 func (v *SilenceMeter) Gap() (gap time.Duration, woke time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,7 +1,7 @@
-// Package collect brings what ranks on other machines print into the log files of an
-// attempt on this machine, while the ranks print it. A slow connection or a full disk here
-// does not hold up a rank: its output waits on its host. What the agent of a lost host has
-// left there is fetched later.
+// Package collect copies the output of ranks on other machines to the log files of an attempt
+// on this machine, while the ranks run. A slow connection or a full disk on this machine does
+// not block a rank: its output waits on its host. If an agent is lost, the package fetches the
+// output that it has left later, when the host answers again.
 package collect
 
 import (
@@ -27,20 +27,21 @@ const (
 
 // Source is one host's part of a gang.
 type Source struct {
-	Number int // of the host in the placement
+	Number int // the number of the host in the placement
 	Agent  *agents.Agent
 	Ranks  []job.Rank
-	// Lost is why the agent was gone when the gang was adopted; nil if it was not.
+	// Lost is why the agent was gone when this controller adopted the gang; nil if the agent
+	// was there.
 	Lost error
 }
 
 // Collector collects the output of all gangs of a run.
 type Collector struct {
-	// Limit is how long gangrun waits for a gang that has ended if no more output comes
-	// although its host is not silent. New sets it to 30 seconds.
+	// Limit is how long gangrun waits, after the end of a gang, if no output comes although the
+	// host is not silent. New sets it to 30 seconds.
 	Limit time.Duration
-	// RetryEvery is the time between two requests to a lost host for the output that it
-	// keeps. New sets it to 10 seconds.
+	// RetryEvery is the time between two attempts to fetch output from a lost host. New sets it
+	// to 10 seconds.
 	RetryEvery time.Duration
 
 	life  context.Context
@@ -51,8 +52,8 @@ type Collector struct {
 	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
 }
 
-// New returns a Collector. It stops when life ends. Once hurry is closed, it no longer waits
-// for output.
+// New returns a Collector, which stops when life ends. After hurry is closed, it no longer
+// waits for output.
 func New(life context.Context, hurry <-chan struct{}) *Collector {
 	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: life, hurry: hurry, kept: map[*agents.Agent]int{}}
 }
@@ -96,8 +97,8 @@ func (c *Collector) Start(a job.Attempt, sources []Source, emit func(job.Event))
 	return all, nil
 }
 
-// Over returns a channel that is closed when nothing more comes from a host, by its
-// number. It is nil if nothing is collected from the host.
+// Over returns a channel that is closed when no more output comes from the host of that number.
+// It returns nil if the Collection gets no output from that host.
 func (c *Collection) Over(number int) <-chan struct{} {
 	for _, h := range c.hosts {
 		if h.from.Number == number && h.from.Lost == nil {
@@ -120,8 +121,8 @@ func (e errStalled) Error() string {
 	return fmt.Sprintf("nothing more of it has come for %s", e.limit)
 }
 
-// Wait waits for the rest of the output of a gang that has ended. It waits for as long as
-// some of it comes, or until hurry is closed. Meanwhile it calls watch several times a
+// Wait waits for the rest of the output of a gang that has ended. It waits as long as output
+// comes, but not longer than until hurry is closed. Meanwhile it calls watch several times a
 // second.
 func (c *Collection) Wait(watch func()) {
 	slow := time.NewTimer(slowCollect)

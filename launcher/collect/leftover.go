@@ -132,9 +132,9 @@ func (r *idleReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FetchLeft fetches what is left of the gang's output on hosts that answer although their
-// agents are gone. From other hosts it is fetched while later gangs run: see Retry. gone
-// reports whether the agent of a source is gone, by the source's number.
+// FetchLeft fetches the rest of the gang's output from hosts whose agents are gone, if the
+// hosts answer. If a host does not answer, Retry fetches its output while later gangs run. gone
+// reports whether the agent of the Source of that number is gone.
 func (c *Collection) FetchLeft(gone func(number int) bool) {
 	ctx, stop := agents.Unhurried(context.Background(), c.collector.hurry)
 	defer stop()
@@ -183,8 +183,8 @@ func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	c.pending = append(c.pending, h)
 }
 
-// Retry starts to ask lost hosts repeatedly for what they keep of earlier gangs. stop ends
-// that and waits for the requests under way.
+// Retry starts to ask lost hosts, again and again, for the output of earlier gangs that they
+// keep. stop ends this, and waits for requests that are under way.
 func (c *Collection) Retry() (stop func()) {
 	asking, enough := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -13,7 +13,7 @@ import (
 // Missing is output of a host that has not arrived.
 type Missing struct {
 	Host  string
-	Ranks []int // whose output is incomplete
+	Ranks []int // the ranks whose output is incomplete
 	Why   string
 	// Abandoned says that gangrun did not wait for the output.
 	Abandoned bool
@@ -22,8 +22,9 @@ type Missing struct {
 // maxNamed bounds the ranks of a host for which a note gives the amount of output.
 const maxNamed = 4
 
-// Missing returns what has not arrived once the collection is over, and emits a note for
-// each host. started reports whether a rank was started: the others have printed nothing.
+// Missing returns the output that has not arrived when the collection is over, and emits a note
+// for each host. started reports whether a rank was started. Ranks that were not started have
+// printed nothing.
 func (c *Collection) Missing(started func(rank int) bool) []Missing {
 	var missing []Missing
 	for _, h := range c.hosts {

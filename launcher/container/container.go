@@ -21,7 +21,7 @@ const snapshotter = "overlayfs"
 // Container is a container that runs.
 type Container struct {
 	ID        string
-	PID       int // of its first process, on the host
+	PID       int // the PID of its first process, on the host
 	User      User
 	namespace string
 	container client.Container
@@ -91,7 +91,7 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 // endLimit bounds how long the end of a container may take whose start has failed.
 const endLimit = 10 * time.Second
 
-// Said returns the end of what the first process of the container has written.
+// Said returns the last part of what the first process of the container has printed.
 func (c *Container) Said() string {
 	data, err := os.ReadFile(c.log)
 	if err != nil {
@@ -101,7 +101,8 @@ func (c *Container) Said() string {
 	return strings.TrimSpace(string(data[max(0, len(data)-most):]))
 }
 
-// End kills every process of the container and removes it with all that it has written.
+// End kills every process of the container, and removes the container with everything that was
+// written in it.
 func (c *Container) End(ctx context.Context) error {
 	return remove(in(ctx, c.namespace), c.container, c.task, c)
 }

@@ -1,12 +1,12 @@
 // Package bridge connects a controller on another host to the agent of this host. The controller
-// runs one of these commands here, over SSH for instance:
+// runs one of these commands on this host, for instance over SSH:
 //
 //	gangrun bridge start TOKEN HOST   starts an agent, which outlives the command
 //	gangrun bridge join TOKEN         finds that agent again
 //	gangrun bridge rest TOKEN GANG    sends the output of a gang that a dead agent has left
 //
-// start and join then pass bytes on between their standard input and output and the socket of the
-// agent. The package imports little, so that the commands start fast.
+// start and join then connect their standard input and output to the socket of the agent. The
+// package imports little, so that the commands start fast.
 package bridge
 
 import (
@@ -27,19 +27,19 @@ import (
 	"github.com/gangrun/gangrun/internal/leftover"
 )
 
-// Greeting begins the line that a bridge prints first: the Greeting, a State, the boot ID of the
-// host and the path of the program, then a tab and a message, then a tab and a hint. A login shell
-// may have printed text before it.
+// Greeting is the beginning of the first line that a bridge prints. After it, the line has a
+// State, the boot ID of the host and the path of gangrun, then a tab and a message, then a tab and
+// a hint. A login shell may print other text before this line.
 const Greeting = "gangrun bridge: "
 
-// State says what a bridge has found.
+// State is the state of the agent that a bridge has found.
 type State string
 
 // The states.
 const (
-	Ready  State = "ready"  // the data of the agent follows, or what it has left
-	Gone   State = "gone"   // there is no such agent and no process of it
-	Ending State = "ending" // the agent accepts no connections and is not gone yet
+	Ready  State = "ready"  // the data of the agent follows, or the output that it has left
+	Gone   State = "gone"   // there is no such agent, and no process of it is left
+	Ending State = "ending" // the agent is ending: it accepts no connections, but still exists
 	Failed State = "failed" // the agent could not be started; the message says why
 )
 

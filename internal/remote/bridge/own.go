@@ -27,7 +27,7 @@ type takenError struct {
 	mode, uid uint32
 }
 
-// Error says what is there.
+// Error says what is at the path.
 func (e *takenError) Error() string {
 	return fmt.Sprintf("%q is not a directory of user %d with mode 0700 (mode %#o, user %d)", e.path, os.Getuid(), e.mode, e.uid)
 }

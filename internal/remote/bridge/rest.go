@@ -15,10 +15,10 @@ import (
 // End is the name of the last entry of the archive. If it is missing, the archive is truncated.
 const End = "/"
 
-// The controller confirms with one of these bytes that it has stored the output. Without a
-// confirmation, everything is kept.
+// After the controller has stored the output, it sends one of these bytes. If it sends none,
+// the host keeps everything.
 const (
-	TakenThese = 't' // remove what was sent, and the directory if nothing is left
+	TakenThese = 't' // remove the output that was sent, and the directory if it is then empty
 	TakenAll   = 'a' // remove everything that the agent has left
 )
 

@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 )
 
-// SpoolName is the directory, in that of an agent, with the output of its ranks. It has a
-// directory for each gang, with a file for each stream. A file that is complete has the mode
-// Whole.
+// SpoolName is the name of a directory, in the directory of an agent, that has the output of
+// the agent's ranks. It has a directory for each gang, and there a file for each stream. A
+// complete file has the mode Whole.
 const SpoolName = "logs"
 
-// Whole is the mode of a file of the spool that is complete.
+// Whole is the file mode of a complete file in the spool.
 const Whole os.FileMode = 0o444
 
 // Spooled reports whether the directory of an agent holds output of ranks.

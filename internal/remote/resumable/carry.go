@@ -17,30 +17,31 @@ const refuseTime = 2 * time.Second
 // readBytes is how much is read from a carrier at once.
 const readBytes = 64 << 10
 
-// Carry carries the stream on carrier, in place of the carrier before it. It returns when the
-// carrier no longer carries the stream. It has closed the carrier then, and all its goroutines have ended. The error is
+// Carry carries the stream on carrier, which replaces the carrier before. It returns when carrier
+// no longer carries the stream. By then it has closed carrier, and all its goroutines have ended.
+// The error is
 //
 //   - nil if the stream has ended in order in both directions,
 //   - ErrSuperseded if a newer carrier has replaced this one,
 //   - a *Refused if either side has refused the carrier,
-//   - the cause of ctx if that has ended,
+//   - the cause of ctx if ctx has ended,
 //   - the error of Abort,
-//   - otherwise what Read or Write of the carrier returned.
+//   - otherwise the error of a Read or Write of the carrier.
 //
 // A peer that has ended the stream and forgotten it refuses a new carrier with ErrUnknownStream.
-// This can happen when all data was delivered, and only the confirmation of the end had not reached
-// this side. If this side has closed the stream and has nothing more to deliver, the error means no
-// loss.
+// This can happen after all data was delivered, if the confirmation of the end has not reached this
+// side. So if this side has closed the stream and has nothing more to deliver, the error does not
+// mean a loss of data.
 //
-// Carry does not give up a silent carrier: see Heard. On a stream that has ended it confirms the
-// end to a peer that does not know it yet.
+// Carry does not give up a silent carrier: see Heard. If the stream has ended and the peer does
+// not know that yet, Carry confirms the end to the peer.
 func (c *Conn) Carry(ctx context.Context, carrier io.ReadWriteCloser) error {
 	s := &source{reader: carrier}
 	return c.carry(ctx, carrier, s, bufio.NewReaderSize(s, readBytes), nil)
 }
 
-// CarryPending is Carry for a carrier from Accept. If the peer has replaced the carrier since, it
-// is refused and the newer carrier goes on.
+// CarryPending is like Carry, for a carrier from Accept. If the peer has replaced that carrier in
+// the meantime, CarryPending refuses it, and the newer carrier goes on.
 func (c *Conn) CarryPending(ctx context.Context, p *Pending) error {
 	return c.carry(ctx, p.carrier, p.source, p.reader, &p.hello)
 }

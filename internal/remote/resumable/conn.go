@@ -20,13 +20,13 @@ const (
 type Options struct {
 	// ID names the stream on both sides.
 	ID ID
-	// Buffer limits the bytes that are kept until the reader of the peer has consumed them,
-	// and the bytes that are received before they are read; 0 is 4 MiB. Beyond it, Write
-	// blocks. The smaller limit of the two sides counts. The memory grows as needed and is
-	// freed when the stream ends.
+	// Buffer is the largest number of bytes that this side keeps until the reader of the peer
+	// has consumed them; 0 means 4 MiB. Write blocks when Buffer is used up. Buffer also limits
+	// the received bytes that nobody has read yet. The smaller limit of the two sides counts.
+	// The memory grows as needed and is freed when the stream ends.
 	Buffer int
-	// Beat is the time after which a frame is sent even if there is no data, as a sign of
-	// life; 0 is one second.
+	// Beat is the time after which a frame is sent even if there is no data, as a sign of life;
+	// 0 means one second.
 	Beat time.Duration
 }
 
@@ -101,8 +101,8 @@ func New(opts Options) *Conn {
 // ID returns the name of the stream.
 func (c *Conn) ID() ID { return c.id }
 
-// Heard returns when a byte was last received from the peer, on any carrier. It returns the zero
-// time if none was.
+// Heard returns the time at which this side last received a byte from the peer, on any carrier.
+// It returns the zero time if no byte was received.
 func (c *Conn) Heard() time.Time {
 	if d := c.heard.Load(); d > 0 {
 		return c.begun.Add(time.Duration(d))
@@ -140,8 +140,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write adds p to what is sent to the peer. It blocks while Buffer bytes wait to be consumed,
-// even without a carrier. It does not wait for the peer otherwise.
+// Write adds p to what is sent to the peer. It blocks while the peer has not consumed Buffer
+// bytes, even without a carrier. Otherwise it does not wait for the peer.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()
@@ -168,10 +168,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// Close closes the stream from this side. Read and Write then return net.ErrClosed, and what the
-// peer sends is dropped. The present carrier or a later one still delivers what was written
-// before: Carry returns nil once the reader of the peer has consumed all of it and the peer has
-// closed the stream, too.
+// Close closes the stream from this side. Read and Write then return net.ErrClosed, and this
+// side drops what the peer sends. The present carrier or a later one still delivers what was
+// written before Close. Carry returns nil once the reader of the peer has consumed all of that,
+// and the peer has closed the stream, too.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *Conn) Close() error {
 }
 
 // Abort ends the stream at once and drops its buffers. Read, Write and Carry then return err, or
-// net.ErrClosed if err is nil. The first Abort counts.
+// net.ErrClosed if err is nil. Only the first Abort counts.
 func (c *Conn) Abort(err error) {
 	if err == nil {
 		err = net.ErrClosed
@@ -214,14 +214,14 @@ func (c *Conn) wakeAll() {
 	c.link.line.nudge()
 }
 
-// SetDeadline sets both deadlines.
+// SetDeadline sets the deadlines of Read and of Write.
 func (c *Conn) SetDeadline(t time.Time) error { return c.deadlines(t, true, true) }
 
-// SetReadDeadline makes Read return os.ErrDeadlineExceeded after t.
+// SetReadDeadline makes Read return os.ErrDeadlineExceeded after the time t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.deadlines(t, true, false) }
 
-// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write has
-// counted are sent nevertheless.
+// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write
+// reports as written are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.deadlines(t, false, true) }
 
 func (c *Conn) deadlines(t time.Time, read, write bool) error {

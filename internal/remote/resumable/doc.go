@@ -1,14 +1,15 @@
 // Package resumable has byte streams that outlive the connections that carry them. A user such
-// as gRPC sees one net.Conn for as long as the stream lives. Below it, carriers (an SSH session,
-// a unix socket) come, break and are replaced. No byte is lost or doubled, wherever a carrier
-// breaks: each side keeps what it wrote until the reader of its peer has consumed it, and on a
-// new carrier both sides say how much they have received, so that only the rest is sent again.
+// as gRPC sees one net.Conn for as long as the stream lives. Below the net.Conn, carriers, such
+// as SSH sessions or unix sockets, may break and be replaced. When a carrier breaks, no byte is
+// lost or doubled. Each side keeps what it wrote until the reader of its peer has consumed it.
+// On a new carrier, both sides say how much they have received, and each sends only the rest
+// again.
 //
 // The side that makes carriers calls [Conn.Carry] for each of them, in a loop with back-off. The
-// side that accepts carriers calls [Accept], which finds out the stream of a carrier, and then
-// [Conn.CarryPending] or [Pending.Refuse]. A Conn starts no goroutine of its own, and never gives
-// up a silent carrier. Its owner does that: it looks at [Conn.Heard] and ends the Carry, or begins
-// another.
+// side that accepts carriers calls [Accept], which finds out to which stream a carrier belongs,
+// and then [Conn.CarryPending] or [Pending.Refuse]. A Conn starts no goroutine of its own, and
+// never gives up a silent carrier. The owner of the Conn does that: it looks at [Conn.Heard],
+// and then ends the Carry or begins another one.
 //
 // # Carriers
 //
@@ -23,7 +24,7 @@
 // a refusal. The preamble and the refusal are the same in all versions.
 //
 // An acknowledgement tells the writing side how many bytes the reader on the other side has
-// consumed, not how many have arrived. The end of the stream counts as one more byte. It frees the
-// copy of the writer and also limits the flow: a slow reader costs each side one buffer and no
-// more.
+// consumed, not how many have arrived. The end of the stream counts as one more byte. When the
+// acknowledgement arrives, the writing side frees its copy of those bytes. This also controls the
+// flow of data: however slow a reader is, each side needs no more memory than its buffer.
 package resumable

@@ -6,8 +6,9 @@ import (
 )
 
 var (
-	// ErrUnknownStream means that the peer has no such stream, or has lost it and begun another
-	// one by that name. Another carrier does not help: the stream should be aborted.
+	// ErrUnknownStream means that the peer does not have the stream. It never had it, or has
+	// lost it and begun another stream of the same name. Another carrier does not help, so the
+	// caller should abort the stream.
 	ErrUnknownStream = errors.New("the peer does not have this stream")
 	// ErrVersion means that the two sides have different versions of the protocol.
 	ErrVersion = errors.New("the peer has another version")

@@ -16,9 +16,9 @@ type Pending struct {
 	hello   hello
 }
 
-// Accept reads the hello from a new carrier, which names the stream. It returns an error if ctx
-// ends first or if the peer does not speak this version of the protocol. It then closes the
-// carrier, after refusing a peer of another version.
+// Accept reads the hello from a new carrier. The hello names the stream. If ctx ends first, or
+// if the peer does not speak this version of the protocol, Accept closes the carrier and
+// returns an error. It first sends a refusal to a peer of another version.
 func Accept(ctx context.Context, carrier io.ReadWriteCloser) (*Pending, error) {
 	s := &source{reader: carrier}
 	p := &Pending{carrier: carrier, source: s, reader: bufio.NewReaderSize(s, readBytes)}
@@ -41,8 +41,8 @@ func Accept(ctx context.Context, carrier io.ReadWriteCloser) (*Pending, error) {
 // ID returns the name of the stream.
 func (p *Pending) ID() ID { return p.hello.id }
 
-// Refuse refuses the carrier, because there is no such stream here, and closes it. Carry of the
-// peer returns a *Refused with ErrUnknownStream and text.
+// Refuse refuses the carrier, because this side does not have the stream, and closes the
+// carrier. The peer's Carry returns a *Refused with ErrUnknownStream and text.
 func (p *Pending) Refuse(ctx context.Context, text string) error {
 	return refuse(ctx, p.carrier, &Refused{Reason: ErrUnknownStream, Text: text})
 }

@@ -146,7 +146,7 @@ func (c *Client) Err() error {
 }
 
 // Close ends the connection with all its sessions, and waits for its goroutines. Commands on
-// the host go on: they read the end of their input.
+// the host are not ended; they find that their input has ended.
 func (c *Client) Close() error {
 	c.close()
 	return nil
@@ -168,8 +168,7 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	}
 }
 
-// Abort closes the connection as Close does, and discards what was written and has not been
-// sent.
+// Abort closes the connection as Close does, and discards what was written but not sent yet.
 func (c *Client) Abort() {
 	if tcp, ok := c.conn.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -177,7 +176,7 @@ func (c *Client) Abort() {
 	c.close()
 }
 
-// Address returns the address and port of the host. It is not valid if the host is reached
+// Address returns the address and port of the host. It is not valid if the connection goes
 // through a jump host.
 func (c *Client) Address() netip.AddrPort {
 	at, err := netip.ParseAddrPort(c.peer.Addr)

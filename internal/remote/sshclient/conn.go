@@ -42,7 +42,7 @@ func (c *conn) quick() {
 	}
 }
 
-// Read reads, and records the time.
+// Read reads from the connection, and records the time.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -58,8 +58,8 @@ func (c *conn) Read(b []byte) (int, error) {
 // errEnded is the error of a write after a read has failed.
 var errEnded = errors.New("the connection has ended")
 
-// Write writes, unless a read has failed: x/crypto/ssh would wait forever for the answer to a
-// channel that it opens while the connection ends.
+// Write writes to the connection. After a failed read it returns an error: x/crypto/ssh would
+// otherwise wait forever if it opens a channel while the connection ends.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.ended.Load() {
 		return 0, errEnded

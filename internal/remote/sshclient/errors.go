@@ -15,13 +15,13 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// AuthError is a host that refuses the login.
+// AuthError is the error if a host refuses the login.
 type AuthError struct {
 	Peer
 	Tried       []string  // the keys that were offered: "key ~/.ssh/id_ed25519 (SHA256:...): refused"
 	Skipped     []Skipped // the keys that could not be offered
 	Methods     []string  // the methods that the host accepts: "publickey", "password"
-	Unsupported []string  // the methods of ssh_config that are not supported
+	Unsupported []string  // the methods in ssh_config that this package does not support
 	Err         error     // what the host sent last; nil if it sent nothing
 }
 
@@ -78,8 +78,8 @@ func (e *AuthError) Hint() string {
 	return fmt.Sprintf("if %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.Command())
 }
 
-// Lasting reports whether trying again later does not help. It is false only if the host has
-// refused because of too many failed logins.
+// Lasting returns true if trying again later does not help. It returns false only if the host
+// has refused because of too many failed logins.
 func (e *AuthError) Lasting() bool { return !e.tooMany() }
 
 // tooMany reports whether the host ended the login after too many keys. SSH has no code for
@@ -98,11 +98,11 @@ const (
 	DialTimeout     DialReason = "timeout"        // it did not answer in time
 	DialNameUnknown DialReason = "name-not-found" // its name has no address
 	DialClosed      DialReason = "closed"         // it closed the connection before the end of the login
-	DialProtocol    DialReason = "protocol"       // the answer is not SSH, or has no algorithm in common
+	DialProtocol    DialReason = "protocol"       // the answer is not SSH, or the two sides have no algorithm in common
 	DialCancelled   DialReason = "cancelled"      // the context of the caller ended
 )
 
-// DialError is a host that was not reached.
+// DialError is the error if a host could not be reached.
 type DialError struct {
 	Peer
 	Reason DialReason
@@ -158,7 +158,7 @@ func (e *DialError) Hint() string {
 	return ""
 }
 
-// LostError is a connection that ended and was not closed by this side.
+// LostError is the error if a connection ended although this side did not close it.
 type LostError struct {
 	Peer
 	Silence time.Duration // how long the host had been silent; 0 if the connection broke

@@ -11,15 +11,15 @@ import (
 // HostKeyProblem says what is wrong with the key of a host.
 type HostKeyProblem string
 
-// What can be wrong with the key of a host.
+// The problems with the key of a host.
 const (
-	HostKeyUnknown     HostKeyProblem = "unknown"     // no known_hosts file has it for the host
+	HostKeyUnknown     HostKeyProblem = "unknown"     // no known_hosts file has the key for this host
 	HostKeyChanged     HostKeyProblem = "changed"     // another key of this type is known for it
 	HostKeyRevoked     HostKeyProblem = "revoked"     // a @revoked line, or RevokedHostKeys, names it
 	HostKeyCertificate HostKeyProblem = "certificate" // its certificate is not valid
 )
 
-// HostKeyError is a host that could not be authenticated by its key.
+// HostKeyError is the error if the key of a host is not accepted.
 type HostKeyError struct {
 	Peer
 	Problem     HostKeyProblem
@@ -27,7 +27,7 @@ type HostKeyError struct {
 	Fingerprint string   // of the key: "SHA256:..."
 	Lookup      string   // the name that was looked up: "host", "[host]:port", or HostKeyAlias
 	Files       []string // the known_hosts files; a new key goes into the first one
-	Where       string   // FILE:LINE of the line that contradicts the key; empty if there is none
+	Where       string   // FILE:LINE of the line that contradicts the key; empty if no line does
 	Err         error    // why a certificate is not valid
 }
 
@@ -55,11 +55,11 @@ func (e *HostKeyError) Error() string {
 // Unwrap returns why a certificate is not valid.
 func (e *HostKeyError) Unwrap() error { return e.Err }
 
-// Lasting reports that trying again later does not help.
+// Lasting returns true: trying again later does not help.
 func (e *HostKeyError) Lasting() bool { return true }
 
 // Hint returns the commands that add the key to known_hosts, and tells the user to compare its
-// fingerprint before that.
+// fingerprint first.
 func (e *HostKeyError) Hint() string {
 	file := "~/.ssh/known_hosts"
 	if len(e.Files) > 0 {

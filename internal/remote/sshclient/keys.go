@@ -30,7 +30,7 @@ type key struct {
 	err    error // why it cannot be opened
 }
 
-// Format prints only the name of the file: a key is never shown.
+// Format prints only the name of the file, and never the key.
 func (k *key) Format(s fmt.State, _ rune) { fmt.Fprintf(s, "key %s", k.path) }
 
 // keyring holds the private keys that have been read, by file.
@@ -40,7 +40,7 @@ type keyring struct {
 	ask  sync.Mutex // held while a person is asked
 }
 
-// Format prints none of the keys.
+// Format does not print the keys.
 func (r *keyring) Format(s fmt.State, _ rune) { fmt.Fprint(s, "keyring") }
 
 // key returns the key in a file, which it reads once. If there is no such file, it returns

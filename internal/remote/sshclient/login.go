@@ -44,13 +44,13 @@ type login struct {
 	ended   bool  // all identities have been offered
 }
 
-// Skipped is a key, a certificate or an ssh-agent that could not be offered to a host.
+// Skipped is a key, a certificate or an ssh-agent that could not be used for the login.
 type Skipped struct {
 	Name string
 	Err  error // why
 }
 
-// String returns the name and why it was skipped.
+// String returns the name and the reason.
 func (s Skipped) String() string { return s.Name + ": " + s.Err.Error() }
 
 func joinSkipped(all []Skipped) string {

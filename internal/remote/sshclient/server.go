@@ -24,10 +24,9 @@ type Server struct {
 	Key     ed25519.PrivateKey
 }
 
-// DialServer connects to a server and logs in. ctx limits the set-up of the connection and not its
-// life. The error is a *DialError if the server does not answer. A wrong key means that another
-// server has the port now, so that is a *DialError, too, and never a *HostKeyError or an
-// *AuthError.
+// DialServer connects to a server and logs in. ctx limits only the time to set the connection up.
+// If the server does not answer, the error is a *DialError. If a key is refused, another server
+// has the port now. That is a *DialError, too, and not a *HostKeyError or an *AuthError.
 func (d *Dialer) DialServer(ctx context.Context, s Server) (*Client, error) {
 	peer := Peer{Name: s.Name, Host: s.Address, Port: s.Port, User: s.User}
 	failed := func(err error) error { return dialError(ctx, peer, defaultServerLimit, err) }

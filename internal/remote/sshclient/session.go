@@ -15,7 +15,7 @@ import (
 // close the session, because sshd blocks a command whose output is not read.
 type Session struct {
 	Stdin  io.WriteCloser // Close ends the input of the command
-	Stdout io.Reader      // ends with the output of the command or with the connection
+	Stdout io.Reader      // ends when the command closes its output or the connection ends
 
 	client  *Client
 	session *xssh.Session
@@ -138,9 +138,10 @@ func (s *Session) result(err error) (int, error) {
 	return -1, s.client.broken(context.Background(), err)
 }
 
-// Wait waits until the command has ended and returns its exit code, which is 128 plus the number
-// of the signal that ended it. It returns an error if the code is not known: a *LostError if
-// the connection has ended, or another one if the session was closed first.
+// Wait waits until the command has ended, and returns its exit code. If a signal ended the
+// command, the code is 128 plus the number of the signal. If the code is not known, Wait returns
+// an error: a *LostError if the connection has ended, or another one if the session was closed
+// first.
 func (s *Session) Wait() (code int, err error) {
 	select {
 	case <-s.ended:
@@ -158,11 +159,11 @@ func (s *Session) Wait() (code int, err error) {
 // Stderr returns the last 16 KiB of what the command has written to standard error.
 func (s *Session) Stderr() string { return s.stderr.String() }
 
-// Close ends the session. The command goes on: it reads the end of its input, and a write to
-// its output fails.
+// Close ends the session. The command is not ended: it finds that its input has ended, and its
+// writes to its output fail.
 func (s *Session) Close() error { return s.close() }
 
-// SessionError is a host that does not start a command on a connection.
+// SessionError is the error if a host does not start a command on an open connection.
 type SessionError struct {
 	Peer
 	Err error

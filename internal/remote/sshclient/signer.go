@@ -29,7 +29,7 @@ type slowSigner struct {
 // Format does not print the key.
 func (s *slowSigner) Format(f fmt.State, _ rune) { fmt.Fprint(f, "signer") }
 
-// SignWithAlgorithm signs, and records why it could not.
+// SignWithAlgorithm signs. If that fails, it records the reason.
 func (s *slowSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*xssh.Signature, error) {
 	resume := s.login.limit.extend(personLimit)
 	defer resume()
@@ -75,7 +75,7 @@ func (s *lazySigner) Algorithms() []string {
 	return []string{s.public.Type()}
 }
 
-// SignWithAlgorithm opens the key and signs.
+// SignWithAlgorithm decrypts the key and signs.
 func (s *lazySigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*xssh.Signature, error) {
 	signer, err := s.open()
 	if err != nil {

@@ -12,7 +12,7 @@ type tail struct {
 	cut  bool
 }
 
-// Write keeps p, and drops the beginning of what is kept if that is too much.
+// Write keeps p. If there is then too much, it drops the oldest bytes.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,7 +24,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept, behind "..." if something was dropped.
+// String returns the kept bytes, with "..." before them if bytes were dropped.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// DefaultPort is the port of a host for which ssh_config names none.
+	// DefaultPort is the port of a host if ssh_config names no port for it.
 	DefaultPort = 22
 	// defaultConnectTimeout limits the time from the first packet to the end of the
 	// login if ssh_config has no ConnectTimeout.
 	defaultConnectTimeout = 10 * time.Second
 )
 
-// Config holds what ssh_config is read from and resolved with. An empty field means that
-// there is no such file, agent or name. Default fills all of them.
+// Config has the files, and the facts about the user and this machine, from which Resolve finds
+// the settings of a host. An empty field means that there is no such file, agent or name.
+// Default fills all fields.
 type Config struct {
 	UserFile         string              // ssh_config of the user
 	SystemFile       string              // ssh_config of the system, read after the user's
 	KnownHosts       []string            // files to use if UserKnownHostsFile is not set
 	GlobalKnownHosts []string            // files to use if GlobalKnownHostsFile is not set
-	AgentSocket      string              // of ssh-agent, to use if IdentityAgent is not set
+	AgentSocket      string              // the socket of ssh-agent, to use if IdentityAgent is not set
 	User             string              // the user of this process, who logs in if User is not set
-	UID              int                 // of that user; files that other users can write are refused
+	UID              int                 // the ID of that user; files that other users can write are refused
 	Home             string              // the value of ~ and %d
 	Hostname         string              // the name of this machine, the value of %l and %L
 	Getenv           func(string) string // for ${NAME} and IdentityAgent $NAME; nil is an empty environment
@@ -59,8 +60,8 @@ func Default() (Config, error) {
 	return c, nil
 }
 
-// Endpoint is everything that a connection to one host needs. ~ and tokens in the names of
-// files are expanded.
+// Endpoint is everything that a connection to one host needs. In the names of files, ~ and
+// tokens such as %h are expanded.
 type Endpoint struct {
 	Name           string // the host as it was asked for, without user and port
 	Host           string // the name or address to connect to
@@ -82,8 +83,8 @@ type Login struct {
 	IdentitiesOnly  bool     // use no other key of ssh-agent
 	Certificates    []string // the files of CertificateFile
 	Agent           string   // the socket of ssh-agent; empty for none
-	NoKeys          bool     // PubkeyAuthentication no
-	Unsupported     []string // ways to log in that ssh_config asks for and that are not supported
+	NoKeys          bool     // PubkeyAuthentication is no
+	Unsupported     []string // ways to log in that ssh_config names and this package does not support
 }
 
 // HostKeys says how the key of a host is checked.
@@ -93,15 +94,16 @@ type HostKeys struct {
 	Revoked string   // a file of revoked public keys; empty for none
 }
 
-// Algorithms lists the algorithms that may be used. A nil list allows all that are supported.
+// Algorithms lists the algorithms that may be used. A nil list allows all algorithms that are
+// supported.
 type Algorithms struct {
 	HostKeys, KeyExchanges, Ciphers, MACs []string
 }
 
-// Resolve resolves host, which is [USER@]HOST[:PORT]. A user and a port in it take
-// precedence over ssh_config. The notes name what ssh_config asks for that is not supported.
-// Resolve returns an *Error if ignoring that would reach another host than the user meant
-// (ProxyCommand).
+// Resolve resolves host, which is [USER@]HOST[:PORT]. A user and a port in host take precedence
+// over ssh_config. The notes name the settings in ssh_config that this package does not support
+// and ignores. If ignoring a setting, such as ProxyCommand, could lead to another host than the
+// user meant, Resolve returns an *Error.
 func (c Config) Resolve(host string) (Endpoint, []string, error) {
 	h, err := ParseHost(host)
 	if err != nil {

@@ -1,3 +1,4 @@
-// Package sshconfig reads OpenSSH's ssh_config: it resolves the name of a host to everything
-// that a connection to it needs. It runs nothing and connects to nothing.
+// Package sshconfig reads OpenSSH's ssh_config: it finds out, for the name of a host,
+// everything that a connection to that host needs. It starts no programs and makes no
+// connections.
 package sshconfig

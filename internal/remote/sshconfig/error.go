@@ -2,7 +2,7 @@ package sshconfig
 
 import "fmt"
 
-// Error is an ssh_config, a file that it names, or the name of a host that cannot be used.
+// Error is the error if ssh_config, a file that it names, or the name of a host cannot be used.
 type Error struct {
 	File string // empty if the fault is in no file
 	Line int    // 0 if the fault is in no single line
@@ -10,7 +10,7 @@ type Error struct {
 	Fix  string // what to do about it
 }
 
-// Error returns the place and what is wrong there.
+// Error returns the file and line, and what is wrong there.
 func (e *Error) Error() string {
 	if e.File == "" {
 		return e.Text
@@ -24,5 +24,5 @@ func (e *Error) Error() string {
 // Hint says what to do next.
 func (e *Error) Hint() string { return e.Fix }
 
-// Lasting reports that trying again later does not help.
+// Lasting returns true: trying again later does not help.
 func (e *Error) Lasting() bool { return true }

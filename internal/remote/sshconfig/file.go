@@ -10,8 +10,8 @@ import (
 // maxFile limits the size of a file, in bytes.
 const maxFile = 64 << 20
 
-// ReadFile reads a file of ssh_config or one that it names. The file is a regular file, or
-// /dev/null, which counts as an empty one.
+// ReadFile reads an ssh_config, or a file that an ssh_config names. The file must be a regular
+// file or /dev/null, which counts as an empty file.
 func ReadFile(path string) ([]byte, error) {
 	text, err := safefile.ReadFile(path, maxFile)
 	if errors.As(err, new(*safefile.KindError)) {

@@ -14,8 +14,8 @@ type Host struct {
 	Port int    // 0 if none was given
 }
 
-// ParseHost parses [ssh://][USER@]HOST[:PORT]. An IPv6 address that a port follows is in
-// brackets.
+// ParseHost parses [ssh://][USER@]HOST[:PORT]. If a port follows an IPv6 address, the address
+// must be in brackets.
 func ParseHost(s string) (Host, error) {
 	bad := func(format string, args ...any) (Host, error) {
 		return Host{}, &Error{Text: fmt.Sprintf("host %q: ", s) + fmt.Sprintf(format, args...), Fix: "write HOST, USER@HOST or USER@HOST:PORT"}

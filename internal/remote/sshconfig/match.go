@@ -90,12 +90,12 @@ func matchHost(name string, patterns []string) bool {
 	return found
 }
 
-// MatchList reports whether s matches a list of patterns with commas between them: one of
-// them matches, and no negated one does.
+// MatchList reports whether s matches a list of patterns with commas between them. It matches
+// if at least one pattern matches, and no pattern after a "!" does.
 func MatchList(s, list string) bool { return matchHost(s, strings.Split(list, ",")) }
 
-// MatchPattern reports whether all of s matches a pattern, in which * is any number of
-// characters and ? is one.
+// MatchPattern reports whether the whole of s matches a pattern. In the pattern, * stands for
+// any number of characters, and ? for one character.
 func MatchPattern(s, pattern string) bool {
 	star, from := -1, 0
 	i, j := 0, 0

@@ -1,4 +1,4 @@
-// Package sshtest is for tests: real sshds on the loopback interface, with the keys and
+// Package sshtest starts real sshds for tests, on the loopback interface. It makes the keys and
 // settings of a user who may log in to them.
 package sshtest
 
@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// Longest limits the time for what must happen, however slow the machine is.
+// Longest is how long a test waits for what must happen before it fails.
 const Longest = 2 * time.Minute
 
 // Site is the home directory of a user, with keys and settings, and the sshds that the user may
-// log in to. A test has its own.
+// log in to. Each test has its own Site.
 type Site struct {
 	Dir  string
 	User string
@@ -45,7 +45,7 @@ func New(t testing.TB) *Site {
 	return s
 }
 
-// For returns the site for a subtest. Servers that are started through it end with the subtest.
+// For returns the same site for a subtest. Servers that the subtest starts end with it.
 func (s *Site) For(t testing.TB) *Site {
 	sub := *s
 	sub.t = t
@@ -107,8 +107,8 @@ func (s *Site) Tool(name string, args ...string) string {
 	return string(out)
 }
 
-// NewKey makes a key pair and returns its private file. more are further arguments of
-// ssh-keygen.
+// NewKey makes a key pair and returns the path of the private key. more has further arguments
+// for ssh-keygen.
 func (s *Site) NewKey(name, kind, passphrase string, more ...string) string {
 	s.t.Helper()
 	if passphrase != "" {
@@ -129,14 +129,14 @@ func (s *Site) NewKey(name, kind, passphrase string, more ...string) string {
 type Server struct {
 	Name    string
 	Port    int
-	HostKey string // its private file
+	HostKey string // path of the private key
 
 	site *Site
 	cmd  *exec.Cmd
 	log  Log
 }
 
-// Said returns what the sshd has logged.
+// Said returns the log of the sshd.
 func (d *Server) Said() string { return d.log.String() }
 
 // PID returns the process ID of the sshd.
@@ -182,15 +182,15 @@ func (s *Site) withHome(name string, lines []string) []string {
 	return append(lines, "SetEnv HOME="+home)
 }
 
-// Start starts an sshd, which lets the keys of .ssh/authorized_keys in. more are further lines
-// of its sshd_config.
+// Start starts an sshd that accepts the keys in .ssh/authorized_keys. more has further lines
+// for its sshd_config.
 func (s *Site) Start(name string, more ...string) *Server {
 	s.t.Helper()
 	return s.StartIn(name, "", more...)
 }
 
-// StartIn starts an sshd as Start does, in a mount namespace of its own, in which a shell has
-// run setup before.
+// StartIn is like Start, but the sshd has a mount namespace of its own. A shell runs setup in
+// that namespace before the sshd starts.
 func (s *Site) StartIn(name, setup string, more ...string) *Server {
 	s.t.Helper()
 	d := &Server{site: s, Name: name}
@@ -302,7 +302,7 @@ func (d *Server) Public() string {
 	return PublicKey(d.site.t, d.HostKey)
 }
 
-// PublicKey returns the public half of a private file, as "TYPE BASE64".
+// PublicKey returns the public key that belongs to a file with a private key, as "TYPE BASE64".
 func PublicKey(t testing.TB, private string) string {
 	t.Helper()
 	data, err := os.ReadFile(private + ".pub")
@@ -313,13 +313,13 @@ func PublicKey(t testing.TB, private string) string {
 	return f[0] + " " + f[1]
 }
 
-// Known adds the host key to the user's known_hosts.
+// Known adds the server's host key to the user's known_hosts.
 func (d *Server) Known() *Server {
 	d.site.Add(".ssh/known_hosts", fmt.Sprintf("[127.0.0.1]:%d %s\n", d.Port, d.Public()))
 	return d
 }
 
-// Named adds the host to the user's ssh_config, with further lines.
+// Named adds the server to the user's ssh_config under a name, with further lines.
 func (d *Server) Named(more ...string) *Server {
 	d.site.Add(".ssh/config", fmt.Sprintf("Host %s\n HostName 127.0.0.1\n Port %d\n %s\n", d.Name, d.Port, strings.Join(more, "\n ")))
 	return d
@@ -330,8 +330,8 @@ func (s *Site) Authorize(private string, options ...string) {
 	s.Add(".ssh/authorized_keys", strings.Join(append(options, PublicKey(s.t, private)), " ")+"\n")
 }
 
-// OneHost makes a site with one sshd, n1, which is known and lets the user in with a key
-// without a passphrase.
+// OneHost makes a site with one sshd, which is the host n1. Its host key is in known_hosts, and
+// the user can log in with a key without a passphrase.
 func OneHost(t testing.TB, more ...string) (*Site, *Server) {
 	t.Helper()
 	s := New(t)
@@ -339,7 +339,7 @@ func OneHost(t testing.TB, more ...string) (*Site, *Server) {
 	return s, s.Start("n1", more...).Known().Named()
 }
 
-// At returns a server that the test runs itself.
+// At returns a Server for an SSH server that the test itself runs.
 func (s *Site) At(name string, port int, hostKey string) *Server {
 	return &Server{site: s, Name: name, Port: port, HostKey: hostKey}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
-// Args returns the arguments of the hidden command for a client's key. A server without a client
-// ends after grace. If the node that ran the job's script has failed by then, the server first has
-// Slurm queue the job again, unless the job has been started starts times already. If starts is 0,
-// it never does.
+// Args returns the arguments of the hidden command "step" for a client with that key. A server
+// that has had no client for the time grace ends. If the node with the job's script has failed by
+// then, the server first asks Slurm to requeue the job. It does so only if the job was started
+// fewer than starts times.
 func Args(client ed25519.PublicKey, grace time.Duration, starts int) []string {
 	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(starts)}
 }
@@ -172,8 +172,8 @@ func reportSignals(caught <-chan os.Signal, over <-chan struct{}) {
 // signalMark begins what follows Mark in a line that reports a signal.
 const signalMark = "signal "
 
-// ParseSignal reads what follows Mark in a line of a server. ok is false if it does not report a
-// signal.
+// ParseSignal parses the text after Mark in a line of a server. ok is false if the text does not
+// report a signal.
 func ParseSignal(text string) (node string, sig unix.Signal, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimSpace(text), signalMark)
 	number, node, two := strings.Cut(rest, " ")

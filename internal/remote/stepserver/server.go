@@ -1,8 +1,8 @@
 // Package stepserver is the server that gangrun starts on each node of a batch job, through the
 // batch system: an SSH server which runs commands for one client, in the cgroups and with the
-// environment of the job. It accepts one key, and reports its own on standard output, so that
-// both sides know each other without a secret in an environment or on a command line. It does
-// nothing else of SSH: there is no terminal, no forwarding and no other user.
+// environment of the job. It accepts one key, and prints its own public key on standard output.
+// So both sides can trust each other without a secret in an environment or on a command line.
+// The server supports no other part of SSH: no terminal, no forwarding and no other user.
 package stepserver
 
 import (
@@ -22,10 +22,10 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Mark begins the line with which a server reports itself.
+// Mark is the beginning of each line that a server prints for its client.
 const Mark = "gangrun step: "
 
-// Report is what a server reports of itself when it has started.
+// Report is what a server tells its client when it has started.
 type Report struct {
 	Node      string
 	Port      int
@@ -38,7 +38,7 @@ func (r Report) String() string {
 	return fmt.Sprintf("%s %d %s %s", r.Node, r.Port, base64.StdEncoding.EncodeToString(r.HostKey), strings.Join(r.Addresses, ","))
 }
 
-// ParseReport parses what follows Mark in a line.
+// ParseReport parses the text after Mark in a line.
 func ParseReport(line string) (Report, error) {
 	var r Report
 	var key, addresses string

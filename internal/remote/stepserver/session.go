@@ -13,12 +13,12 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Commands of the server itself. All others are lines for sh.
+// Commands that the server itself understands. It passes all others to sh.
 const (
-	// End has the server end when no descendant of it is left.
+	// End makes the server end as soon as it has no descendants.
 	End = "@end"
-	// Self begins a command that this program runs itself: Self + "bridge start ...", with
-	// arguments that have no spaces.
+	// Self is the beginning of a command that runs gangrun, as in Self + "bridge start ...".
+	// The arguments must not contain spaces.
 	Self = "@self "
 )
 

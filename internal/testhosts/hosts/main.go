@@ -1,7 +1,8 @@
-// Command hosts starts simulated hosts and runs a shell, or one command, on their controller, where
-// SSH can reach them; then it stops them. "make hosts" runs it. In that shell, the command "bed"
-// simulates failures of hosts. With -slurm the hosts are a Slurm cluster, and "bob COMMAND" runs a
-// command as a user for whom sshd refuses logins. With -containerd, each host runs a containerd.
+// Command hosts starts simulated hosts. It then runs a shell, or one command, on their controller,
+// from where SSH can reach the hosts. When the shell or command ends, it stops the hosts. "make
+// hosts" runs it. In that shell, the command "bed" simulates failures of hosts. With -slurm the
+// hosts are a Slurm cluster, and "bob COMMAND" runs a command as a user for whom sshd refuses
+// logins. With -containerd, each host runs a containerd.
 package main
 
 import (

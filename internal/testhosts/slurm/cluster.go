@@ -1,6 +1,6 @@
 // Package slurm runs a real Slurm on simulated hosts, for tests and for people ("make hosts
 // SLURM=1"): slurmctld on the controller, and a slurmd on each host. Slurm limits the memory
-// and the devices of jobs by cgroups of version 1. It needs root.
+// and the devices of jobs by cgroups of version 1. The package needs root.
 package slurm
 
 import (
@@ -62,22 +62,22 @@ type Option func(*options)
 // GPUs gives each host devices nvidia0 to nvidiaN-1.
 func GPUs(n int) Option { return func(o *options) { o.gpus = n } }
 
-// AllDevices lets every job open the devices of all GPUs of its nodes, as a site does that does
-// not limit devices by cgroups.
+// AllDevices lets every job open the devices of all GPUs of its nodes. This is the case at
+// sites that do not limit devices by cgroups.
 func AllDevices() Option { return func(o *options) { o.allDevices = true } }
 
-// KernelLogs gives each host a kernel's log of its own, which is empty, for LogKernel. Without it,
-// all hosts have the log of this machine.
+// KernelLogs gives each host its own kernel log, to which LogKernel adds records. It is empty at
+// first. Without KernelLogs, all hosts have the kernel log of this machine.
 func KernelLogs() Option { return func(o *options) { o.kernelLogs = true } }
 
-// Memory is the memory of each host that Slurm gives to jobs, in MiB.
+// Memory sets how much memory of each host Slurm gives to jobs, in MiB.
 func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
 
-// KillWait is the time between SIGTERM and SIGKILL, in seconds.
+// KillWait sets the time between SIGTERM and SIGKILL, in seconds.
 func KillWait(seconds int) Option { return func(o *options) { o.killWait = seconds } }
 
-// Need skips a test, or fails it where none may be skipped, if this machine cannot run the
-// cluster.
+// Need skips a test if this machine cannot run the cluster. If tests must not be skipped, the
+// test fails.
 func Need(t testing.TB) {
 	t.Helper()
 	testhosts.Need(t)
@@ -108,7 +108,7 @@ func Up(t testing.TB, bed *testhosts.Bed, change ...Option) *Cluster {
 	return c
 }
 
-// New is Up without a test. The caller must Close the cluster, and then the bed.
+// New is like Up, but without a test. The caller must close the cluster, and then the bed.
 func New(bed *testhosts.Bed, change ...Option) (*Cluster, error) {
 	c := &Cluster{bed: bed, dir: filepath.Join(bed.Shared(), "slurm"), options: options{cpus: 16, memory: 4096, killWait: 3}}
 	c.cgroup = "gangrun-slurm-" + filepath.Base(filepath.Dir(bed.Shared()))
@@ -154,11 +154,11 @@ func (c *Cluster) StartController() error {
 // KillController kills slurmctld.
 func (c *Cluster) KillController() error { return c.end("slurmctld", os.Kill) }
 
-// StopController ends slurmctld in order: it saves its state first. One that is killed may have
-// forgotten the newest jobs.
+// StopController ends slurmctld in order: slurmctld first saves its state. A slurmctld that was
+// killed may forget the newest jobs.
 func (c *Cluster) StopController() error { return c.end("slurmctld", syscall.SIGTERM) }
 
-// StartNode starts slurmd on a host, which has been booted.
+// StartNode starts slurmd on a host. The host must have been booted.
 func (c *Cluster) StartNode(h *testhosts.Host) error {
 	kmsg := ""
 	if c.options.kernelLogs {
@@ -171,7 +171,7 @@ func (c *Cluster) StartNode(h *testhosts.Host) error {
 	return c.start("slurmd-"+h.Name(), cmd)
 }
 
-// LogKernel adds a record to the kernel's log of a host. The cluster must have been made with
+// LogKernel adds a record to the kernel log of a host. The cluster must have the option
 // KernelLogs.
 func (c *Cluster) LogKernel(host, text string) error {
 	log, err := os.OpenFile(c.kernelLog(host), os.O_WRONLY|os.O_APPEND, 0)
@@ -249,14 +249,16 @@ func (c *Cluster) awaitIdle(n int) error {
 	return fmt.Errorf("%d nodes are not idle: %s\n%s", n, out, c.Log("slurmctld"))
 }
 
-// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1"). What a daemon has
-// printed before it opened its log is in a file beside the log, with the ending .out.
+// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1"). A daemon may
+// print text before it opens its log. That text is in a file next to the log, whose name ends
+// in .out.
 func (c *Cluster) Log(name string) string {
 	log, _ := os.ReadFile(c.path("log", name+".log"))
 	return string(log)
 }
 
-// Close ends the daemons. The hosts must be closed afterwards: jobs end with them.
+// Close ends the daemons. The caller must close the hosts afterwards, because only that ends
+// the jobs.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	names := map[string]bool{}
@@ -301,7 +303,7 @@ func (c *Cluster) removeCgroups() error {
 	return errors.Join(errs...)
 }
 
-// Devices is the directory of the devices of the GPUs. It is the same on all hosts.
+// Devices returns the directory of the GPUs' device files. It is the same on all hosts.
 func (c *Cluster) Devices() string { return c.path("dev") }
 
 // mknod makes a character device that all users may open, as far as cgroups allow.

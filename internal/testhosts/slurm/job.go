@@ -16,7 +16,7 @@ import (
 // users has the users of the hosts, by their name. sshd lets bob in nowhere.
 var users = map[string]string{"root": "0", "alice": "7001", "bob": "7002"}
 
-// Command makes a command that a user runs on the controller, where Slurm's commands work.
+// Command returns a command that runs as a user on the controller. Slurm's commands work there.
 func (c *Cluster) Command(ctx context.Context, user string, argv ...string) *exec.Cmd {
 	cmd := c.bed.Controller().Command(ctx, append(c.Prefix(user), argv...)...)
 	if user != "root" {
@@ -25,7 +25,8 @@ func (c *Cluster) Command(ctx context.Context, user string, argv ...string) *exe
 	return cmd
 }
 
-// Prefix returns the words that root puts before a command on the controller to run it as a user.
+// Prefix returns words for root on the controller: with them before a command, the command runs
+// as a user.
 func (c *Cluster) Prefix(user string) []string {
 	words := []string{"env", "SLURM_CONF=" + c.path("etc/slurm.conf"), "USER=" + user, "LOGNAME=" + user}
 	if user != "root" {
@@ -35,7 +36,8 @@ func (c *Cluster) Prefix(user string) []string {
 	return append(words, "setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--")
 }
 
-// Exec runs a command of a user on the controller and returns its output and errors.
+// Exec runs a command as a user on the controller. It returns what the command prints to
+// standard output and standard error.
 func (c *Cluster) Exec(ctx context.Context, user string, argv ...string) (string, error) {
 	cmd := c.Command(ctx, user, argv...)
 	cmd.WaitDelay = limit
@@ -46,7 +48,7 @@ func (c *Cluster) Exec(ctx context.Context, user string, argv ...string) (string
 	return string(out), err
 }
 
-// Dir returns a directory of a user that all hosts share. The user's home is there.
+// Dir returns a directory of a user that all hosts share. It has the user's home.
 func (c *Cluster) Dir(user string) string {
 	dir := filepath.Join(c.bed.Shared(), user)
 	if _, err := os.Stat(dir); err != nil && os.Mkdir(dir, 0o700) == nil {
@@ -70,12 +72,13 @@ func (c *Cluster) Submit(user, script string, flags ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Output is the path of the output of a job that Submit has submitted.
+// Output returns the path of the file with the output of a job from Submit.
 func (c *Cluster) Output(user, id string) string {
 	return filepath.Join(c.Dir(user), "slurm-"+id+".out")
 }
 
-// Job is a job as scontrol shows it: JobState, NodeList, ExitCode and so on.
+// Job has the fields of a job by their names in scontrol: JobState, NodeList, ExitCode and so
+// on.
 type Job map[string]string
 
 // Job returns a job.
@@ -93,7 +96,7 @@ func (c *Cluster) Job(id string) (Job, error) {
 	return job, nil
 }
 
-// Await waits until a job is as it should be.
+// Await waits until a job meets a condition.
 func (c *Cluster) Await(id string, within time.Duration, is func(Job) bool) (Job, error) {
 	var job Job
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -114,7 +117,7 @@ func (j Job) Ended() bool {
 	return true
 }
 
-// State is the state of a job.
+// State returns the state of a job.
 func (j Job) State() string { return j["JobState"] }
 
 // Left returns the processes on all hosts that have a marker in their environment.

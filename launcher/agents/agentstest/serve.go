@@ -1,4 +1,4 @@
-// Package agentstest connects tests to agents that are no processes.
+// Package agentstest connects tests to agents that run in the process of the test.
 package agentstest
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // Serve runs an agent on one end of a connection and returns the other end. Cut breaks the
-// connection. End stops the agent and returns when it has ended.
+// connection. End stops the agent, and returns when the agent has ended.
 func Serve(agent wire.AgentServer) (conn net.Conn, cut func(), end func(context.Context) error) {
 	here, there := net.Pipe()
 	server := grpc.NewServer()
