@@ -70,7 +70,7 @@ func TestCaptured(t *testing.T) {
 		{"half.err", "semantic-error torch-dtype-mismatch", -1, "(half.py line 2)", ""},
 		{"indent.err", "syntax-error python-syntax", -1, "IndentationError: unexpected indent (indent.py line 3)", ""},
 		{"index.err", "semantic-error python-index-error", -1, "IndexError: list index out of range (index.py line 2)", ""},
-		{"kbd.err", "killed sigint", -1, "KeyboardInterrupt (kbd.py line 2)", ""},
+		{"kbd.err", "cancelled interrupted", -1, "KeyboardInterrupt (kbd.py line 2)", ""},
 		{"label.err", "semantic-error torch-target-range", -1, "Target 11 is out of bounds. (label.py line 2)", ""},
 		{"loader.err", "semantic-error python-key-error", -1, "KeyError: 'dog' (loader.py line 7 in __getitem__)", ""},
 		{"mem.err", "cpu-oom python-memory-error", -1, "and data type float64 (mem.py line 2)", ""},
@@ -109,7 +109,7 @@ func TestCaptured(t *testing.T) {
 		{"zipckpt.err", "incorrect-inputs bad-archive", -1, "File is not a zip file (zipckpt.py line 3)", ""},
 
 		{"native-alloc.err", "cpu-oom native-out-of-memory", -1, "std::bad_alloc", ""},
-		{"native-throw.err", "traceback cpp-exception", -1, "std::runtime_error: cannot read mesh.dat", ""},
+		{"native-throw.err", "incorrect-inputs missing-file", -1, "std::runtime_error: cannot read mesh.dat", "mesh.dat"},
 		{"native-oor.err", "semantic-error cpp-logic-error", -1, "__n (which is 7) >= this->size() (which is 3)", ""},
 		{"native-dfree.err", "invalid-memory-access heap-corruption", -1, "free(): double free detected in tcache 2", ""},
 		{"native-assert.err", "assertion c-assertion", -1, "Assertion `n > 0' failed.", "n > 0"},

@@ -37,17 +37,22 @@ func Diagnose(e job.Evidence) job.Cause {
 		all = append(all, m.suspects(live)...)
 	}
 	explain(all, records, members)
-	if len(all) == 0 && !live {
+	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
 	if len(all) == 0 {
 		return nothing(e, live)
 	}
 	s := choose(all)
+	if !live {
+		s = chooseFromLogs(all)
+	}
 	if s == nil {
 		return nothing(e, live)
 	}
-	s = firstToEnd(s, all)
+	if live {
+		s = firstToEnd(s, all)
+	}
 	s.tooFew(e)
 	s.adopt(members)
 	return s.cause(e, all)
@@ -78,7 +83,11 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 	}
 	afterwards := len(byRank) == 0 // only logs are known, in which records may be among the output
 	var records []record
-	for _, st := range streams(e.Lines) {
+	all := streams(e.Lines)
+	for _, st := range all {
+		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
+			st.common = all[i]
+		}
 		st.scan(afterwards || st.records())
 		st.mixed = st.rank < 0 && !st.records() && mixes(st.text)
 		for _, g := range st.kernel {

@@ -75,7 +75,7 @@ func (m *member) advanced(st *stream, g *sign) bool {
 // its rank, because that is a consequence of its end, or a line that was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
-	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil):
+	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
 		return true
 	case !strong.sign.plain:
 		return false

@@ -4,12 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Logs finds the cause of a failure in logs alone: how the ranks ended is not known. Looks says whether the job
 // looks failed.
 func Logs(e job.Evidence) job.Cause {
+	e.Lines = lastAttempt(e.Lines)
 	c := Diagnose(e)
 	c.Looks = job.LooksFailed
 	if c.Category == "" {
@@ -17,6 +19,25 @@ func Logs(e job.Evidence) job.Cause {
 	}
 	c.Evidence, c.After = undated(c.Evidence), undated(c.After)
 	return c
+}
+
+var attemptName = textmatch.New(`(?:^|/)attempts?[_-]?/?(\d+)/`)
+
+// lastAttempt leaves out the logs of attempts that were followed by another one, which their names show.
+func lastAttempt(lines []job.Line) []job.Line {
+	last, of := -1, map[string]int{}
+	for _, l := range lines {
+		n, seen := of[l.File]
+		if !seen {
+			n = -1
+			if m := attemptName.FindStringSubmatch(l.File); m != nil {
+				n = atoi(m[1])
+			}
+			of[l.File] = n
+		}
+		last = max(last, n)
+	}
+	return slices.DeleteFunc(slices.Clone(lines), func(l job.Line) bool { n := of[l.File]; return n >= 0 && n < last })
 }
 
 // undated returns copies of lines without their times: those of logs lack the year.

@@ -52,7 +52,7 @@ var (
 	// teardown is what launchers, MPI and others print of an end that is none of theirs.
 	teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
-		`Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
+		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// advance is a line of a program that goes on with its work.
 	advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + numbers.String())
 	// numbers is a row of a table.
@@ -77,7 +77,7 @@ func announces(t string) bool {
 	if len(announcers().Find(t, nil)) == 0 {
 		return false
 	}
-	if teardown.MatchString(t) || harmlessWords.MatchString(t) {
+	if teardown.MatchString(t) || fortranStop.MatchString(t) || harmlessWords.MatchString(t) {
 		return false
 	}
 	if announced.MatchString(t) {

@@ -377,7 +377,7 @@ var samples = map[string]struct{ yes, no []string }{
 	"worker-killed":       {yes: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Killed."), raise("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL"), raise("RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly")}, no: []string{raise("RuntimeError: the worker is happy")}},
 	"batch-time-limit":    {yes: []string{"slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***", "The user-provided time limit for job execution has been reached:"}, no: []string{"no time limit is set"}},
 	"batch-cancelled":     {yes: []string{"slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***"}, no: []string{"slurmstepd: error: *** hello ***"}},
-	"sigint":              {yes: []string{raise("KeyboardInterrupt")}, no: []string{"a keyboard interrupt"}},
+	"interrupted":         {yes: []string{raise("KeyboardInterrupt")}, no: []string{"a keyboard interrupt"}},
 	"exit-code":           {yes: []string{"", "train.py: the config names no dataset", "step 1 loss 3\nbye"}, no: []string{raise("ValueError: x")}},
 }
 

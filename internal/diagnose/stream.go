@@ -29,6 +29,9 @@ type stream struct {
 	plain []int
 	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
 	mixed bool
+	// common is the stream of the lines in the same log that do not say whose they are, if this one is of a rank.
+	common *stream
+	marked []mark // see marks
 }
 
 // sign is one sign of failure.

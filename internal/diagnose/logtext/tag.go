@@ -16,12 +16,22 @@ type tag struct {
 	sure bool
 }
 
+// mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
+const mpirunTag = `^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`
+
+// innerTag is a tag that mpirun writes within a line which the program wrote in parts.
+var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
+
 var tags = []tag{
-	{textmatch.New(`^\[\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`), true}, // mpirun
-	{textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), true},                                                                  // torch
-	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false},                                         // gangrun
-	{textmatch.New(`^\[(?P<rank>\d+)\] ?`), false},                                                                      // hydra, Intel MPI
-	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                                                                       // srun
+	{textmatch.New(mpirunTag), true},
+	{textmatch.New(`^\[(?:rank|default)(?P<rank>\d+)\]: ?`), true},                                                                // torch
+	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false},                                                   // gangrun
+	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                                                                              // hydra, Intel MPI
+	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                                                                                 // srun
+	{textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`), false},                                                            // kubectl logs --prefix
+	{textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[Rr])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`), false}, // of programs
+	{textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`), false},                                                                     // docker compose
+	{textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`), false},                                                              // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.
@@ -48,7 +58,10 @@ func unprefix(lines []job.Line) {
 func (t tag) holds(lines []job.Line) bool {
 	marked, others, again := 0, 0, false
 	seen := map[string]bool{}
-	at := t.line.SubexpIndex("rank")
+	at, most := t.line.SubexpIndex("rank"), 3
+	if at < 0 {
+		at, most = t.line.SubexpIndex("host"), 10
+	}
 	for _, l := range lines {
 		switch m := t.line.FindStringSubmatch(l.Text); {
 		case m != nil:
@@ -59,16 +72,19 @@ func (t tag) holds(lines []job.Line) bool {
 			others++
 		}
 	}
-	return marked >= 3 && again && others*10 <= marked
+	return marked >= 3 && again && others*most <= marked
 }
 
 // strip removes the tag of one line.
 func (t tag) strip(l *job.Line) bool {
 	m := t.line.FindStringSubmatch(l.Text)
-	if m == nil || len(m[t.line.SubexpIndex("rank")]) > 7 {
+	if at := t.line.SubexpIndex("rank"); m == nil || at >= 0 && len(m[at]) > 7 {
 		return false
 	}
 	l.Text = l.Text[len(m[0]):]
+	if strings.Contains(l.Text, ">:") {
+		l.Text = innerTag.ReplaceAllString(l.Text, "")
+	}
 	for i, name := range t.line.SubexpNames() {
 		switch {
 		case m[i] == "":

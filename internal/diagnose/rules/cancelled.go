@@ -12,10 +12,19 @@ var cancelled = []Rule{{
 	Meaning: "the batch system cancelled the job or step",
 	Hint:    cancelledHint,
 	Needles: []string{" cancelled at ", "cancelled by user", "canceled by user", "cancelled by ", "term_owner", "killed by bkill", "terminated by user", "deleted by user", "cancelled by administrator", "job was aborted by the user", "via condor_rm", "user initiated",
-		"was cancelled", "was canceled", "jobcancelled", "term_admin", "has been cancelled", "has been canceled", "job deleted", "qdel"},
+		"was cancelled", "was canceled", "jobcancelled", "term_admin", "has been cancelled", "has been canceled", "job deleted", "qdel", "cancelling", "canceling"},
 	Match: textmatch.New(`\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ (?:\*\*\*|DUE to SIGNAL)|TERM_OWNER|TERM_ADMIN|killed by bkill|via condor_rm|(?i)\b(?:job|run|task|pod|workflow|step|training|execution|experiment|allocation|pipeline)\b.{0,60}\b(?:cancell?ed|terminated|deleted|aborted|removed|killed) (?:by|at the request of|on request of) (?:the )?(?:user|owner|admin\w*|operator|\w+@|request)|` +
-		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|job (?:was|has been) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted by user|(?:execution|run) was cancell?ed|has been revoked`),
+		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|job (?:was|has been) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted (?:by user|at request of)|(?:signal|SIGTERM|request)\b.{0,40}\bcancell?ing\b|(?:execution|run) was cancell?ed|has been revoked`),
 	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|request|order|dependency)\b`),
+}, {
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Cascade | Generic,
+	Hint:    cancelledHint,
+	Classes: []string{"KeyboardInterrupt"},
+}, {
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
+	Hint:    cancelledHint,
+	Needles: []string{"received 2 death signal", "received signal: 2", "got signal: 2", "sigint"},
+	Match:   textmatch.New(`Received 2 death signal|got signal: 2\b|(?:received|caught|got) (?:signal )?SIGINT|SIGINT received`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
 	Meaning: "the user interrupted the program (Ctrl-C)",

@@ -21,7 +21,7 @@ var cudaInit = []Rule{{
 	Category: job.CUDAInit, Signature: "no-gpu", Confidence: 0.9,
 	Meaning: "the rank sees no GPU or no driver",
 	Hint:    "give the job GPUs (--gpus-per-rank), the container the GPU runtime, and do not overwrite CUDA_VISIBLE_DEVICES",
-	Needles: []string{"no cuda-capable device is detected", "found no nvidia driver", "no cuda gpus are available", "cuda_error_no_device", "no gpu found", "couldn't communicate with the nvidia driver", "failed to initialize nvml"},
+	Needles: []string{"no cuda-capable device is detected", "found no nvidia driver", "no cuda gpus are available", "no hip gpus are available", "no gpus are available", "hiperrornodevice", "cuda_error_no_device", "no gpu found", "couldn't communicate with the nvidia driver", "failed to initialize nvml"},
 }, {
 	Category: job.CUDAInit, Signature: "cuda-ordinal", Confidence: 0.95,
 	Meaning: "the rank has no GPU with that number",

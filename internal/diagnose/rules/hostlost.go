@@ -72,7 +72,7 @@ var hostLost = []Rule{{
 	Match: textmatch.New(`NodeLost|NodeNotReady|(?i)\bnode (?:\S+ )?(?:is )?(?:not ready|unreachable|lost|down|dead|gone|failed|died|disappeared|rebooted|offline)\b|node[.\w/-]*unreachable|NODE_FAIL|lost communication with a remote daemon|following tasks are unhealthy|unhealthy tasks|(?:host|node|machine|instance|server)\b.{0,60}\b(?:not responding|stopped responding|is down|went down|has (?:died|failed|rebooted|crashed)|unexpectedly rebooted|power(?:ed)? off|lost power|hardware failure|is dead|marked dead|unreachable since)|` +
 		`lost (?:contact|connection|heartbeat\w*) (?:with|to|from) (?:node|host|agent|worker|machine) ?(?P<host>[\w.-]*)|missed too many heartbeats|hasn't sent heartbeat|raylet.*(?:died|dead)|(?:host|instance) (?:error|hardware failure)|kernel panic`),
 	Find:   textmatch.New(`(?i)\b(?:node|host|on) (?P<host>[a-z][\w.-]*\d[\w.-]*)|task:(?P<rank>\d+)`),
-	Unless: textmatch.New(`(?i)network is unreachable|host is unreachable|destination|host unreachable|retry|will be rebooted|object|weak`),
+	Unless: textmatch.New(`(?i)NoExecute|NoSchedule|toleration|network is unreachable|host is unreachable|destination|host unreachable|retry|will be rebooted|object|weak`),
 }, {
 	Category: job.HostLost, Signature: "kernel-panic", Confidence: 0.95, Traits: Kernel,
 	Meaning: "a host crashed, or its processor or memory reported an error that could not be corrected",
@@ -80,4 +80,16 @@ var hostLost = []Rule{{
 	Text:    "the host failed (${title})",
 	Needles: []string{"kernel panic", "machine check", "[hardware error]", "edac", "uncorrected error", "fatal machine", "oops:", "unable to handle kernel"},
 	Match:   textmatch.New(`Kernel panic|[Ff]atal [Mm]achine [Cc]heck|Machine check: Processor context corrupt|EDAC MC\d+: \d+ UE|Uncorrect(?:ed|able) (?:hardware |memory )?error|Hardware Error\]: (?:.*[Uu]ncorrected|.*event severity: (?:fatal|recoverable))`),
+}, {
+	Category: job.HostLost, Signature: "host-rebooted", Confidence: 0.9, Traits: Kernel,
+	Meaning: "a host was booted again while the job ran there, as its kernel log shows",
+	Hint:    downHint,
+	Text:    "the host was booted again (${title})",
+	Needles: []string{"linux version ", "-- reboot --", "-- boot ", "command line: boot_image"},
+	Match:   textmatch.New(`kernel: (?:\[ *0\.0+\] )?Linux version \d|^\[ *0\.0+\] Linux version|-- Reboot --|-- Boot [0-9a-f]|Command line: BOOT_IMAGE`),
+}, {
+	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.85,
+	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
+	Needles: []string{"ssh: connect to host"},
+	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: (?:Connection timed out|No route to host)`),
 }}

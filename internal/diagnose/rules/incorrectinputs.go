@@ -139,6 +139,47 @@ var incorrectInputs = []Rule{{
 		`undefined|misspelled|must be (?:specified|given|set|positive|one of|a multiple of)|must not be (?:smaller|larger|greater|less) than|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
 	Unless: textmatch.New(`(?i)\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)`),
 }, {
+	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
+	Hint:    "correct the setting that the message names; it is checked against a schema",
+	Classes: []string{"ValidationError", "SchemaError", "MultipleInvalid", "UsageError", "BadParameter", "SettingsError"},
+}, {
+	Category: job.IncorrectInputs, Signature: "missing-setting", Confidence: 0.85,
+	Meaning: "an environment variable or setting that the program needs is not set",
+	Hint:    "set it, for instance with -e NAME=VALUE or env: in the job file",
+	Needles: []string{"environment variable"},
+	Match:   textmatch.New(`(?i)environment variable ['"]?(?P<artefact>\w+)['"]? (?:is |was |must be |has )?(?:not (?:been )?(?:set|defined|found)|missing|undefined|required|unset|set\b)|(?i)(?:missing|undefined|unset|required) environment variable:? ['"]?(?P<artefact>\w+)`),
+	Unless:  textmatch.New(`(?i)default|warning|OMP_NUM_THREADS|using`),
+}, {
+	Category: job.IncorrectInputs, Signature: "unknown-dataset", Confidence: 0.9,
+	Hint:    "correct the name of the object, bucket or key",
+	Classes: []string{"*"},
+	Needles: []string{"nosuchkey", "nosuchbucket", "(404)", "the specified key does not exist", "the specified bucket does not exist"},
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.9,
+	Hint:    "look at the file that it read last: another format, another version, or cut short",
+	Classes: []string{"ArrowInvalid", "ParquetException", "ArrowTypeError", "DecodeError", "DataError", "TOMLDecodeError", "ParserError", "InvalidFileException"},
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.85,
+	Hint:    "look at the file that it read last: another format, another version, or cut short",
+	Needles: []string{"file is not a database", "not a valid hdf5", "parquet magic bytes not found", "mpi_err_no_such_file"},
+	Unless:  textmatch.New(`MPI_ERR_NO_SUCH_FILE`),
+}, {
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9,
+	Hint:    "correct the path, or put the file there on every host",
+	Needles: []string{"mpi_err_no_such_file", "needed by '"},
+	Match:   textmatch.New(`MPI_ERR_NO_SUCH_FILE|No rule to make target '(?P<artefact>[^']+)', needed by`),
+}, {
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
+	Hint:    "correct the path, or put the file there on every host",
+	Classes: []string{"std::invalid_argument", "std::runtime_error", "std::ios_base::failure", "std::filesystem::filesystem_error", "std::logic_error", "go panic", "rust panic", "RuntimeError", "OSError", "ValueError", "Exception"},
+	Match:   textmatch.New(`(?i)(?:cannot|can't|could not|couldn't|unable to|failed to) (?:open|find|read|locate|access|load) (?:the )?(?:input |data |mesh |config\w* )?(?:file |dataset |deck )?['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]?(?: for reading)?|\bopen (?P<artefact>[^\s:]+): no such file|os error 2\)|code: 2, kind: NotFound`),
+	Unless:  textmatch.New(`(?i)for writing|\.so\b|checkpoint|ckpt|\.pt\b|CUDA|permission|socket|device|zip archive`),
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: Weak,
+	Hint:    "fetch or make the archive again, and compare its size and checksum with the original",
+	Needles: []string{"unexpected end of file", "unexpected eof in archive", "not in gzip format", "error is not recoverable", "truncated gzip", "crc error", "is not a tar archive", "premature end", "corrupt input"},
+	Match:   textmatch.New(`(?i)(?:gzip|zcat|tar|unzip|xz|bzip2|zstd|gunzip)\b.*(?:unexpected (?:end of file|EOF)|not in gzip format|not recoverable|truncated|crc error|not a tar archive|premature end|corrupt)`),
+}, {
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.9,
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
 	Classes: []string{"Error"},

@@ -26,15 +26,12 @@ var killed = []Rule{{
 	Hint:    "an interrupt came from outside gangrun: a person or a launcher inside the rank",
 	Text:    "ended by ${signal}, which did not come from gangrun", Ends: Ends{Signals: []int{2}},
 }, {
-	Category: job.Killed, Signature: "sigint", Confidence: 0.8, Traits: Cascade | Generic,
-	Hint:    "an interrupt came from outside gangrun: a person or a launcher inside the rank",
-	Classes: []string{"KeyboardInterrupt"},
-}, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
 	Meaning: "a process that the rank started, such as a data worker, was killed",
 	Hint:    "mostly memory: use fewer workers or smaller batches; the kernel log tells who killed it",
 	Classes: []string{"*"},
 	Needles: []string{"is killed by signal: ", "exited unexpectedly", "terminated with signal sigkill"},
+	Unless:  textmatch.New(`SIG(?:SEGV|BUS)|Bus error`),
 	Match:   textmatch.New(`worker \(pid (?P<pid>\d+)\) is killed by signal: (?:Killed|Terminated|Aborted)|\(pids?\(?s?\)? (?P<pid>\d+)[^)]*\) exited unexpectedly|terminated with signal SIGKILL`),
 }, {
 	Category: job.Killed, Signature: "signal", Confidence: 0.9, Traits: Generic,
@@ -47,4 +44,14 @@ var killed = []Rule{{
 	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
 	Classes: []string{Message},
 	Match:   textmatch.New(`(?i)\bsig(?:term|int|hup|usr1|usr2)\b|\b(?:received|caught|got) (?:\w+ )?signal\b|\bsignal (?:15|2)\b|\b(?:interrupted|cancell?ed|killed|terminated) by\b`),
+}, {
+	Category: job.Killed, Signature: "worker-killed", Confidence: 0.8, Traits: Generic,
+	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
+	Classes: []string{"BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
+	Unless:  textmatch.New(`SIG(?:SEGV|BUS|ABRT)`),
+}, {
+	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
+	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
+	Classes: []string{"CalledProcessError", "ProcessExitedException", "RuntimeError"},
+	Needles: []string{"<signals.sigkill: 9>", "signal sigkill", "exited with -9", "exit code -9", "exitcode -9", "exit status -9", "exit status 137", "exit code 137"},
 }}

@@ -64,7 +64,7 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "mpirun-slots", Confidence: 0.95,
 	Meaning: "mpirun has fewer slots than ranks",
 	Hint:    "give it hosts with more slots, or fewer ranks; gangrun itself oversubscribes where the slots are not stated",
-	Needles: []string{"not enough slots available"},
+	Needles: []string{"not enough slots available", "processes than cpus on a resource", "more processes than there are", "your job will now abort: not enough"},
 }, {
 	Category: job.LaunchError, Signature: "container", Confidence: 0.9,
 	Meaning: "the container could not be created, or its image could not be fetched",
@@ -87,7 +87,7 @@ var launchError = []Rule{{
 	Hint:    processHint,
 	Classes: []string{"BlockingIOError", "OSError"},
 	Needles: []string{"resource temporarily unavailable"},
-	Context: textmatch.New(`(?i)fork|popen|_execute_child|start_new_thread|spawn`),
+	Unless:  textmatch.New(`(?i)unable to lock|lock file|flock|fcntl`),
 }, {
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 1,
 	Hint: processHint,
@@ -120,17 +120,17 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "batch-refused", Confidence: 0.9,
 	Meaning: "the batch system refused the job or the step",
 	Hint:    "correct the options of the job: partition, account, constraints, sizes; sinfo, sacctmgr or qstat -q show what exists",
-	Needles: []string{"sbatch: error", "srun: error: unable to", "unable to create step", "batch job submission failed", "job credential", "invalid account", "invalid partition", "invalid qos", "more processors requested", "requested node configuration", "unable to allocate resources", "qsub: ", "bsub: ", "couldn't chdir to", "task launch for", "prolog", "unable to satisfy", "could not open stdout",
+	Needles: []string{"sbatch: error", "srun: error: unable to", "unable to create step", "batch job submission failed", "job credential", "invalid account", "invalid partition", "invalid qos", "more processors requested", "requested node configuration", "unable to allocate resources", "qsub: ", "bsub: ", "couldn't chdir to", "task launch for", "prolog", "unable to satisfy", "could not open stdout", "can't chdir to", "io setup failed", "did not start within",
 		"credential revoked", "unable to run job", "srun: fatal", "invalid job id", "reqnodenotavail"},
 	Match: textmatch.New(`^(?:sbatch|salloc|srun): (?:error|fatal): (?:[Uu]nable to (?:allocate|create|confirm)|Batch job submission failed|[Ii]nvalid|Requested|More processors|Task launch)|Unable to create step|Batch job submission failed|[Jj]ob credential (?:revoked|expired)|[Ii]nvalid (?:account|partition|qos)\b|More processors requested than permitted|[Rr]equested node configuration is not available|` +
-		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|couldn't chdir to|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
+		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|(?:couldn't|can't) chdir to|error: _fork_all_tasks: IO setup failed|did not start within|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
 	Unless: textmatch.New(`slurmd_user|node failure`),
 }, {
 	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: Verdict,
 	Meaning: "Kubernetes or a container engine cannot start the container",
 	Hint:    "look at the events of the pod (kubectl describe pod): the name of the image, its credentials, the command, the volumes",
-	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull"},
-	Match:   textmatch.New(`ImagePullBackOff|ErrImagePull|CreateContainer(?:Config)?Error|RunContainerError|InvalidImageName|ContainerCannotRun|FailedScheduling|FailedMount\b|failed to create (?:containerd )?(?:task|shim)|OCI runtime (?:create|exec) failed|OCI runtime error|[Nn]o such image|pull access denied|manifest for .* not found|Back-off pulling image|[Ff]ailed to pull image|failed to resolve reference`),
+	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull", "cannot connect to the docker daemon", "error: secret", "configmap", "couldn't find key"},
+	Match:   textmatch.New(`ImagePullBackOff|ErrImagePull|CreateContainer(?:Config)?Error|RunContainerError|InvalidImageName|ContainerCannotRun|FailedScheduling|FailedMount\b|failed to create (?:containerd )?(?:task|shim)|OCI runtime (?:create|exec) failed|OCI runtime error|[Nn]o such image|pull access denied|manifest for .* not found|Back-off pulling image|[Ff]ailed to pull image|failed to resolve reference|Cannot connect to the Docker daemon|(?:secret|configmap) "[^"]+" not found|couldn't find key`),
 }, {
 	Category: job.LaunchError, Signature: "container-runtime", Confidence: 0.85,
 	Meaning: "Apptainer, Singularity or Enroot cannot start the container",

@@ -48,4 +48,11 @@ var invalidMemoryAccess = []Rule{{
 	Meaning: "a GPU kernel accessed memory that does not belong to it",
 	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "warp illegal", "hiperrorillegaladdress", "memory access fault by gpu"},
+}, {
+	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85,
+	Meaning: "a child process of the program ended by a segmentation fault or bus error",
+	Hint:    debugHint,
+	Classes: []string{"*"},
+	Needles: []string{"is killed by signal: segmentation fault", "sigsegv", "sigbus", "exited with -11", "exit code -11", "exitcode -11", "returned -11", "code: -11", "code 139", "status 139"},
+	Match:   textmatch.New(`killed by signal: Segmentation fault|SIG(?:SEGV|BUS)|(?:exit(?:ed)?|exitcode|returned|code:?|status)(?: with)?(?: code| status)?[ =:]*(?:-11|139)\b`),
 }}

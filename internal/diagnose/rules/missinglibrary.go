@@ -11,8 +11,8 @@ var missingLibrary = []Rule{{
 	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
 	Meaning: "the linker does not find a library",
 	Hint:    libraryHint,
-	Needles: []string{"cannot find -l", "could not load dynamic library", "cannot load libcuda", "unable to load library", "failed to load library", "library not loaded", "libcudart", "libnccl"},
-	Match:   textmatch.New(`cannot find -l(?P<artefact>\S+)|[Uu]nable to load library '?(?P<artefact>[^\s']+)|Library not loaded: (?P<artefact>\S+)`),
+	Needles: []string{"cannot find -l", "could not load dynamic library", "cannot load libcuda", "unable to load library", "failed to load library", "library not loaded", "file too short", "invalid elf header", "wrong elf class", "libcudart", "libnccl"},
+	Match:   textmatch.New(`cannot find -l(?P<artefact>\S+)|[Uu]nable to load library '?(?P<artefact>[^\s']+)|Library not loaded: (?P<artefact>\S+)|(?P<artefact>\S+\.so[\w.]*): (?:file too short|invalid ELF header|wrong ELF class)`),
 }, {
 	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.95,
 	Meaning: "a shared library that the program needs is not found",

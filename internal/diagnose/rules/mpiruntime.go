@@ -36,7 +36,7 @@ var mpiRuntime = []Rule{{
 	Meaning: "MPI could not start up in a rank",
 	Hint:    "look at the lines after it for the network or library that failed; program and launcher may be of different MPIs",
 	Needles: []string{"fatal error in internal_init", "fatal error in mpi_init", "fatal error in pmpi_init", "mpi_init failed", "an error occurred in mpi_init", "pmi_init failed", "pmix_init failed", "opal_init failed", "orte_init failed",
-		"pmi2_init failed", "mpi_init_thread failed", "unable to reach the pmix server", "pmix server unreachable"},
+		"pmi2_init failed", "mpi_init_thread failed", "unable to reach the pmix server", "pmix server unreachable", "pmix error: error in file", "pmix_error", "pmi_barrier", "pmi server"},
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-transport", Confidence: 0.8, Traits: Peer,
 	Meaning: "MPI's transport (UCX, libfabric, shared memory) failed",

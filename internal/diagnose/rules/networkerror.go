@@ -56,6 +56,7 @@ var networkError = []Rule{{
 	Meaning: "the network has no route to a host, or the host does not answer",
 	Hint:    "check routes, firewalls and interface names (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME) between the hosts",
 	Needles: []string{"no route to host", "network is unreachable", "host is unreachable", "connection timed out", "cannot assign requested address", "destination is unreachable", "destination host unreachable", "unable to find address for"},
+	Unless:  textmatch.New(`^ssh: connect to host`),
 	Find:    textmatch.New(`(?P<artefact>\d+\.\d+\.\d+\.\d+(?:[:<]\d{2,5})?)|find address for: (?P<artefact>\S+)`),
 }, {
 	Category: job.NetworkError, Signature: "name-resolution", Confidence: 0.9,
@@ -99,5 +100,26 @@ var networkError = []Rule{{
 	Meaning: "an SSH connection to a host could not be made, or broke",
 	Hint:    "try it by hand: ssh HOST true; see that the host is up and that its key is known",
 	Needles: []string{"ssh: connect to host", "host key verification failed", "connection closed by remote host", "kex_exchange_identification", "client_loop: send disconnect", "remote host identification has changed"},
-	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port|[Hh]ost key verification failed|closed by remote host|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
+	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: Connection refused|[Hh]ost key verification failed|closed by remote host|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
+}, {
+	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
+	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
+	Classes: []string{"ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
+}, {
+	Category: job.NetworkError, Signature: "socket-timeout", Confidence: 0.85,
+	Meaning: "a server did not answer in time",
+	Hint:    "see whether the server runs and can be reached from this host",
+	Classes: []string{"TimeoutError"},
+	Match:   textmatch.New(`^TimeoutError: (?:timed out$|The read operation timed out)`),
+}, {
+	Category: job.NetworkError, Signature: "download-failed", Confidence: 0.7, Traits: Weak,
+	Meaning: "curl, wget, git, rsync or pip could not reach a server",
+	Hint:    "see whether the server can be reached from this host: compute nodes often have no way out",
+	Needles: []string{"curl: (", "failed to connect to", "unable to access '", "rsync error:", "could not resolve", "failed: connection", "wget: ", "fatal: unable to", "ssh_exchange", "could not read from remote repository"},
+	Match:   textmatch.New(`curl: \((?:5|6|7|18|28|35|52|55|56)\)|[Ff]ailed to connect to|unable to access '.*(?:resolve|connect|timed out)|rsync error: .*(?:socket|timeout|connection|code 12|code 30)|wget: unable to|failed: Connection (?:refused|timed out)|Could not read from remote repository`),
+}, {
+	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.8, Traits: Peer,
+	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
+	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error"},
+	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr`),
 }}

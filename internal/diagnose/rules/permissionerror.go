@@ -37,6 +37,11 @@ var permissionError = []Rule{{
 	Find:    textmatch.New(`(?:denied|permitted): ['"]?(?P<artefact>[^\s'"]+)|(?P<artefact>[^\s'":]*[/.][^\s'":]*)['"]?: (?:Permission denied|Operation not permitted)`),
 	Unless:  textmatch.New(`publickey|WARN|perf_event|iptables|\(ignored\)`),
 }, {
+	Category: job.PermissionError, Signature: "ssh-denied", Confidence: 0.85,
+	Meaning: "a host refuses the login, or a batch system the user",
+	Hint:    "see that the key is loaded (ssh-add -l) and is in authorized_keys on the host",
+	Needles: []string{"permission denied (publickey", "bad uid for job execution", "permission denied, please try again", "user not authorized", "access/permission denied", "not permitted to"},
+}, {
 	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
 	Meaning: "a server refused the job's credentials",
 	Hint:    "log in or set the token on every host (as a secret), and accept the licence where the model is gated",

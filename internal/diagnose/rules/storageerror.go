@@ -31,7 +31,7 @@ var storageError = []Rule{{
 	Needles: []string{"slowdown", "internalerror", "serviceunavailable", "requesttimeout", "reduce your request rate", "503 service unavailable", "reached max retries"},
 	Match:   textmatch.New(`(?:An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503)\)|\(SlowDown\)|reduce your request rate|503 Service Unavailable)`),
 }, {
-	Category: job.StorageError, Signature: "torch-write-failed", Confidence: 0.8,
+	Category: job.DiskFull, Signature: "torch-write-failed", Confidence: 0.8,
 	Meaning: "PyTorch could not finish writing a file",
 	Hint:    "look at the space, quota and health of the file system that the checkpoint goes to",
 	Needles: []string{"pytorchstreamwriter failed writing", "unexpected pos "},
@@ -48,7 +48,7 @@ var storageError = []Rule{{
 	Category: job.StorageError, Signature: "database-damaged", Confidence: 0.85,
 	Meaning: "a database file is damaged, or its file system does not lock files",
 	Hint:    "restore the file from a copy; keep databases off network file systems",
-	Needles: []string{"database disk image is malformed", "file is not a database", "disk i/o error"},
+	Needles: []string{"database disk image is malformed", "disk i/o error"},
 }, {
 	Category: job.StorageError, Signature: "bad-message", Confidence: 0.85,
 	Meaning: "a file system is damaged (EBADMSG, EUCLEAN), or a block of it fails its checksum",
@@ -56,9 +56,9 @@ var storageError = []Rule{{
 	Needles: []string{"bad message", "structure needs cleaning", "errno 117", "no such device or address", "no medium found", "wrong medium type"},
 	Match:   textmatch.New(`(?:Errno 74\] |: )Bad message|Structure needs cleaning`),
 }, {
-	Category: job.StorageError, Signature: "input-output-error", Confidence: 0.85, Traits: Weak,
+	Category: job.StorageError, Signature: "input-output-error", Confidence: 0.85,
 	Meaning: "a library reports that storage lost or refused data",
 	Hint:    "look at the host's kernel log and the file server",
-	Needles: []string{"remote i/o error", "connection to ost", "no route to ost", "gpfs", "beegfs", "ceph", "hdfs", "could not obtain block", "missing block", "datanode"},
-	Match:   textmatch.New(`(?i)remote i/o error|(?:gpfs|beegfs|ceph|hdfs|lustre)\b.*(?:error|fail|timed? ?out|unavailable|not respond)|could not obtain block|no live nodes contain|BlockMissingException|(?:bad|dead) datanode`),
+	Needles: []string{"name node is in safe mode", "multi-attach error", "communication error on send", "blockmissingexception", "remote i/o error", "connection to ost", "no route to ost", "gpfs", "beegfs", "ceph", "hdfs", "could not obtain block", "missing block", "datanode"},
+	Match:   textmatch.New(`(?i)name ?node is in safe mode|multi-attach error|communication error on send|remote i/o error|(?:gpfs|beegfs|ceph|hdfs|lustre)\b.*(?:error|fail|timed? ?out|unavailable|not respond)|could not obtain block|no live nodes contain|BlockMissingException|(?:bad|dead) datanode`),
 }}

@@ -6,13 +6,13 @@ var traceback = []Rule{{
 	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
 	Meaning: "a launcher inside the rank reports that a process of its own failed",
 	Hint:    "look for the first failure among the processes that the rank started, above the report",
-	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "BrokenProcessPool", "WorkerCrashedError", "ActorDiedError", "RayActorError", "SignalException"},
+	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "WorkerCrashedError", "ActorDiedError", "DistBackendError", "RayActorError", "SignalException"},
 }, {
 	Category: job.Traceback, Signature: "peer-failed", Confidence: 0.5, Traits: Cascade | Generic,
 	Meaning: "a rank says that it ends because another one failed",
 	Hint:    "look for the rank that failed first",
 	Needles: []string{"due to previous error", "communicator was aborted", "aborted on the client due to", "closing signal sigterm", "received signal: 15", "received 15 death signal",
-		"one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort"},
+		"driver shutting down", "one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort"},
 }, {
 	Category: job.Traceback, Signature: "cpp-exception", Confidence: 0.85, Traits: Generic,
 	Meaning: "a C++ exception that nothing caught",

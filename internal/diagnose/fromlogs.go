@@ -1,0 +1,183 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
+
+// mixes reports whether a log of no known rank has the output of several processes.
+func mixes(text []string) bool {
+	return slices.ContainsFunc(text, func(t string) bool {
+		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
+	})
+}
+
+// fromLogs returns the suspects of a member whose end is not known, where the ends of no ranks are known.
+func (m *member) fromLogs() []*suspect {
+	var all []*suspect
+	for _, st := range m.streams {
+		all = append(all, m.ofLog(st)...)
+	}
+	return all
+}
+
+// ofLog returns the suspects of one log.
+func (m *member) ofLog(st *stream) []*suspect {
+	var all, past []*suspect
+	ended := st.ended()
+	for _, g := range st.signs {
+		s := m.suspect(st, g)
+		if g.report != nil {
+			s.time = time.Time{} // the launcher learned of it later
+		}
+		switch {
+		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended):
+		case st.survived(g):
+			past = append(past, s)
+		default:
+			all = append(all, s)
+		}
+	}
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.failed() && ended < 0 {
+		for _, s := range past { // one of them was the end after all
+			s.confidence /= 2
+			all = append(all, s)
+		}
+	}
+	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
+		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
+	}
+	if g := st.message; g != nil && !st.survived(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+		said := m.suspect(st, g)
+		said.confidence -= 0.2
+		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
+			return append(all, said)
+		}
+	}
+	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
+	if st.mixed || len(all) < 2 || verdict(all) != nil {
+		return all
+	}
+	best := all[0]
+	for _, s := range all[1:] { // of several exceptions the last, of other signs the first
+		if d := cmp.Compare(s.tier(), best.tier()); d < 0 || d == 0 && (s.merit() < best.merit() || s.merit() == best.merit() && python(s.sign) && !s.rule.Is(rules.Cascade)) {
+			best = s
+		}
+	}
+	return []*suspect{best}
+}
+
+// failed reports whether a log says at its end that the script or job failed.
+func (s *stream) failed() bool {
+	for _, m := range slices.Backward(s.marks()) {
+		switch {
+		case m&markBad != 0:
+			return true
+		case m&markDone != 0:
+			return false
+		}
+	}
+	return false
+}
+
+// The tiers of suspects where logs alone are known: a lower one counts more, whenever it was.
+const (
+	tierCause   = iota // says what went wrong
+	tierGeneric        // an exception or message that says little
+	tierPeer           // may come from another rank
+	tierKilled         // a process was killed from outside
+	tierWait           // waited for another rank
+	tierCascade        // another consequence
+	tierAbort          // ended itself
+	tierEnded          // was ended by the launcher or the batch system
+	tierMute           // a code
+)
+
+// tier returns the tier of a suspect.
+func (s *suspect) tier() int {
+	r := s.rule
+	switch {
+	case r.Is(rules.Verdict) && r.Is(rules.Generic):
+		return tierEnded
+	case r.Category == job.Killed && (s.signal == 15 || s.signal == 2 || s.signal == 1):
+		return tierEnded
+	case r.Is(rules.Mute) && s.signal != 0, r.Category == job.MPIError && r.Is(rules.Mute), r.Signature == "cpp-terminate":
+		return tierAbort
+	case r.Is(rules.Mute):
+		return tierMute
+	case r.Is(rules.Cascade) && r.Category == job.CollectiveTimeout:
+		return tierWait
+	case r.Is(rules.Cascade):
+		return tierCascade
+	case r.Category == job.Killed && r.Is(rules.Generic):
+		return tierKilled
+	case r.Is(rules.Peer):
+		return tierPeer
+	case r.Is(rules.Generic), s.sign != nil && s.sign.class == rules.Message && r.Signature == rules.ProgramError:
+		return tierGeneric
+	}
+	return tierCause
+}
+
+// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the first.
+func chooseFromLogs(all []*suspect) *suspect {
+	if v := verdict(all); v != nil {
+		return v
+	}
+	var best *suspect
+	for _, s := range all {
+		if d := -1; best != nil {
+			if d = cmp.Compare(s.tier(), best.tier()); d > 0 || d == 0 && !before(s, best) {
+				continue
+			}
+		}
+		best = s
+	}
+	return lowest(best, all)
+}
+
+// lowest returns, of the ranks that failed with the same words as s, the lowest.
+func lowest(s *suspect, all []*suspect) *suspect {
+	if s == nil || s.rank < 0 {
+		return s
+	}
+	for _, o := range all {
+		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && numberless(o.title()) == numberless(s.title()) {
+			s = o
+		}
+	}
+	return s
+}
+
+var anyNumber = textmatch.New(`\d+`)
+
+func numberless(text string) string { return anyNumber.ReplaceAllString(text, "#") }
+
+// verdict returns what the system around the job says of it, unless the program has failed before.
+func verdict(all []*suspect) *suspect {
+	var first *suspect
+	for _, s := range all {
+		if s.tier() == tierCause && (first == nil || before(s, first)) {
+			first = s
+		}
+	}
+	if first == nil || !first.rule.Is(rules.Verdict) {
+		return nil
+	}
+	return first
+}
+
+// repeated reports whether an exception soon after a plain line says the same as the line.
+func repeated(s *suspect, all []*suspect) bool {
+	return s.sign.plain && slices.ContainsFunc(all, func(o *suspect) bool {
+		return !o.sign.plain && o.rule.Signature == s.rule.Signature && o.sign.from >= s.sign.to && o.sign.from <= s.sign.to+adjacentLines
+	})
+}
