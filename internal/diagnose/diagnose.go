@@ -55,6 +55,10 @@ func Diagnose(e job.Evidence) job.Cause {
 	}
 	s.tooFew(e)
 	s.adopt(members)
+	if !live {
+		s.claim(members)
+		s.blameLaggard(members, all)
+	}
 	return s.cause(e, all)
 }
 

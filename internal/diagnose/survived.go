@@ -129,6 +129,8 @@ func (s *stream) marks() []mark {
 // same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
+	// Where nothing was counted before, what follows may have been printed before, and kept in a buffer.
+	buffered := !slices.ContainsFunc(marks[:g.from], func(m mark) bool { return m&markAdvance != 0 })
 	advanced, between, recovered := 0, 0, g.plain && recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&markRecovery != 0 {
 		recovered = recovered || troubled.MatchString(s.text[g.from-1])
@@ -158,7 +160,7 @@ func (s *stream) survived(g *sign) bool {
 			return true
 		}
 		if m&markAdvance != 0 {
-			if advanced++; advanced >= goneOn && !s.mixed || advanced >= othersGoOn {
+			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
 		}

@@ -1,0 +1,161 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var (
+	// absentRank names a rank that others wait for.
+	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|not (?:join|reach|enter|respond|arriv))|` +
+		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
+		`^Rank (\d{1,6}) -- GPU \d+ managed by process|\btask:(\d{1,6})\b|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state [DT]\b|wchan|\[[DT]\]|stopped\b)`)
+	stalledList = textmatch.New(`(?i)^(?:stalled|missing) ranks:?\s*$`)
+	stalledRank = textmatch.New(`^\s*\[?(\d{1,6})\]?: ?\[`)
+	enqueued    = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
+	groupRank   = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
+	worldSize   = textmatch.New(`(?i)\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\bon (\d{1,5}) (?:ranks|processes|gpus)\b|\bNCCL version .*nranks (\d{1,5})`)
+	stepCount   = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
+)
+
+// laggard returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. It is,
+// in this order: the rank that a report names; the one that is behind in the count of its collectives; the only
+// one that did not wait; the one that made the fewest steps.
+func laggard(members []*member, waiting map[int]bool) int {
+	behind, counted := map[int]int{}, 0
+	for _, m := range members {
+		for _, st := range m.streams {
+			list := false
+			for i, t := range st.text {
+				if len(t) > 2000 {
+					continue
+				}
+				if list = list && strings.TrimSpace(t) != "" || stalledList.MatchString(t); list {
+					if r := stalledRank.FindStringSubmatch(t); r != nil {
+						return atoi(r[1])
+					}
+				}
+				if r := absentRank.FindStringSubmatch(t); r != nil && !advice(t) {
+					return atoi(cmp.Or(r[1], r[2], r[3], r[4], r[5]))
+				}
+				if c := enqueued.FindStringSubmatch(t); c != nil {
+					rank := m.rank
+					if r := groupRank.FindStringSubmatch(st.lines[i].Text); rank < 0 && r != nil {
+						rank = atoi(r[1])
+					}
+					if rank >= 0 {
+						behind[rank] = atoi(c[1])
+						counted++
+					}
+				}
+			}
+		}
+	}
+	if r := onlyLowest(behind); r >= 0 {
+		return r
+	}
+	if r := onlyMissing(members, waiting); r >= 0 {
+		return r
+	}
+	steps := map[int]int{}
+	for _, m := range members {
+		if m.rank < 0 {
+			continue
+		}
+		for _, st := range m.streams {
+			for _, t := range st.text {
+				if c := stepCount.FindStringSubmatch(t); len(t) < 400 && c != nil {
+					steps[m.rank] = max(steps[m.rank], atoi(c[1]))
+				}
+			}
+		}
+	}
+	return onlyLowest(steps)
+}
+
+// advice reports whether a line only says what may be the reason.
+func advice(t string) bool {
+	return strings.Contains(t, "most likely") || strings.Contains(t, "may be") || strings.Contains(t, "can be caused")
+}
+
+// onlyLowest returns the key with the lowest value if there are at least three and no other has it, else -1.
+func onlyLowest(values map[int]int) int {
+	best, ties := -1, 0
+	for k, v := range values {
+		switch {
+		case best < 0 || v < values[best]:
+			best, ties = k, 0
+		case v == values[best]:
+			ties++
+		}
+	}
+	if len(values) < 2 || ties > 0 || len(values) == 2 {
+		return -1
+	}
+	return best
+}
+
+// onlyMissing returns the only rank of the job that did not wait, or -1.
+func onlyMissing(members []*member, waiting map[int]bool) int {
+	known := map[int]bool{}
+	size := 0
+	for _, m := range members {
+		if m.rank >= 0 {
+			known[m.rank] = true
+		}
+		for _, st := range m.streams {
+			for _, t := range st.text {
+				if s := worldSize.FindStringSubmatch(t); len(t) < 500 && s != nil {
+					size = max(size, atoi(cmp.Or(s[1], s[2], s[3])))
+				}
+			}
+		}
+	}
+	var missing []int
+	for r := range max(size, len(known)) {
+		if !waiting[r] && (size > 1 || known[r]) {
+			missing = append(missing, r)
+		}
+	}
+	if len(missing) != 1 || len(waiting) == 0 {
+		return -1
+	}
+	return missing[0]
+}
+
+// blameLaggard gives a suspect that only waited the rank for which it waited.
+func (s *suspect) blameLaggard(members []*member, all []*suspect) {
+	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
+	if s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named {
+		return
+	}
+	waiting := map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.rule.Category != job.CollectiveTimeout {
+					continue
+				}
+				if m.rank >= 0 {
+					waiting[m.rank] = true
+				} else if r := groupRank.FindStringSubmatch(g.text); r != nil {
+					waiting[atoi(r[1])] = true
+				}
+			}
+		}
+	}
+	rank := laggard(members, waiting)
+	if rank < 0 && s.rule.Category == job.Hang {
+		return
+	}
+	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == rank && rank >= 0 }); i >= 0 {
+		s.host = members[i].host
+	} else if rank != s.rank {
+		s.host = ""
+	}
+	s.rank = rank
+}
