@@ -26,6 +26,9 @@ func judge(chain []exception) *sign {
 		use = last
 	}
 	g := chain[use].sign()
+	if chain[0].loading {
+		g.context += "\n: load checkpoint"
+	}
 	for i := use - 1; i >= 0; i-- {
 		// An exception that came from another process has two places. The first is where
 		// it was raised.
@@ -70,8 +73,12 @@ func grouped(text []string, i int) []exception {
 		inner = append(inner, t)
 	}
 	all := tracebacks(inner)
-	if len(all) > 1 && wrappers[base(all[0].class)] {
-		all = all[:2] // the group and its first exception
+	if len(all) > 1 && wrappers[base(all[0].class)] { // the group and its first exception, which may be in groups of its own
+		first := 1
+		for first < len(all)-1 && wrappers[base(all[first].class)] {
+			first++
+		}
+		all = append(all[:1:1], all[first])
 	}
 	for j := range all {
 		all[j].from, all[j].at, all[j].to, all[j].bare = all[j].from+i, all[j].at+i, all[j].to+i, false

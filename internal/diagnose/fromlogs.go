@@ -72,8 +72,43 @@ func (m *member) ofLog(st *stream) []*suspect {
 			best = s
 		}
 	}
-	return []*suspect{best}
+	return []*suspect{m.firstStep(st, best)}
 }
+
+// firstStep returns the failure of an earlier step of a script that explains a later one: a download that
+// failed, an archive that was cut short, a full disk, and then a file or module that is missing. It returns
+// later if there is none.
+func (m *member) firstStep(st *stream, later *suspect) *suspect {
+	switch later.rule.Category {
+	case job.IncorrectInputs, job.ImportError, job.Assertion, job.Traceback, job.LaunchError:
+	default:
+		return later
+	}
+	if later.rule.Category == job.LaunchError && later.rule.Signature != "command-not-found" {
+		return later
+	}
+	for _, g := range st.signs {
+		if g.to > later.sign.from {
+			break
+		}
+		switch g.rule.Category {
+		case job.DiskFull, job.NetworkError, job.StorageError, job.PermissionError:
+		case job.IncorrectInputs:
+			if g.rule.Signature != "bad-archive" {
+				continue
+			}
+		default:
+			continue
+		}
+		if g.plain && toolLine.MatchString(g.title) && !recovers(g.title) {
+			return m.suspect(st, g)
+		}
+	}
+	return later
+}
+
+// toolLine is a line of a tool that fetches, unpacks or copies files.
+var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
 
 // failed reports whether a log says at its end that the script or job failed.
 func (s *stream) failed() bool {

@@ -41,6 +41,8 @@ func natives(text []string, covered []bool) []*sign {
 			g = rust(text, i)
 		case strings.HasPrefix(t, "panic: ") || strings.HasPrefix(t, "fatal error: "):
 			g = golang(text, i)
+		case strings.HasPrefix(t, "Exception in thread "):
+			g = java(text, i)
 		case strings.HasPrefix(t, "ERROR: "):
 			g = juliaError(text, i)
 		case strings.HasPrefix(t, "Fortran runtime error") || strings.HasPrefix(t, "forrtl: severe"):
@@ -184,6 +186,35 @@ func juliaError(text []string, i int) *sign {
 	}
 	if !trace {
 		return nil
+	}
+	return g
+}
+
+var (
+	javaLine  = textmatch.New(`^Exception in thread "[^"]*" ([\w.$]+)(?:: (.*))?$`)
+	javaCause = textmatch.New(`^Caused by: ([\w.$]+)(?:: (.*))?$`)
+	javaFrame = textmatch.New(`^\s+(?:at |\.\.\. \d+ more)`)
+)
+
+// java reads an uncaught exception of a Java program. What caused it counts more than the exception.
+func java(text []string, i int) *sign {
+	m := javaLine.FindStringSubmatch(text[i])
+	if m == nil {
+		return nil
+	}
+	g := native(base(m[1]), m[2], i, i)
+	g.to = i + 1
+	for j := i + 1; j < len(text); j++ {
+		switch c := javaCause.FindStringSubmatch(text[j]); {
+		case c != nil:
+			to := g.to
+			g = native(base(c[1]), c[2], i, j)
+			g.to = max(to, j+1)
+		case !javaFrame.MatchString(text[j]):
+			return g
+		default:
+			g.to = j + 1
+		}
 	}
 	return g
 }

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -20,6 +21,7 @@ type exception struct {
 	linked  bool // belongs to the exception before it
 	ignored bool // Python itself says that it does not matter
 	bare    bool // without a traceback
+	loading bool // the lines above it say that a checkpoint is loaded
 }
 
 type frame struct {
@@ -129,6 +131,7 @@ func tracebacks(text []string) []exception {
 			e, next, ok := traced(text, i)
 			if ok {
 				e.ignored = i > 0 && harmless(text[i-1])
+				e.loading = slices.ContainsFunc(text[max(0, i-loadingLines):i], loadsCheckpoint.MatchString)
 				note(e)
 			}
 			i = next
@@ -152,6 +155,11 @@ func errorLine(t string) bool {
 	word, _, _ := strings.Cut(t, " ")
 	return (strings.Contains(word, "Error") || strings.Contains(word, "Exception") || strings.Contains(word, "Interrupt")) && errorClass.MatchString(t)
 }
+
+// loadingLines is how many lines above a traceback may say that a checkpoint is loaded.
+const loadingLines = 3
+
+var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
 
 func harmless(before string) bool {
 	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||

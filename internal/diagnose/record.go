@@ -59,6 +59,10 @@ func (r record) proves(s *suspect, members []*member) float64 {
 		if s.rule.Signature != "sigsegv" {
 			return 0
 		}
+	case job.CUDAFailure:
+		if s.rule.Category != job.CUDAFailure && !s.rule.Is(rules.Generic|rules.Cascade) {
+			return 0
+		}
 	default:
 		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) {
 			return 0

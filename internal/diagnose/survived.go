@@ -26,17 +26,19 @@ var (
 	// incomplete makes a line no such line.
 	// fortranStop is the STOP of a Fortran program whose work is done.
 	fortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all )`)
-	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|errors?\W{1,3}0\b`)
+	incomplete  = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
+	zeroFailed  = textmatch.New(`(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|errors?\W{1,3}0\b`)
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
 	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|ExitCode=[1-9]`)
 	// workUnit is a part of the work that is counted.
-	workUnit = textmatch.New(`(?i)\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
+	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	// recovery says that the program goes on in another way.
 	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as )?(?:expected|wanted|intended|planned)\b|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
-	givesUp    = textmatch.New(`(?i)\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left`)
+	givesUp  = textmatch.New(`(?i)\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left`)
+	// account is a line in which a batch system accounts for a job that has ended.
+	account = textmatch.New(`(?i)^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^\S*epilog\S*\b`)
 	// afterEnd are exceptions of threads and objects that outlive their program.
 	afterEnd = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 )
@@ -99,7 +101,7 @@ func (s *stream) marks() []mark {
 		m := &s.marked[i]
 		switch {
 		case *m != 0:
-		case t == "" || teardown.MatchString(t) || separator(t):
+		case t == "" || teardown.MatchString(t) || separator(t) || account.MatchString(t):
 			*m = markAside
 		case len(t) > 400:
 			*m = markLong
@@ -131,6 +133,7 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	// Where nothing was counted before, what follows may have been printed before, and kept in a buffer.
 	buffered := !slices.ContainsFunc(marks[:g.from], func(m mark) bool { return m&markAdvance != 0 })
+	ended := s.reportedEnd()
 	advanced, between, recovered := 0, 0, g.plain && recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&markRecovery != 0 {
 		recovered = recovered || troubled.MatchString(s.text[g.from-1])
@@ -141,11 +144,14 @@ func (s *stream) survived(g *sign) bool {
 		case m&markAside != 0:
 			continue
 		case m&markDone != 0:
-			return true
+			if !s.mixed || i > ended {
+				return true
+			}
+			continue
 		case m&markBad != 0:
 			return false
 		case m&markEpilogue != 0:
-			if between >= ordinaryRun || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
+			if !s.mixed && between >= ordinaryRun || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
 				return true
 			}
 			continue
@@ -153,7 +159,10 @@ func (s *stream) survived(g *sign) bool {
 			recovered = true
 			continue
 		}
-		if between++; recovered && m&(markError|markLong) == 0 {
+		if s.plain[i+1] > s.plain[i] {
+			between++
+		}
+		if recovered && m&(markError|markLong) == 0 {
 			return true
 		}
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
@@ -166,6 +175,16 @@ func (s *stream) survived(g *sign) bool {
 		}
 	}
 	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line)
+}
+
+// reportedEnd returns the line of the last report that a rank failed, or -1.
+func (s *stream) reportedEnd() int {
+	for _, g := range slices.Backward(s.signs) {
+		if g.report != nil || g.rule.Is(rules.Mute) {
+			return g.at
+		}
+	}
+	return -1
 }
 
 // doneAfter reports whether a line after that number says that the work is done.

@@ -22,7 +22,9 @@ type Origin struct {
 
 var (
 	rankName = textmatch.New(`(?i)(?:^|[/._-])(?:global[-_]?)?(?:rank|task|proc|process|worker|replica|pod)[-._]?(\d+)(?:$|[/._-])`)
-	torchDir = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
+	// lonelyRank is the name of the log of one rank, by which no other log is needed to know it.
+	lonelyRank = textmatch.New(`(?i)^(?:o|e|out|err|log|stdout|stderr|std)[._-](\d{1,5})(?:[._-](?:log|out|err|txt))?$`)
+	torchDir   = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
 	// packedEnd is how the name of a compressed log ends.
 	packedEnd = textmatch.New(`(?i)\.(?:gz|bz2|zst|zstd)$`)
 	// stderrName and stdoutName say which stream a log holds.
@@ -69,6 +71,9 @@ func named(name string) Origin {
 		o.Source = job.SourceKernel
 	case stderrName.MatchString(tail):
 		o.Source = job.SourceStderr
+	}
+	if m := lonelyRank.FindStringSubmatch(base); m != nil && o.Source != job.SourceKernel {
+		o.Rank = atoi(m[1])
 	}
 	if m := hostName.FindStringSubmatch(tail); m != nil {
 		o.Host = m[1]

@@ -24,14 +24,14 @@ var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)
 
 var tags = []tag{
 	{textmatch.New(mpirunTag), true},
-	{textmatch.New(`^\[(?:rank|default)(?P<rank>\d+)\]: ?`), true},                                                                // torch
-	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false},                                                   // gangrun
-	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                                                                              // hydra, Intel MPI
-	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                                                                                 // srun
-	{textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`), false},                                                            // kubectl logs --prefix
-	{textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[Rr])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`), false}, // of programs
-	{textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`), false},                                                                     // docker compose
-	{textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`), false},                                                              // pdsh
+	{textmatch.New(`^\[(?:rank|default)(?P<rank>\d+)\]: ?`), true},              // torch
+	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
+	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                            // hydra, Intel MPI
+	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                               // srun
+	{textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`), false},          // kubectl logs --prefix
+	{textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`), false}, // of programs
+	{textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`), false},                                                                                      // docker compose
+	{textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`), false},                                                                               // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.
