@@ -86,8 +86,8 @@ const spoolName = "logs"
 
 // Spool returns the directory in which an agent on another machine stores the output of an
 // attempt's ranks.
-func (a *Agent) Spool(of job.Attempt) string {
-	return path.Join(a.Dir, spoolName, of.GangName())
+func (a *Agent) Spool(attempt job.Attempt) string {
+	return path.Join(a.Dir, spoolName, attempt.GangName())
 }
 
 // HelloLimit is how long the controller waits until an agent has described itself and its host.
