@@ -69,8 +69,8 @@ type removed struct {
 	Left string `json:"left,omitempty"`
 }
 
-// Result has what was removed and which processes were ended; with dry, what would be removed and
-// ended.
+// Result has what was removed and which processes were ended; if dry was true, what would be
+// removed and ended.
 type Result struct {
 	runs   []removed
 	killed []leftover.Process

@@ -3,7 +3,7 @@ package pmi1
 // WaitReport is a host's report on the connections of its ranks. A host sends it if one of its
 // ranks waits in a barrier while another rank waits for an answer from it.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // another rank waits for one of Ranks, and this host cannot tell whether that one can be released
+	Stuck bool        `json:"stuck,omitempty"` // another rank waits for a rank in Ranks, and this host cannot tell whether the rank in Ranks can be released
 	Ranks []RankLinks `json:"ranks"`
 }
 

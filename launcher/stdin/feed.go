@@ -21,9 +21,9 @@ func (in *Input) Missing() string {
 	return fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)
 }
 
-// Feed sends the input to all ranks of an attempt until the input ends, ctx ends, or no rank
-// reads any more. A trial gets only input that the gang can read again; Feed then waits until
-// ctx ends.
+// Feed sends the input to sinks, which are the ranks of an attempt, until the input ends, ctx ends,
+// or no rank reads any more. If trial is true, Feed sends only input that the gang can read again,
+// and then waits until ctx ends.
 func (in *Input) Feed(ctx context.Context, trial bool, sinks []Sink) {
 	offset := int64(0)
 	for buffer := make([]byte, pieceBytes); ; {

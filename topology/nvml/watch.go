@@ -22,9 +22,9 @@ const Look = 5 * time.Second
 // uuids is empty. It returns nil when ctx is done. It returns an error when it can no longer watch
 // any of the GPUs, or when report returns an error.
 //
-// While the driver answers, Watch reports an EventAlive at the beginning and then after each
-// Beat. After each Look it reports the processes on the GPUs, if the driver lists the processes
-// of every GPU. If a GPU cannot be watched, it calls warn with the reason.
+// While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat.
+// After each Look it reports the processes on the GPUs, if the driver lists the processes of every
+// GPU. If a GPU cannot be watched, Watch calls warn with the reason.
 func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)
