@@ -42,26 +42,26 @@ func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Ski
 	return NewestBut(ctx, dir, nil, nil)
 }
 
-// NewestBut is like Newest, but ignores the checkpoints that are listed in before or in not,
-// unless they have changed since. before is what was in dir before the run began: another run's checkpoints may have
-// higher steps.
-func NewestBut(ctx context.Context, dir string, before Seen, not []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
+// NewestBut is like Newest, but ignores the checkpoints that are listed in initial or in avoided,
+// unless they have changed since they were listed. initial has what was in dir before the run
+// began: checkpoints of another run may have higher steps.
+func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {
 		return job.Checkpoint{}, nil, fmt.Errorf("cannot look for checkpoints: %w", err)
 	}
-	all = slices.DeleteFunc(all, before.has)
-	skipped = slices.DeleteFunc(skipped, func(s Skipped) bool { _, ok := before[s.Path]; return ok })
+	all = slices.DeleteFunc(all, initial.has)
+	skipped = slices.DeleteFunc(skipped, func(s Skipped) bool { _, ok := initial[s.Path]; return ok })
 	var suspect job.Checkpoint // the first
 	var unread error
 	for i, c := range all {
-		if contains(not, c.path, c.time) {
+		if contains(avoided, c.path, c.time) {
 			continue
 		}
 		found, open, err := c.verify(ctx, all[i+1:])
 		var incomplete *IncompleteError
 		switch {
-		case err == nil && contains(not, found.Path, found.Time):
+		case err == nil && contains(avoided, found.Path, found.Time):
 		case err == nil:
 			reason := c.suspicion(open, all[i+1:])
 			if reason == "" {

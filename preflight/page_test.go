@@ -121,9 +121,9 @@ These things differ from the gang:
   main group, whatever their mode allows. setuid programs have no effect. If the job has files of
   others, a failed trial is only a warning, or is repeated on more ranks. Before Linux 6.6, a
   removed directory cannot be made again.
-- Files are on an overlay: a write to a file separates it from its hard links, a mapping
-  from before a write has the old contents, and O_DIRECT and ioctls of a file system may be
-  refused.
+- Files are on an overlay: after the first write to a file, its other hard links and the memory
+  mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a
+  file system may be refused.
 - These differences can cause the errors in brackets. A trial that fails with one of them is only a warning (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
   ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `; ` + "`" + `trial-contained` + "`" + `).
 

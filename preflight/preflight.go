@@ -31,8 +31,8 @@ type Runner interface {
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
-	// Place returns a place for a trial of so many ranks that ends within limit. release gives
-	// the place back.
+	// Place returns a place for a trial. ranks is the number of the trial's ranks, and limit is the
+	// time within which the trial ends. release gives the place back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
 	// Diagnose finds why a trial failed. WorldSize returns true, and the line of output, if a
 	// program only complains of too few ranks.

@@ -23,12 +23,12 @@ const (
 // Policy decides what to do after a failed attempt. It has no state: the same history gives the
 // same verdict.
 //
-// Two limits bound the restarts, and progress resets both. The first allows Retries restarts in
-// a row without progress; it does not count preemptions. The second applies to a cause that
-// names an artefact: a file, port, library or GPU. It allows one restart for the same cause
-// with the same artefact. If the action is "once", it allows one restart for the same cause
-// with any artefact or none. If an attempt failed to load its checkpoint, the next attempt
-// starts from an earlier checkpoint.
+// Two limits bound the restarts, and progress resets both. The first allows Retries restarts in a
+// row without progress; it does not count preemptions. The second applies to a cause that names an
+// artefact, such as a file, port, library, GPU or host. It allows one restart for the same cause
+// with the same artefact. If the action is "once", the second limit applies to every cause: it
+// allows one restart for the same cause, whatever the artefact, and also without one. If an attempt
+// failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
@@ -73,11 +73,11 @@ func (p Policy) Action(c job.Cause) job.Action {
 	return category(c).Action()
 }
 
-// Decide returns the verdict on the attempt last, which has just failed. earlier are the
-// attempts before it.
-func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
-	what, action := category(last.Cause), p.Action(last.Cause)
-	rescues := p.rescues(earlier, last)
+// Decide returns the verdict on latest, the attempt that has just failed. history has the attempts
+// before it.
+func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
+	what, action := category(latest.Cause), p.Action(latest.Cause)
+	rescues := p.rescues(history, latest)
 	if action == job.RetryNever && rescues {
 		action = job.RetryOnce
 	}
@@ -89,18 +89,18 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 			return stop("the job's policy never retries %s", what)
 		}
 		if what.Action() != job.RetryNever {
-			return stop("a retry cannot fix %s (%s)", what, last.Cause.Signature)
+			return stop("a retry cannot fix %s (%s)", what, latest.Cause.Signature)
 		}
 		return stop("a retry cannot fix %s", what)
 	}
-	if exhausted(earlier, last) {
+	if exhausted(history, latest) {
 		return stop("the job failed to start from every checkpoint that there is")
 	}
-	row := p.row(earlier, last)
+	row := p.row(history, latest)
 	free := !what.Charged()
-	if !rescues && (action == job.RetryOnce || last.Cause.Artefact != "" && !free) {
-		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, last.Cause, action) }) {
-			return stop("the same %s again without progress: a retry cannot fix it", signature(last.Cause))
+	if !rescues && (action == job.RetryOnce || latest.Cause.Artefact != "" && !free) {
+		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, latest.Cause, action) }) {
+			return stop("the same %s again without progress: a retry cannot fix it", signature(latest.Cause))
 		}
 	}
 	used := 0
@@ -121,15 +121,15 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	case job.RetryOnce:
 		how = "restarting once"
 	case job.RetryElsewhere:
-		v.Exclude = p.exclude(last)
+		v.Exclude = p.exclude(latest)
 		how = "restarting" + without(v.Exclude)
-		if v.Exclude.Empty() && !p.Elsewhere && last.Cause.Host != "" {
+		if v.Exclude.Empty() && !p.Elsewhere && latest.Cause.Host != "" {
 			how = "there is no other host, restarting on the same one"
 		}
 	}
 	why := "may pass"
-	if from := instead(last); from != "" {
-		why = "may come from " + filepath.Base(last.Resumed.Path)
+	if from := instead(latest); from != "" {
+		why = "may come from " + filepath.Base(latest.Resumed.Path)
 		how += " from " + from
 	}
 	if free {

@@ -24,11 +24,11 @@ type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Placer finds a place for a gang and leases it. Place does not use the hosts and GPUs in not.
-// While it waits for a place, it blocks, and emits state events (StateWaiting with a Text) that
-// say what it waits for. It returns a NoPlacement if there is no place in time.
+// Placer finds a place for a gang and leases it. Place does not use the hosts and GPUs in excluded.
+// While it waits for a place, it blocks, and emits state events (StateWaiting with a Text) that say
+// what it waits for. It returns a NoPlacement if there is no place in time.
 type Placer interface {
-	Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error)
+	Place(ctx context.Context, spec job.Spec, excluded job.Excluded, emit func(job.Event)) (Lease, error)
 }
 
 // Lease is a place that a gang holds.
@@ -61,11 +61,11 @@ type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
 
-// Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or
-// nil if there is none. It ignores the checkpoints listed in not, except those that have
-// changed. notes tell the user which newer checkpoints are not good.
+// Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or nil
+// if there is none. It ignores the checkpoints in avoided, except those that have changed. notes
+// tell the user which newer checkpoints are not good.
 type Checkpoints interface {
-	Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
+	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
 
 // NoPlacement is the error of a Placer if there is no place for the gang in time.

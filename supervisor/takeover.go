@@ -14,12 +14,12 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Resume continues a run whose controller is gone, from the end of its journal. past has all
-// events of the journal. If an attempt was going on and all its ranks had started, Resume
-// adopts the attempt. If only some ranks had started, Resume ends the attempt, and the attempt
-// is lost. spec is the job of the run, with its secrets.
-func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (runreport.Report, error) {
-	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, past) })
+// Resume continues a run whose controller is gone, from the end of its journal. events has all
+// events of the journal. If an attempt was going on and all its ranks had started, Resume adopts
+// the attempt. If only some ranks had started, Resume ends the attempt, and the attempt is lost.
+// spec is the job of the run, with its secrets.
+func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, events []job.Event) (runreport.Report, error) {
+	return s.conduct(ctx, info, spec, events, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, events) })
 }
 
 // trace is the state of a run that earlier controllers have left.

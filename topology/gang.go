@@ -36,11 +36,11 @@ type Choice struct {
 	facts facts
 }
 
-// PlaceGPUs returns the placement with the lowest Cost within the level that want allows. It
-// does not use GPUs that are busy, sick, excluded by not, or divided into MIG instances. It
-// gives a MIG instance only to a rank that needs a single device, since a CUDA process can use
-// at most one MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user
-// has stated how many slots a host has, PlaceGPUs puts at most that many ranks there.
+// PlaceGPUs returns the placement with the lowest Cost within the level that want allows. It does
+// not use GPUs that are busy, sick, listed in excluded, or divided into MIG instances. It gives a
+// MIG instance only to a rank that needs a single device, since a CUDA process can use at most one
+// MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user has stated how
+// many slots a host has, PlaceGPUs puts at most that many ranks there.
 //
 // The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at
 // most some ten thousand ways to choose racks and switches, and at most 64 of these ways need
@@ -53,7 +53,7 @@ type Choice struct {
 // are numbered along the ring with the best weakest link and, among equal rings, the best sum
 // of links. A rank of several GPUs gets GPUs that are close to each other, and the CPUs that
 // are close to any of these GPUs. PlaceGPUs returns a *NoPlacement if the gang does not fit.
-func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, error) {
+func PlaceGPUs(want Want, inventory job.Inventory, excluded job.Excluded) (Choice, error) {
 	if want.Locality == "" {
 		want.Locality = job.LocalityAny
 	}
@@ -63,10 +63,10 @@ func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, er
 	if want.Ranks < 1 || want.GPUs < 1 {
 		return Choice{}, fmt.Errorf("%d ranks of %d GPUs are no gang: ask for at least one of each", want.Ranks, want.GPUs)
 	}
-	s := look(want, inventory, not, false)
+	s := look(want, inventory, excluded, false)
 	best := s.choose(-1)
 	if best == nil {
-		return Choice{}, s.nowhere(inventory, not)
+		return Choice{}, s.nowhere(inventory, excluded)
 	}
 	second := s.second(best)
 	if second.compare(best) < 0 { // only where the search is not exact

@@ -36,11 +36,11 @@ func (e *NoPlacement) Error() string { return e.Text }
 // the order of the inventory, and the blocks are as equal in size as possible. A host that is
 // Hard gets at most as many ranks as it has slots. For other hosts, whose slots may be the
 // number of cores, Place prefers not to exceed the slots.
-func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
+func Place(spec job.Spec, inventory job.Inventory, excluded job.Excluded) (job.Placement, job.Explanation, error) {
 	var hosts []job.Host
 	var why job.Explanation
 	for _, h := range inventory.Hosts {
-		if slices.Contains(not.Hosts, h.Name) {
+		if slices.Contains(excluded.Hosts, h.Name) {
 			why.Why = append(why.Why, fmt.Sprintf("host %s is excluded", h.Name))
 		} else if h.Slots > 0 {
 			hosts = append(hosts, h)

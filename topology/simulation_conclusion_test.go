@@ -22,8 +22,8 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
   than best-fit in at most one. Compared with ideal best-fit, it has more in two seeds of five on
   the clusters of equal machines, and **in one on the mixed cluster**. That is mostly chance: see
   [what a day can tell](#what-a-day-can-tell).
-- **Delay.** In half a year, delay is longer than with each other policy in some seeds and shorter
-  in others, on all clusters. **On the mixed cluster it is longer in four of five seeds**, whatever
+- **Delay.** Over half a year, on each cluster and compared with each of the other policies,
+  gangrun's delay is longer in some seeds and shorter in others. **On the mixed cluster it is longer in four of five seeds**, whatever
   the other policy. The median difference is below 1.5 minutes, of about 25, in either direction.
   On a day the median difference is 0.1 minutes at most. It counts as longer even if only one gang
   waits two minutes for close GPUs on a cluster where hardly any gang waits.

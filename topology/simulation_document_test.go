@@ -56,8 +56,8 @@ one. No policy knows how long a gang will run.
 | ideal best-fit | the same, but it knows islands, and takes one on the fullest host that has a free one; no known scheduler does that | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
-A gang is on an island if its GPUs are connected as well as that number of GPUs of the host
-can be. A gang on an island also counts as on one host, and a gang on one host as in one
+A gang of n GPUs is on an island if no other n GPUs of its host are better connected. A gang on
+an island also counts as on one host, and a gang on one host as in one
 rack. If all GPUs of a host are connected equally, the whole host is an island. Every figure
 is the median of %d seeds, with the least and the greatest in brackets. Delays are in minutes.
 Each gang is followed until it has started.

@@ -167,5 +167,5 @@ func Begins(head []byte) bool {
 	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
 }
 
-// Ends reports whether last is a byte with which a pickle can end.
-func Ends(last byte) bool { return last == opStop }
+// Ends reports whether a pickle can end with the byte b.
+func Ends(b byte) bool { return b == opStop }

@@ -123,8 +123,8 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer. A controller that has taken over names no
-// turn.
+// LeaseLost implements wire.AgentServer. The request names a turn, unless it comes from a
+// controller that has taken the run over. Such a controller asks for the lease of the adopted gang.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

@@ -30,8 +30,8 @@ func (f *gangFiles) replace(gang string, now snapshot.Snapshot) (oldGang string,
 	return oldGang, before
 }
 
-// Files implements wire.AgentServer. The first request for a gang remembers the files; each
-// later one returns what has changed since the one before.
+// Files implements wire.AgentServer. The first request for a gang remembers the files; each later
+// request returns what has changed since the previous one.
 func (s *server) Files(_ context.Context, r *wire.FilesRequest) (*wire.FilesReply, error) {
 	found := snapshot.Take(wire.Strings(r.Dirs), wire.Strings(r.But))
 	gang, before := s.files.replace(r.Gang, found)

@@ -18,8 +18,8 @@ import (
 )
 
 // Select returns the runs to remove. These are the runs in names or, if names is empty, all runs
-// that ended at least the time older ago.
-func Select(dir string, names []string, older time.Duration, now time.Time) ([]home.Summary, error) {
+// that ended at least minAge before now.
+func Select(dir string, names []string, minAge time.Duration, now time.Time) ([]home.Summary, error) {
 	found := []home.Summary{}
 	for _, name := range names {
 		run, err := home.Find(dir, name)
@@ -50,7 +50,7 @@ func Select(dir string, names []string, older time.Duration, now time.Time) ([]h
 		if end.IsZero() {
 			end = home.Run{ID: s.Run}.Created() // lost before its start was recorded
 		}
-		if s.State.Final() && !end.IsZero() && now.Sub(end) >= older {
+		if s.State.Final() && !end.IsZero() && now.Sub(end) >= minAge {
 			found = append(found, s)
 		}
 	}
@@ -69,8 +69,8 @@ type removed struct {
 	Left string `json:"left,omitempty"`
 }
 
-// Result has what was removed and which processes were ended; with dry, what would be removed and
-// ended.
+// Result has what was removed and which processes were ended; if dry was true, what would be
+// removed and ended.
 type Result struct {
 	runs   []removed
 	killed []leftover.Process
@@ -78,8 +78,8 @@ type Result struct {
 	err    error // of runs that could not be removed
 }
 
-// Remove removes the records of runs, and what lost runs have left in the temporary directory. With
-// dry it removes nothing.
+// Remove removes the records of runs, and what lost runs have left in the temporary directory. If
+// dry is true, Remove removes nothing.
 func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
 	result := Result{runs: []removed{}, killed: killed, dry: dry}
 	for _, v := range runs {

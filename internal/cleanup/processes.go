@@ -17,8 +17,8 @@ import (
 const leftoverLimit = 10 * time.Second
 
 // EndProcesses ends the processes that gangs have left behind on this machine, and returns the
-// processes that it has killed and those that do not end. With dry it kills nothing, and returns as
-// killed the processes that it would kill.
+// processes that it has killed and those that do not end. If dry is true, EndProcesses kills
+// nothing; killed then has the processes that it would kill.
 func EndProcesses(ctx context.Context, dry bool) (killed, left []leftover.Process) {
 	if dry {
 		return leftover.Read(os.Getpid()).Find(os.Getpid(), ""), nil

@@ -26,13 +26,13 @@ type checkpoints struct {
 	before checkpoint.Seen
 }
 
-func (c *checkpoints) Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
+func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.recall(); err != nil {
 		return nil, nil, err
 	}
-	best, skipped, err := checkpoint.NewestBut(ctx, dir, c.before, not)
+	best, skipped, err := checkpoint.NewestBut(ctx, dir, c.before, avoided)
 	if err == nil && !c.looked && !c.resume {
 		if c.before, err = checkpoint.Look(dir); err != nil {
 			return nil, nil, err

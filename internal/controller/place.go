@@ -32,13 +32,13 @@ type placer struct {
 }
 
 // Place implements supervisor.Placer. The lease of ranks without GPUs cannot be lost.
-func (p *placer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
-	lease, err := p.place(ctx, spec, not, 0, emit)
+func (p *placer) Place(ctx context.Context, spec job.Spec, excluded job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+	lease, err := p.place(ctx, spec, excluded, 0, emit)
 	var none supervisor.NoPlacement
 	for smaller := spec; errors.As(err, &none) && spec.MinRanks > 0 && smaller.Ranks > spec.MinRanks; {
 		smaller.Ranks--
 		var other error
-		if lease, other = p.place(ctx, smaller, not, 0, emit); other == nil {
+		if lease, other = p.place(ctx, smaller, excluded, 0, emit); other == nil {
 			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %s, since there is no room for more: %s", text.Count(smaller.Ranks, "rank"), none.Text)})
 			err = nil
 			break

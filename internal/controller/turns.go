@@ -30,9 +30,9 @@ type turnPlacer struct {
 }
 
 // Place implements supervisor.Placer.
-func (t turnPlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+func (t turnPlacer) Place(ctx context.Context, spec job.Spec, excluded job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
 	if len(t.turns) == 0 {
-		return t.placer.Place(ctx, spec, not, emit)
+		return t.placer.Place(ctx, spec, excluded, emit)
 	}
 	there, err := t.probed.Inventory(ctx)
 	if err != nil {

@@ -37,11 +37,11 @@ func NewFile(path string, offset int64) *File { return &File{path: path, offset:
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// More calls emit for every piece that was added to f since the last call, until it has read
-// all or ctx ends. A piece is valid until emit returns. More treats a file that does not exist
-// as empty. If fresh is set, More asks the server of a network file system for the current size
-// of the file, and checks whether f.Path() now names another file. After an error, later calls
-// of More for f do nothing.
+// More calls emit for every piece that was added to f since the last call, until it has read all or
+// ctx ends. A piece is valid until emit returns. More treats a file that does not exist as empty.
+// If fresh is true, More asks the server of a network file system for the current size of the file,
+// and checks whether f.Path() now names another file. After an error, later calls of More for f do
+// nothing.
 func (r *Reader) More(ctx context.Context, f *File, fresh bool, emit func(piece []byte)) error {
 	if f.failed != nil {
 		return nil

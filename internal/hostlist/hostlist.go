@@ -98,17 +98,17 @@ func (s Source) PipeNotes() (notes []string) {
 	return notes
 }
 
-// FromFlags returns the source that the flags --inventory, --hosts and --hostfile name. given
-// returns the value of a flag, and whether the user has set the flag. Two of these flags
-// together, or an empty value, are a usage error.
-func FromFlags(given func(name string) (value string, ok bool)) (Source, error) {
+// FromFlags returns the source that the flags --inventory, --hosts and --hostfile name. flagValue
+// returns the value of a flag, and whether the user has set the flag. Two of these flags together,
+// or an empty value, are a usage error.
+func FromFlags(flagValue func(name string) (value string, ok bool)) (Source, error) {
 	var s Source
 	var names []string
 	for _, flag := range []struct {
 		name string
 		to   *string
 	}{{"inventory", &s.Inventory}, {"hosts", &s.Hosts}, {"hostfile", &s.Hostfile}} {
-		if value, ok := given(flag.name); ok {
+		if value, ok := flagValue(flag.name); ok {
 			if strings.TrimSpace(value) == "" { // as by a variable that is not set: the user did not mean this machine
 				return Source{}, failure.Usage("name hosts, or leave --"+flag.name+" out to use this machine", "--%s names nothing", flag.name)
 			}

@@ -19,14 +19,14 @@ type Signal struct{ Number syscall.Signal }
 // Error returns the name of the signal, as in "SIGINT".
 func (s Signal) Error() string { return job.SignalName(int(s.Number)) }
 
-// Context returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. The signals
-// listed in other do not end it. The cause of the context is then a Signal. The caller must
-// call stop.
-func Context(other ...os.Signal) (ctx context.Context, stop func()) {
+// Context returns a context that ends with the first SIGINT, SIGTERM or SIGHUP. The cause of the
+// context is then a Signal. The signals in exempt do not end the context. The caller must call
+// stop.
+func Context(exempt ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !slices.Contains(other, sig) {
+		if !slices.Contains(exempt, sig) {
 			signal.Notify(signals, sig)
 		}
 	}

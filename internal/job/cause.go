@@ -17,8 +17,8 @@ type Cause struct {
 	Text       string  `json:"text"` // one sentence: what happened
 	Hint       string  `json:"hint"` // what to do about it
 	Retry      Action  `json:"retry"`
-	// Artefact names the file, port, GPU or host that the cause is about, if there is one. The
-	// same cause on the same artefact is retried at most once.
+	// Artefact names what the cause is about, such as a file, port, library, GPU or host. It is
+	// empty if there is no such thing. The same cause on the same artefact is retried at most once.
 	Artefact string `json:"artefact,omitempty"`
 	// Evidence are the lines that show the cause; the decisive one is the last.
 	Evidence []Line `json:"evidence"`

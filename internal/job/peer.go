@@ -37,6 +37,7 @@ const (
 type VersionFact struct {
 	Kind VersionKind `json:"kind"`
 	Name string      `json:"name"`
-	// Version differs between builds of the same version, if the host can tell them apart.
+	// Version also names the build if the host knows it: two builds of version 1.2 then have
+	// different Versions.
 	Version string `json:"version"`
 }

@@ -108,8 +108,8 @@ type Spec struct {
 	Apps []App `json:"apps,omitempty"`
 }
 
-// Trial describes how the job is tried on one rank before its gang is started.
-// Zero values mean the job's own command, arguments and environment.
+// Trial describes how the job is tried on one rank, or a few, before its gang is started. Zero
+// values mean the job's own command, arguments and environment.
 type Trial struct {
 	// Command replaces the job's whole command.
 	Command []string `json:"command,omitempty"`

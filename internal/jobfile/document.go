@@ -137,7 +137,7 @@ gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, an
 ## Secrets
 
 ´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place: in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end, also where these quote the output of ranks. It does not change the output of ranks, on the terminal and in logs, nor the arguments of the command.
-If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It warns if the secret is not set there either. A secret with the value ´***´, as in that copy, must be set in gangrun's environment.
+If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It warns if the secret is not set there either. In the copy of the job file in the run's directory, secrets have the value ´***´. If you start a job from such a copy, set the secrets in the environment of gangrun.
 
 gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, it does not hide values of less than 4 bytes, with a warning, nor single lines and encoded forms of less than 8 bytes: that would hide too much other text.
 All users of the machine can see ´-e NAME=VALUE´ on the command line (´ps´) while gangrun runs. They cannot see the values with ´-e NAME´ or ´secret´ alone. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.

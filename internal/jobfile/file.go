@@ -42,10 +42,10 @@ func (o origin) error(bad *fault) *Error {
 	return &Error{File: o.file, Line: o.line, Column: o.column, Flag: o.flag, Text: bad.text, hint: bad.hint}
 }
 
-// Load reads the job file at path. It calls read for the content of the file. read may return
-// up to limit+1 bytes of a file that is longer than limit.
-func Load(path string, read func(path string, limit int64) ([]byte, error)) (*File, error) {
-	data, err := read(path, MaxSize)
+// Load reads the job file at path. It calls readFile for the content of the file. readFile may
+// return up to limit+1 bytes of a file that is longer than limit.
+func Load(path string, readFile func(path string, limit int64) ([]byte, error)) (*File, error) {
+	data, err := readFile(path, MaxSize)
 	var cause *fs.PathError
 	switch {
 	case err == nil:

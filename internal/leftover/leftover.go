@@ -42,10 +42,10 @@ func (t Table) above(pid int) (pids []int) {
 // Find returns the leftovers that the process self should end before it starts a gang of a run. run
 // is empty if it is not known. Of other runs, Find returns only leftovers of the user of self.
 //
-// Self, its ancestors and its descendants are never leftovers. If self is a descendant of a
-// rank, the other descendants of that rank are not leftovers either. A process below an agent is
-// not a leftover, with one exception: if gangrun itself runs below that agent, processes of its
-// own run count.
+// The process self, its ancestors and its descendants are never leftovers. If self is a descendant
+// of a rank, the other descendants of that rank are not leftovers either. A process below an agent
+// is not a leftover, with one exception: if self runs below the same agent, because a rank has
+// started gangrun, the processes of run are leftovers there, too.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

@@ -104,10 +104,10 @@ type parser struct {
 	here     bool // no other machine is wanted
 }
 
-// Parse reads a command line of mpiexec or mpirun. env looks up variables of the environment,
-// and read reads a file that the command line names. The texts of its errors are for the user.
-func Parse(args []string, env func(string) (string, bool), read func(path string) ([]byte, error)) (Args, error) {
-	p := &parser{read: read, rest: args}
+// Parse reads a command line of mpiexec or mpirun. env looks up variables of the environment, and
+// readFile reads a file that the command line names. The texts of its errors are for the user.
+func Parse(args []string, env func(string) (string, bool), readFile func(path string) ([]byte, error)) (Args, error) {
+	p := &parser{read: readFile, rest: args}
 	p.stdin, p.mpi, p.env = job.StdinRank(0), job.MPIAuto, map[string]string{}
 	for more := true; more; {
 		p.app, p.local = job.App{Env: map[string]string{}}, false

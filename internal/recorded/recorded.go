@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// MaxBytes is the most bytes that an error file has; a larger file is none.
+// MaxBytes is the largest size of an error file, in bytes. A larger file does not count as an error
+// file.
 const MaxBytes = 1 << 20
 
 // Exception is an exception that ended a rank.

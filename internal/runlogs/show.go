@@ -23,8 +23,8 @@ type logShow struct {
 	err    error                    // not everything was shown
 }
 
-// Show prints the logs to standard output and standard error. If follow is set, Show goes on
-// until the run has ended.
+// Show prints the logs to standard output and standard error. If follow is true, Show goes on until
+// the run has ended.
 func (q Query) Show(ctx context.Context, run home.Run, follow bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -17,11 +17,11 @@ const (
 	patience = time.Second
 )
 
-// ReadStream returns what can be read from path. It reads at most limit+1 bytes. The path may
-// also be that of a pipe, a terminal or a device, such as /dev/stdin, or /dev/fd/63 for the
-// <(...) of a shell. If ReadStream has to wait for a writer, it calls waiting once, with the
-// kind of the file. If ctx ends first, the error is the cause of ctx.
-func ReadStream(ctx context.Context, path string, limit int64, waiting func(fs.FileMode)) ([]byte, error) {
+// ReadStream returns what can be read from path. It reads at most limit+1 bytes. The path may also
+// be that of a pipe, a terminal or a device, such as /dev/stdin, or /dev/fd/63 for the <(...) of a
+// shell. If ReadStream has to wait for a writer, it calls onWait once, with the kind of the file.
+// If ctx ends first, the error is the cause of ctx.
+func ReadStream(ctx context.Context, path string, limit int64, onWait func(fs.FileMode)) ([]byte, error) {
 	// With O_NONBLOCK the open of a FIFO does not wait for a writer; awaitInput does.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -31,7 +31,7 @@ func ReadStream(ctx context.Context, path string, limit int64, waiting func(fs.F
 	var text []byte
 	buffer := make([]byte, 64<<10)
 	for int64(len(text)) <= limit {
-		if err := awaitInput(ctx, fd, func() { tellWait(path, &waiting) }); err != nil {
+		if err := awaitInput(ctx, fd, func() { tellWait(path, &onWait) }); err != nil {
 			return nil, err
 		}
 		n, err := unix.Read(fd, buffer[:min(int64(len(buffer)), limit+1-int64(len(text)))])

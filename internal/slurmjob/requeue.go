@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Requeue ends a running job and queues it again, without some nodes. Slurm changes the nodes of a
-// job only while the job is queued. There is time for that: Slurm starts a requeued job only after
-// its credential lifetime, which is two minutes.
-func Requeue(ctx context.Context, j Job, without []string) error {
-	if len(without) == 0 {
+// Requeue ends a running job and queues it again. The job then does not get the nodes in excluded.
+// Slurm changes the nodes of a job only while the job is queued. There is time for that: Slurm
+// starts a requeued job only after its credential lifetime, which is two minutes.
+func Requeue(ctx context.Context, j Job, excluded []string) error {
+	if len(excluded) == 0 {
 		_, err := scontrol(ctx, "requeue", j.ID)
 		return err
 	}
-	list := strings.Join(without, ",")
+	list := strings.Join(excluded, ",")
 	if j.Excluded != "" {
 		list = j.Excluded + "," + list
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// Hanging returns the path of a copy of sleep(1). Executing it blocks until let is called or
-// the test has ended: the kernel asks this process for permission, with fanotify(7), and gets
-// no answer until then.
-func Hanging(t testing.TB) (path string, let func()) {
+// Hanging returns the path of a copy of sleep(1). Executing it blocks until release is called or
+// the test has ended: the kernel asks this process for permission, with fanotify(7), and gets no
+// answer until then.
+func Hanging(t testing.TB) (path string, release func()) {
 	t.Helper()
 	program, err := os.ReadFile("/bin/sleep")
 	if err != nil {
@@ -34,10 +34,10 @@ func Hanging(t testing.TB) (path string, let func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	let = sync.OnceFunc(func() { _ = unix.Close(fd) }) // which allows everything
-	t.Cleanup(let)
+	release = sync.OnceFunc(func() { _ = unix.Close(fd) }) // which allows everything
+	t.Cleanup(release)
 	if err := unix.FanotifyMark(fd, unix.FAN_MARK_ADD, unix.FAN_OPEN_EXEC_PERM, unix.AT_FDCWD, path); err != nil {
 		t.Fatal(err)
 	}
-	return path, let
+	return path, release
 }

@@ -108,8 +108,8 @@ func (h *Host) Loss(percent int) error {
 	return h.change(h.filter, func(l *line) { l.loss = percent })
 }
 
-// Block drops the packets between the host and the others. Without arguments, Block lets all
-// packets pass again.
+// Block drops the packets between the host and the hosts in others. Without arguments, Block lets
+// all packets pass again.
 func (h *Host) Block(others ...*Host) error {
 	return h.change(h.filter, func(l *line) { l.blocked = others })
 }

@@ -38,7 +38,7 @@ type RankStatus struct {
 	Exit   *job.Exit `json:"exit,omitempty"`
 }
 
-// NewStatus returns the status of a run that has the given report and events.
+// NewStatus returns the status of a run, computed from its report and events.
 func NewStatus(run home.Run, report runreport.Report, events []job.Event) Status {
 	return Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
 }

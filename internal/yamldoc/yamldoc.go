@@ -176,30 +176,30 @@ var knownTags = map[yaml.Kind][]string{
 	yaml.SequenceNode: {"!", "!!seq"},
 }
 
-// UnknownTags calls each for every node of a document that has an explicit tag which YAML
-// itself does not define. It does not follow aliases.
-func UnknownTags(n *yaml.Node, each func(*yaml.Node)) {
+// UnknownTags calls visit for every node of a document that has an explicit tag which YAML itself
+// does not define. It does not follow aliases.
+func UnknownTags(n *yaml.Node, visit func(*yaml.Node)) {
 	if n == nil {
 		return
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !slices.Contains(knownTags[n.Kind], n.ShortTag()) {
-		each(n)
+		visit(n)
 	}
 	for _, inner := range n.Content {
-		UnknownTags(inner, each)
+		UnknownTags(inner, visit)
 	}
 }
 
-// Entries calls each for every entry of a mapping, with the key of the entry. It calls bad for
-// a key that is a merge key, is not text, or occurs twice. what is the kind of file for the
-// text of errors.
-func Entries(n *yaml.Node, what string, each func(key string, k, v *yaml.Node), bad func(at *yaml.Node, e *Error)) {
+// Entries calls visit for every entry of a mapping, with the key of the entry. It calls reject for
+// a key that is a merge key, is not text, or occurs twice. what is the kind of file for the text of
+// errors.
+func Entries(n *yaml.Node, what string, visit func(key string, k, v *yaml.Node), reject func(at *yaml.Node, e *Error)) {
 	lines := make(map[string]int) // of the keys
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		key := Follow(k)
 		fail := func(hint, format string, args ...any) {
-			bad(k, &Error{Line: k.Line, Column: k.Column, Text: fmt.Sprintf(format, args...), Hint: hint})
+			reject(k, &Error{Line: k.Line, Column: k.Column, Text: fmt.Sprintf(format, args...), Hint: hint})
 		}
 		switch line := lines[key.Value]; {
 		case key.Kind == yaml.ScalarNode && key.Tag == "!!merge":
@@ -210,7 +210,7 @@ func Entries(n *yaml.Node, what string, each func(key string, k, v *yaml.Node), 
 			fail("keep one of the two", "the key %s stands here and on line %d", text.Quote(key.Value), line)
 		default:
 			lines[key.Value] = k.Line
-			each(key.Value, k, v)
+			visit(key.Value, k, v)
 		}
 	}
 }

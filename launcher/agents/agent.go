@@ -86,8 +86,8 @@ const spoolName = "logs"
 
 // Spool returns the directory in which an agent on another machine stores the output of an
 // attempt's ranks.
-func (a *Agent) Spool(of job.Attempt) string {
-	return path.Join(a.Dir, spoolName, of.GangName())
+func (a *Agent) Spool(attempt job.Attempt) string {
+	return path.Join(a.Dir, spoolName, attempt.GangName())
 }
 
 // HelloLimit is how long the controller waits until an agent has described itself and its host.
@@ -209,8 +209,8 @@ func (a *Agent) watch(limit time.Duration) {
 	}
 }
 
-// Judge records that gangrun gives the agent up after this silence. It returns false if gangrun has
-// given the agent up before.
+// Judge records that gangrun gives the agent up, because it has received nothing for as long as
+// silence. It returns false if gangrun has given the agent up before.
 func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }

@@ -24,9 +24,9 @@ type SilenceMeter struct {
 	woke    time.Time
 }
 
-// Silence reads the meter. It returns the time since heard, the time of the last contact,
-// without pauses of this process. Pauses before the first reading are included.
-func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
+// Silence reads the meter. It returns the time since contact, which is the time of the last
+// contact. It leaves out pauses of this process, but not those before the first reading.
+func (v *SilenceMeter) Silence(contact time.Time) time.Duration { return v.at(time.Now(), contact) }
 
 func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
 	v.mu.Lock()

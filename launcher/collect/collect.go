@@ -52,10 +52,10 @@ type Collector struct {
 	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
 }
 
-// New returns a Collector, which stops when life ends. After hurry is closed, it no longer
-// waits for output.
-func New(life context.Context, hurry <-chan struct{}) *Collector {
-	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: life, hurry: hurry, kept: map[*agents.Agent]int{}}
+// New returns a Collector, which stops when ctx ends. After hurry is closed, the Collector no
+// longer waits for output.
+func New(ctx context.Context, hurry <-chan struct{}) *Collector {
+	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: ctx, hurry: hurry, kept: map[*agents.Agent]int{}}
 }
 
 // Collection is the output of one gang.

@@ -132,9 +132,9 @@ func (r *idleReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FetchLeft fetches the rest of the gang's output from hosts whose agents are gone, if the
-// hosts answer. If a host does not answer, Retry fetches its output while later gangs run. gone
-// reports whether the agent of the Source of that number is gone.
+// FetchLeft fetches the rest of the gang's output from hosts whose agents are gone, if the hosts
+// answer. If a host does not answer, Retry fetches its output while later gangs run. gone reports
+// whether the agent of the Source with a given number is gone.
 func (c *Collection) FetchLeft(gone func(number int) bool) {
 	ctx, stop := agents.Unhurried(context.Background(), c.collector.hurry)
 	defer stop()

@@ -22,15 +22,15 @@ type Missing struct {
 // maxNamed bounds the ranks of a host for which a note gives the amount of output.
 const maxNamed = 4
 
-// Missing returns the output that has not arrived when the collection is over, and emits a note
-// for each host. started reports whether a rank was started. Ranks that were not started have
+// Missing returns the output that has not arrived when the collection is over, and emits a note for
+// each host. wasStarted reports whether a rank was started. Ranks that were not started have
 // printed nothing.
-func (c *Collection) Missing(started func(rank int) bool) []Missing {
+func (c *Collection) Missing(wasStarted func(rank int) bool) []Missing {
 	var missing []Missing
 	for _, h := range c.hosts {
 		host := h.from.Agent.Host
 		ranks, arrived := h.truncated()
-		ranks = slices.DeleteFunc(ranks, func(rank int) bool { return !started(rank) })
+		ranks = slices.DeleteFunc(ranks, func(rank int) bool { return !wasStarted(rank) })
 		late := h.fetch.bytes
 		h.fetch.bytes = 0
 		if len(ranks) == 0 && !h.runtime.truncated() {

@@ -7,7 +7,7 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// Sweep looks at the containers that have label, in all namespaces that gangrun uses. It
+// Sweep looks at the containers that have the label, in all namespaces that gangrun uses. It
 // removes those for whose labels stale returns true, and returns how many it has removed.
 func (r *Runtime) Sweep(ctx context.Context, label string, stale func(labels map[string]string) bool) (removed int, err error) {
 	for _, namespace := range searched {

@@ -51,12 +51,12 @@ func (h Host) addresses() (all []Address) {
 	return all
 }
 
-// Choose returns, for each host, the address at which the other hosts reach it. asked is a
-// network: a CIDR, the name of an interface, or empty. If it is not empty, all addresses are in
-// that network. Otherwise Choose prefers the network through which gangrun reached the hosts,
-// then the first network that all hosts have. If the hosts have no network in common, Choose
-// returns the addresses through which gangrun reached them; there must then be routes between
-// these addresses.
+// Choose returns, for each host, the address at which the other hosts reach it. asked is the
+// network that the user has named: a CIDR, the name of an interface, or empty. If asked is not
+// empty, all addresses are in that network. Otherwise Choose prefers the network through which
+// gangrun reached the hosts, then the first network that all hosts have. If the hosts have no
+// network in common, Choose returns the addresses through which gangrun reached them; there must
+// then be routes between these addresses.
 func Choose(hosts []Host, asked string) ([]Address, error) {
 	if asked != "" {
 		return askedNetwork(hosts, asked)

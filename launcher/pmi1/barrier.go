@@ -103,9 +103,9 @@ func (s *Server) leave(r *rank, c *conn) {
 
 // Release stores the entries that the ranks of all hosts have put, and releases the ranks of
 // this host that wait in a barrier of the group.
-func (s *Server) Release(name string, puts []Pair) {
+func (s *Server) Release(name string, entries []Pair) {
 	s.mu.Lock()
-	s.store.merge(puts)
+	s.store.merge(entries)
 	var free []waiter
 	g, err := parseGroup(name, s.config.Size)
 	if b := s.barriers[g.name]; err == nil && b != nil && b.entered {

@@ -29,14 +29,14 @@ func NewHub(ranksOfHost [][]int) *Hub {
 	return h
 }
 
-// Enter records that all ranks of a group on one host have entered a barrier. Once every host
-// that has a rank of the group has entered, Enter returns done as true, and in all the entries
-// that all of them have put. The caller then releases the barrier on every host, also on hosts
+// Enter records that all ranks of a group on one host have entered a barrier. Once every host that
+// has a rank of the group has entered, Enter returns true as done. merged then has the entries that
+// all of these hosts have put. The caller then releases the barrier on every host, also on hosts
 // without a rank of the group. A host may enter several barriers of a group before another host
-// enters the first. This happens when a controller adopts a gang: it receives all barriers of
-// the first host, then all of the next. Enter ignores a group that is malformed or has no rank
-// on the host.
-func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) {
+// enters the first. This happens when a controller adopts a gang: it receives all barriers of the
+// first host, then all of the next. Enter ignores a group that is malformed or has no rank on the
+// host.
+func (h *Hub) Enter(host int, name string, entries []Pair) (merged []Pair, done bool) {
 	meetings := h.meetings[name]
 	i := slices.IndexFunc(meetings, func(m *meeting) bool { return m.missing[host] })
 	if i < 0 {
@@ -52,15 +52,15 @@ func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) 
 	}
 	m := meetings[i]
 	delete(m.missing, host)
-	m.puts = append(m.puts, puts...)
+	m.puts = append(m.puts, entries...)
 	if done = len(m.missing) == 0; done { // it is the first: each host has entered those before
-		meetings, all = meetings[1:], m.puts
+		meetings, merged = meetings[1:], m.puts
 	}
 	h.meetings[name] = meetings
 	if len(meetings) == 0 {
 		delete(h.meetings, name)
 	}
-	return all, done
+	return merged, done
 }
 
 // members returns the hosts that have a rank of a group.

@@ -3,7 +3,7 @@ package pmi1
 // WaitReport is a host's report on the connections of its ranks. A host sends it if one of its
 // ranks waits in a barrier while another rank waits for an answer from it.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // another rank waits for one of Ranks, and this host cannot tell whether that one can be released
+	Stuck bool        `json:"stuck,omitempty"` // another rank waits for a rank in Ranks, and this host cannot tell whether the rank in Ranks can be released
 	Ranks []RankLinks `json:"ranks"`
 }
 
@@ -22,12 +22,12 @@ type Link struct {
 	Asks   bool   `json:"asks,omitempty"` // a request of the other rank has arrived and was not read yet
 }
 
-// Releasable returns the ranks that can be released from a barrier before all others have
-// arrived. Such a rank waits in the barrier while another rank waits for an answer from it, and
-// no new request can arrive over any of its connections. No new request can arrive over a
-// connection if a request has already arrived, or if the rank at the other end is known and is
-// blocked: that rank is in the barrier itself, or waits for an answer from a rank in the
-// barrier.
+// Releasable returns the ranks that can be released from a barrier before all others have arrived.
+// Such a rank waits in the barrier while another rank waits for an answer from it, and no new
+// request can arrive over any of its connections. A connection brings no new request in two cases.
+// In the first, a request has already arrived: it is the last one, with which the other rank ends
+// the connection. In the second, the rank at the other end is known and blocked: it is in the
+// barrier itself, or waits for an answer from a rank in the barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

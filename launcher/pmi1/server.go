@@ -21,11 +21,11 @@ type Config struct {
 	Appnum func(rank int) int
 	// Mapping is the value of PMI_process_mapping; empty means none.
 	Mapping string
-	// Enter is called when all ranks of this host that are in a group have entered a barrier of
-	// the group. The group "" has all ranks. puts has the entries that they have put since the
-	// barrier before. Enter must arrange that Release is called, immediately or later. Calls of
-	// Enter do not overlap. Enter is not called for a group with all its ranks on this host.
-	Enter func(group string, puts []Pair)
+	// Enter is called when all ranks of this host that are in a group have entered a barrier of the
+	// group. The group "" has all ranks. entries has what these ranks have put since the previous
+	// barrier. Enter must arrange that Release is called, immediately or later. Calls of Enter do
+	// not overlap. Enter is not called for a group with all its ranks on this host.
+	Enter func(group string, entries []Pair)
 	// ShareName is called when a rank of this host has published, withdrawn or looked up a
 	// name, if the gang has ranks on other hosts. ShareName must arrange that a published or
 	// withdrawn name is passed to ReceiveName of the other hosts' servers. It must also arrange

@@ -13,14 +13,14 @@ import (
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
 // GPUs returns two variables: CUDA_VISIBLE_DEVICES lists the GPUs that rank r sees, and
-// GANGRUN_GPUS lists its own. It returns none for a rank without GPUs. The parameter here has
-// all ranks on r's host.
-func GPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
+// GANGRUN_GPUS lists its own. It returns none for a rank without GPUs. onHost lists all ranks on
+// the host of r.
+func GPUs(v job.GPUVisibility, onHost []job.Rank, r job.Rank) []string {
 	if len(r.Devices) == 0 {
 		return nil
 	}
 	return []string{
-		visibleDevices + "=" + strings.Join(visibleGPUs(v, here, r), ","),
+		visibleDevices + "=" + strings.Join(visibleGPUs(v, onHost, r), ","),
 		"GANGRUN_GPUS=" + strings.Join(r.Devices, ","),
 	}
 }

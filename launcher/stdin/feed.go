@@ -21,10 +21,10 @@ func (in *Input) Missing() string {
 	return fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)
 }
 
-// Feed sends the input to all ranks of an attempt until the input ends, ctx ends, or no rank
-// reads any more. A trial gets only input that the gang can read again; Feed then waits until
-// ctx ends.
-func (in *Input) Feed(ctx context.Context, trial bool, to []Sink) {
+// Feed sends the input to sinks, which are the ranks of an attempt, until the input ends, ctx ends,
+// or no rank reads any more. If trial is true, Feed sends only input that the gang can read again,
+// and then waits until ctx ends.
+func (in *Input) Feed(ctx context.Context, trial bool, sinks []Sink) {
 	offset := int64(0)
 	for buffer := make([]byte, pieceBytes); ; {
 		if trial && (in.kind == inputTerminal || offset == in.has() && in.full(len(buffer))) {
@@ -34,7 +34,7 @@ func (in *Input) Feed(ctx context.Context, trial bool, to []Sink) {
 		n, err := in.read(ctx, offset, buffer)
 		offset += int64(n)
 		open := 0
-		for _, send := range to {
+		for _, send := range sinks {
 			if send(buffer[:n]) == nil {
 				open++
 			}

@@ -13,22 +13,22 @@ import (
 // compare times of different hosts, such as make over NFS, seldom go wrong.
 const skewLimit = time.Second
 
-// OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true
-// if its clock differs. middle has the facts of the host with the median clock.
-func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
+// OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true if
+// its clock differs. median has the facts of the host with the median clock.
+func OddClocks(facts []job.Facts) (odd []bool, median job.Facts) {
 	sorted := slices.Clone(facts)
 	slices.SortStableFunc(sorted, func(a, b job.Facts) int { return cmp.Compare(a.Skew, b.Skew) })
-	middle = sorted[(len(sorted)-1)/2]
+	median = sorted[(len(sorted)-1)/2]
 	odd = make([]bool, len(facts))
 	for i, f := range facts {
-		odd[i] = Off(f.Skew-middle.Skew, f.SkewWithin+middle.SkewWithin)
+		odd[i] = Off(f.Skew-median.Skew, f.SkewWithin+median.SkewWithin)
 	}
-	return odd, middle
+	return odd, median
 }
 
-// Off reports whether a difference between two clocks is large enough for a warning. within is
+// Off reports whether a difference between two clocks is large enough for a warning. maxError is
 // the largest error with which the difference was measured.
-func Off(skew, within time.Duration) bool { return skew.Abs()-within >= skewLimit }
+func Off(skew, maxError time.Duration) bool { return skew.Abs()-maxError >= skewLimit }
 
 // Ahead describes a difference between two clocks, as in "1.3 s ahead of" or "120 s behind".
 func Ahead(skew time.Duration) string {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the hosts that a batch system has allocated to this process. If there
-// is no allocation, it returns a List of the Kind None. lookup is os.LookupEnv. read returns a
+// FromEnvironment returns the hosts that a batch system has allocated to this process. If there is
+// no allocation, it returns a List of the Kind None. lookup is os.LookupEnv. readFile returns a
 // file's text, as ReadFile does. run returns the output of a command, as Output does. Hosts of
 // Slurm get Switch and Rack if there is a topology.conf in one of the usual places.
 //
@@ -17,7 +17,7 @@ import (
 // does not use this machine instead. If several batch systems name hosts, FromEnvironment uses
 // the allocation whose hosts are part of every other allocation. If there is no such
 // allocation, it returns an error.
-func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
+func FromEnvironment(lookup func(string) (string, bool), readFile func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v, ok := lookup(name); ok && strings.TrimSpace(v) != "" {
@@ -26,7 +26,7 @@ func FromEnvironment(lookup func(string) (string, bool), read func(path string) 
 		}
 		return ""
 	}
-	e := environment{get, read, run}
+	e := environment{get, readFile, run}
 	var found []allocation
 	for _, s := range []struct {
 		name  string

@@ -20,15 +20,15 @@ type Grant struct {
 // Bounded reports whether the Grant has only the GPUs in its field GPUs. If not, it has all.
 func (g Grant) Bounded() bool { return g.Source != "" }
 
-// Granted returns the GPUs of this machine that were given to this process. own is the name of
-// this host. If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after
-// the first word that does not name a GPU, as the CUDA driver does. Otherwise the GPUs come
-// from the batch system. In a Slurm job they are those of SLURM_STEP_GPUS or, if that is not
-// set, of SLURM_JOB_GPUS. If neither is set, the process has no GPUs. In a PBS job they are
-// those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are
-// those of SGE_HGR_gpu, which has the granted IDs of a resource map, if it is set. In all other
-// cases the process has all GPUs that it can see.
-func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
+// Granted returns the GPUs of this machine that were given to this process. hostName is the name of
+// this host. If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after the
+// first word that does not name a GPU, as the CUDA driver does. Otherwise the GPUs come from the
+// batch system. In a Slurm job they are those of SLURM_STEP_GPUS or, if that is not set, of
+// SLURM_JOB_GPUS. If neither is set, the process has no GPUs. In a PBS job they are those of the
+// file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are those of
+// SGE_HGR_gpu, which has the granted IDs of a resource map, if it is set. In all other cases the
+// process has all GPUs that it can see.
+func Granted(lookup func(string) (string, bool), readFile func(path string) ([]byte, error), hostName string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
 		return strings.TrimSpace(v)
@@ -83,14 +83,14 @@ func Granted(lookup func(string) (string, bool), read func(path string) ([]byte,
 		if file == "" {
 			return g, nil
 		}
-		text, err := read(file)
+		text, err := readFile(file)
 		if err != nil {
 			return Grant{}, one("PBS_GPUFILE", 0, faultf("unset it, or set CUDA_VISIBLE_DEVICES", "its file %s cannot be read: %v", quote(file), reason(err)))
 		}
 		g.Source = "PBS_GPUFILE"
 		for line := range strings.Lines(string(text)) {
 			at := strings.LastIndex(line, "-gpu")
-			if at < 0 || !sameHost(line[:at], own) {
+			if at < 0 || !sameHost(line[:at], hostName) {
 				continue
 			}
 			if n, err := strconv.Atoi(strings.TrimSpace(line[at+len("-gpu"):])); err == nil && n >= 0 {

@@ -36,14 +36,14 @@ const (
 // member. A request without a Take only keeps the ticket.
 //
 // Acquire sends the requests to the members. If every request with a Take is granted, Acquire
-// returns the grants; the grant for a request without a Take is zero. Otherwise Acquire
-// releases the grants, waits until something changes on any member, and calls plan again. It
-// also calls plan again every few seconds, so that plan can ask for less as time passes. If the
-// time again that plan has returned is not zero, Acquire calls plan at that time too.
+// returns the grants; the grant for a request without a Take is zero. Otherwise Acquire releases
+// the grants, waits until something changes on any member, and calls plan again. It also calls plan
+// again every few seconds, so that plan can ask for less as time passes. plan also returns a time,
+// next. If next is not zero, Acquire calls plan at that time, too.
 //
 // Acquire returns an error if plan or a member returns an error, or if ctx is done. It then
 // holds no GPU. The tickets stay until the caller closes the members' Turns.
-func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, again time.Time, err error)) ([]G, error) {
+func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, next time.Time, err error)) ([]G, error) {
 	requests, _, err := plan(nil)
 	if err != nil {
 		return nil, err

@@ -23,8 +23,8 @@ var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProh
 
 // Read returns the Report of lib. If a value cannot be read, the reason is in the Errors of the
 // Report or of the Device. If lib cannot be initialised, the Report has only Source, Failed and
-// NoDriver. about returns the user and the name of a process, or empty strings.
-func Read(lib Library, about func(pid int) (user, name string)) Report {
+// NoDriver. describe returns the user and the name of a process, or empty strings.
+func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	r := Report{Source: "gangrun-nvml", Devices: []Device{}}
 	if err := lib.Init(); err != nil {
 		r.Failed, r.NoDriver = err.Error(), errors.Is(err, ErrNoDriver)
@@ -51,7 +51,7 @@ func Read(lib Library, about func(pid int) (user, name string)) Report {
 		case err != nil:
 			r.Devices = append(r.Devices, Device{Index: i, Lost: err.Error(), Errors: map[string]string{"uuid": err.Error()}})
 		default:
-			r.Devices = append(r.Devices, readDevice(g, i, about))
+			r.Devices = append(r.Devices, readDevice(g, i, describe))
 		}
 		handles = append(handles, g)
 	}

@@ -167,10 +167,10 @@ type Event struct {
 // lacks is in the Errors of what the GPU or the driver does not have.
 const lacks = "not supported"
 
-// Lacks reports whether why, a reason from Errors, says only that the GPU or the driver does
-// not have the value. Old and small GPUs often lack some values.
-func Lacks(why string) bool {
-	for line := range strings.Lines(strings.ToLower(why)) {
+// Lacks reports whether a reason from Errors says only that the GPU or the driver does not have the
+// value. Old and small GPUs often lack some values.
+func Lacks(reason string) bool {
+	for line := range strings.Lines(strings.ToLower(reason)) {
 		if !strings.Contains(line, lacks) {
 			return false
 		}

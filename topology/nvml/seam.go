@@ -29,7 +29,7 @@ type GPU interface {
 	// Instance returns the MIG device with the given index. The index must be less than the
 	// answer to QueryInstances.
 	Instance(index int) (GPU, error)
-	// Ancestor returns the kind of the PCIe path between the GPU and other.
+	// Ancestor returns the kind of the PCIe path from this GPU to the GPU other.
 	Ancestor(other GPU) (job.Link, error)
 }
 

@@ -18,14 +18,14 @@ const Beat = time.Second
 // time may be longer by Pause.
 const Look = 5 * time.Second
 
-// Watch reports the XID and ECC events of the GPUs of lib whose UUIDs are in only, or of all
-// GPUs if only is empty. It returns nil when ctx is done. It returns an error when it can no
-// longer watch any of the GPUs, or when report returns an error.
+// Watch reports the XID and ECC events of GPUs of lib: of those with a UUID in uuids, or of all if
+// uuids is empty. It returns nil when ctx is done. It returns an error when it can no longer watch
+// any of the GPUs, or when report returns an error.
 //
-// While the driver answers, Watch reports an EventAlive at the beginning and then after each
-// Beat. After each Look it reports the processes on the GPUs, if the driver lists the processes
-// of every GPU. If a GPU cannot be watched, it calls warn with the reason.
-func Watch(ctx context.Context, lib Library, only []string, report func(Event) error, warn func(text string)) error {
+// While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat.
+// After each Look it reports the processes on the GPUs, if the driver lists the processes of every
+// GPU. If a GPU cannot be watched, Watch calls warn with the reason.
+func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)
 	}
@@ -34,17 +34,17 @@ func Watch(ctx context.Context, lib Library, only []string, report func(Event) e
 		return fmt.Errorf("count the GPUs: %w", err)
 	}
 	w := watcher{lib: lib, report: report, warn: warn, names: map[GPU]Event{}, looked: time.Now()}
-	missing := slices.Clone(only)
+	missing := slices.Clone(uuids)
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
 		if err != nil {
-			if len(only) == 0 {
+			if len(uuids) == 0 {
 				warn(fmt.Sprintf("GPU %d is not watched: %v", i, err))
 			}
 			continue
 		}
 		name := identity(g)
-		if len(only) > 0 && !slices.Contains(only, name.UUID) {
+		if len(uuids) > 0 && !slices.Contains(uuids, name.UUID) {
 			continue
 		}
 		missing = slices.DeleteFunc(missing, func(uuid string) bool { return uuid == name.UUID })

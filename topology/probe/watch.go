@@ -47,22 +47,22 @@ type Watching struct {
 	Pause    time.Duration
 }
 
-// Watch calls report with the XID and ECC events of GPUs of this host, and with the processes
-// that compute on them, until ctx is done. It calls say with findings about what it cannot
-// watch. Calls of report and say do not overlap.
+// Watch calls report with the XID and ECC events of GPUs of this host, and with the processes that
+// compute on them, until ctx is done. It calls notify with findings about what it cannot watch.
+// Calls of report and notify do not overlap.
 //
 // Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be
-// killed. If gangrun-nvml has ended or hung too often, Watch calls say with a finding and
+// killed. If gangrun-nvml has ended or hung too often, Watch calls notify with a finding and
 // returns before ctx is done. It returns immediately, without a finding, if there is no
 // gangrun-nvml or no GPU to watch.
-func Watch(ctx context.Context, o Watching, report func(nvml.Event), say func(job.Finding)) {
+func Watch(ctx context.Context, o Watching, report func(nvml.Event), notify func(job.Finding)) {
 	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
 	if path == "" || len(o.GPUs) == 0 {
 		return
 	}
 	o.Start, o.Silence, o.Pause = cmp.Or(o.Start, Limit), cmp.Or(o.Silence, Silence), cmp.Or(o.Pause, Pause)
 	o.Restarts = cmp.Or(o.Restarts, Restarts)
-	w := &watch{Watching: o, path: path, report: report, say: say, kill: kill}
+	w := &watch{Watching: o, path: path, report: report, say: notify, kill: kill}
 	w.run(ctx)
 }
 

@@ -36,16 +36,16 @@ func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
 }
 
 // NoteSharedMemory notes which shared memory the ranks use, so that the agent can remove it when
-// they are killed. NoteSharedMemory returns before that is done.
+// they are killed. It does not wait: it reads the list of mapped files in the background.
 func (g *Gang) NoteSharedMemory() { g.memory.Scan() }
 
-// Adopt takes over a rank's process that the runtime has started. It calls started before it
+// Adopt takes over a rank's process that the runtime has started. It calls onStart before it
 // reports the start. It returns nil, and kills the process, if the gang is over.
-func (g *Gang) Adopt(c *Command, pid int, started func()) (child *process.Child) {
+func (g *Gang) Adopt(c *Command, pid int, onStart func()) (child *process.Child) {
 	ok := g.phase.unlessOver(func(phase Phase) {
 		child = g.Children.Adopt(pid)
 		c.Rank.child.Store(child)
-		started()
+		onStart()
 		c.pump(g)
 		g.watch(c.Rank)
 		switch phase { // signalAll may not have seen the process
@@ -61,9 +61,8 @@ func (g *Gang) Adopt(c *Command, pid int, started func()) (child *process.Child)
 	return child
 }
 
-// Abandon gives up ranks that the runtime will not start, and reports that. The first of
-// them is the cause of the gang's end, unless stopped says that the gang is being ended
-// anyway.
+// Abandon gives up ranks that the runtime will not start, and reports that. The first of them is
+// the cause of the gang's end, unless stopped is true: the gang is then being ended anyway.
 func (g *Gang) Abandon(commands []*Command, why string, code int, stopped bool) {
 	for i, c := range commands {
 		g.phase.unlessOver(func(Phase) {

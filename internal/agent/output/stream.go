@@ -70,9 +70,9 @@ type mark struct {
 	when time.Time
 }
 
-// New makes the log file, which must not exist, and calls open to connect the rank with the agent.
-// It returns the rank's end of that connection.
-func New(options Options, open Opener) (*Stream, *os.File, error) {
+// New makes the log file, which must not exist, and calls opener to connect the rank with the
+// agent. It returns the rank's end of that connection.
+func New(options Options, opener Opener) (*Stream, *os.File, error) {
 	log, err := os.OpenFile(options.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +80,7 @@ func New(options Options, open Opener) (*Stream, *os.File, error) {
 	if options.Spooled {
 		_ = log.Chmod(0o600) // whatever the umask is: bridge.Whole means complete
 	}
-	ours, theirs, err := open()
+	ours, theirs, err := opener()
 	if err != nil {
 		return nil, nil, errors.Join(err, log.Close(), os.Remove(options.Path))
 	}

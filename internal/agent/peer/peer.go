@@ -15,8 +15,8 @@ import (
 )
 
 // IsDescendant reports whether the other end of a connection over the loopback interface belongs to
-// a process below this one. It looks first at the process likely and at the processes below it,
-// unless likely is 0.
+// a process below this one. likely is the PID of the process that probably has the connection, or
+// 0. IsDescendant looks first at that process and at the processes below it.
 func IsDescendant(conn *net.TCPConn, likely int) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
 	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)

@@ -61,13 +61,13 @@ func (r *Queue) Done(unreaped []int32) {
 	r.Add(func(m *wire.GangReply) { m.Done = &wire.Done{Unreaped: unreaped} })
 }
 
-// Add queues what change adds to the next message.
-func (r *Queue) Add(change func(*wire.GangReply)) {
+// Add calls edit, which adds a report to the next message.
+func (r *Queue) Add(edit func(*wire.GangReply)) {
 	r.mu.Lock()
 	if r.next == nil {
 		r.next = &wire.GangReply{}
 	}
-	change(r.next)
+	edit(r.next)
 	r.mu.Unlock()
 	r.more.Notify()
 }
@@ -75,9 +75,9 @@ func (r *Queue) Add(change func(*wire.GangReply)) {
 // errTakenOver is the error of Send when another Send has begun.
 var errTakenOver = errors.New("another controller has taken over")
 
-// Send sends every report up to Done, or until sending fails, ctx ends, or another Send begins.
-// It begins with the reports that were kept.
-func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) error }) error {
+// Send sends the reports to stream. It returns when it has sent the report of Done, when sending
+// fails, when ctx ends, or when another Send begins. It begins with the reports that were kept.
+func (r *Queue) Send(ctx context.Context, stream interface{ Send(*wire.GangReply) error }) error {
 	r.mu.Lock()
 	r.turn++
 	turn := r.turn
@@ -112,7 +112,7 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 			}
 			continue
 		}
-		if err := to.Send(message); err != nil || message.Done != nil {
+		if err := stream.Send(message); err != nil || message.Done != nil {
 			return err
 		}
 	}

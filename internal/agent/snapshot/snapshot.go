@@ -34,12 +34,12 @@ func resolved(path string) string {
 	return path
 }
 
-// Take returns the state of everything below the directories dirs, but not of what is below the
-// directories except. It does not follow symbolic links below dirs.
-func Take(dirs, except []string) Snapshot {
+// Take returns the state of everything below the directories in dirs. It leaves out what is below
+// the directories in excluded. It does not follow symbolic links below dirs.
+func Take(dirs, excluded []string) Snapshot {
 	s := Snapshot{marks: map[string]mark{}}
 	var skipped []string
-	for _, dir := range except {
+	for _, dir := range excluded {
 		skipped = append(skipped, resolved(dir))
 	}
 	for _, dir := range dirs {
@@ -71,17 +71,18 @@ func Take(dirs, except []string) Snapshot {
 	return s
 }
 
-// Changes returns the paths that are new, gone or changed in after, sorted. Of a directory
-// that is new or gone it names only the directory.
-func (s Snapshot) Changes(after Snapshot) []string {
+// Changes compares s with a later snapshot, and returns the paths that are new, gone or changed
+// there, in order. If a directory is new or gone, Changes returns only the path of the directory,
+// and no paths below it.
+func (s Snapshot) Changes(later Snapshot) []string {
 	changed := map[string]bool{}
-	for path, now := range after.marks {
+	for path, now := range later.marks {
 		if old, ok := s.marks[path]; !ok || old != now {
 			changed[path] = true
 		}
 	}
 	for path := range s.marks {
-		if _, ok := after.marks[path]; !ok {
+		if _, ok := later.marks[path]; !ok {
 			changed[path] = true
 		}
 	}

@@ -13,12 +13,12 @@ import (
 // lockTries is how often LockedDir makes a directory, if other agents remove it.
 const lockTries = 100
 
-// LockedDir makes a directory in the directory in, and locks it. Before it is locked, another agent
-// may take it for the directory of a dead agent and remove it. In that case LockedDir makes another
-// directory. The directory stays locked until the caller closes it.
-func LockedDir(in, prefix string) (*os.File, error) {
+// LockedDir makes a directory below parent, and locks it. Before the directory is locked, another
+// agent may take it for the directory of a dead agent and remove it. In that case LockedDir makes
+// another directory. The directory stays locked until the caller closes it.
+func LockedDir(parent, prefix string) (*os.File, error) {
 	for range lockTries {
-		path, err := os.MkdirTemp(in, prefix)
+		path, err := os.MkdirTemp(parent, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func LockedDir(in, prefix string) (*os.File, error) {
 		}
 		_ = dir.Close()
 	}
-	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", in)
+	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", parent)
 }
 
 // RemoveUnlocked removes the directories of agents that were killed. These are the directories with

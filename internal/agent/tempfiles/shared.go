@@ -110,16 +110,16 @@ func sharedName(path string) bool {
 	return false
 }
 
-// Remove removes what ranks that were killed have left: files of this user that they had
-// mapped, that were made since the gang began, and that no living process has open or
-// mapped.
-func (s *SharedMemory) Remove(since time.Time) {
+// Remove removes what killed ranks have left: files of this user that the ranks had mapped, that
+// were made after the gang began, and that no living process has open or mapped. start is when the
+// gang began.
+func (s *SharedMemory) Remove(start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := map[string]bool{}
 	for path, id := range s.mapped {
 		info, err := os.Lstat(path)
-		if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(since.Add(-time.Second)) {
+		if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(start.Add(-time.Second)) {
 			continue
 		}
 		stat, ok := info.Sys().(*syscall.Stat_t)
@@ -127,7 +127,7 @@ func (s *SharedMemory) Remove(since time.Time) {
 			left[path] = true
 		}
 	}
-	for _, path := range probes(since) {
+	for _, path := range probes(start) {
 		left[path] = true
 	}
 	if len(left) == 0 {

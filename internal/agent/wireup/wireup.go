@@ -42,7 +42,7 @@ type Watch struct {
 	aborting map[int]bool
 }
 
-// NewWatch returns a watch. If singletons is true, it also looks for silent singletons.
+// NewWatch returns a watch. If singletons is true, the watch also looks for silent singletons.
 func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
 	w := &Watch{gang: g, state: state, aborting: map[int]bool{}}
 	if singletons {

@@ -51,17 +51,18 @@ type Watch struct {
 // recheck is the time between two questions to a Slurm that does not answer.
 const recheck = 30 * time.Second
 
-// Begin begins to watch a job. The context that it returns ends when ctx ends, or when only the
-// time reserve is left before the time limit of the job. note shows the user a note.
+// Begin begins to watch a job. The context that it returns ends when ctx ends, or when the time
+// until the limit of the job is no longer than reserve. note shows the user a note.
 func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text string)) (context.Context, *Watch) {
 	return begin(ctx, &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note})
 }
 
-// Until watches a job of a batch system other than Slurm. Only the time of the job's end is known.
-// The context that it returns ends when ctx ends, or when only the time reserve is left before end.
-func Until(ctx context.Context, end time.Time, reserve time.Duration) (context.Context, *Watch) {
+// Until watches a job of a batch system other than Slurm. Of such a job, only the time limit is
+// known. The context that Until returns ends when ctx ends, or when the time until limit is no
+// longer than reserve.
+func Until(ctx context.Context, limit time.Time, reserve time.Duration) (context.Context, *Watch) {
 	return begin(ctx, &Watch{reserve: reserve, show: func(context.Context, string) (slurmjob.Job, error) {
-		return slurmjob.Job{State: "RUNNING", End: end}, nil
+		return slurmjob.Job{State: "RUNNING", End: limit}, nil
 	}})
 }
 

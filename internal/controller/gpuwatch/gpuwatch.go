@@ -31,10 +31,10 @@ type Watcher struct {
 	settle   time.Duration
 }
 
-// New returns a Watcher of the gangs that runner runs. here reports whether a host is this
+// New returns a Watcher of the gangs that runner runs. isLocal reports whether a host is this
 // machine.
-func New(runner Runner, here func(host string) bool) *Watcher {
-	return &Watcher{runner: runner, here: here, settle: settleTime}
+func New(runner Runner, isLocal func(host string) bool) *Watcher {
+	return &Watcher{runner: runner, here: isLocal, settle: settleTime}
 }
 
 // Run runs an attempt to its end, and watches its GPUs meanwhile.

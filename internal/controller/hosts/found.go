@@ -70,9 +70,9 @@ func (f *Found) Wait(ctx context.Context) error {
 	}
 }
 
-// Look has the agents look again at what uses their GPUs, except on the hosts in but.
-func (f *Found) Look(ctx context.Context, but []string) {
-	hosts, findings, err := f.launcher.Devices(ctx, Except(f.hosts, but))
+// Look has the agents look again at what uses their GPUs. It leaves out the hosts in skip.
+func (f *Found) Look(ctx context.Context, skip []string) {
+	hosts, findings, err := f.launcher.Devices(ctx, Except(f.hosts, skip))
 	if ctx.Err() != nil {
 		return
 	}
@@ -169,9 +169,9 @@ func (f *Found) News(all bool) (lines []string) {
 	return lines
 }
 
-// Except returns the hosts whose names are not in but.
-func Except(hosts []job.Host, but []string) []job.Host {
-	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
+// Except returns hosts without those whose names are in names.
+func Except(hosts []job.Host, names []string) []job.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(names, h.Name) })
 }
 
 // Inventory waits for the agents and returns the hosts that were reached. A host for which no slots
@@ -220,10 +220,9 @@ func permanent(unreached []agents.Unreached) bool {
 	return !slices.ContainsFunc(unreached, func(u agents.Unreached) bool { return !u.Lasting() })
 }
 
-// WithUnreached adds the hosts that were not reached to err, if err is a
-// supervisor.NoPlacement. It also clears NoPlacement.Never if the gang may fit later: if
-// one of these hosts or of the lost ones may come back, or if not everything about the
-// hosts' GPUs could be found out.
+// WithUnreached adds the hosts that were not reached to err, if err is a supervisor.NoPlacement. It
+// also clears NoPlacement.Never if the gang may fit later: if one of these hosts or of the hosts in
+// lost may come back, or if not everything about the hosts' GPUs could be found out.
 func (f *Found) WithUnreached(err error, lost ...string) error {
 	var none supervisor.NoPlacement
 	if !errors.As(err, &none) || len(f.hosts) == 0 { // without any host, err names them already

@@ -100,21 +100,21 @@ type Decision struct {
 	Why     string
 }
 
-// Decide decides whether a job is queued again. earlier has the legs before the last one, limit is
-// the number of legs that the user allows. mayHelp says whether, after the last run, another run
-// may help.
-func Decide(earlier []Leg, last Leg, mayHelp bool, limit int) Decision {
+// Decide decides whether a job is queued again after leg. history has the legs before that leg.
+// limit is the number of legs that the user allows. mayHelp is true if another run may succeed
+// after the way in which the last run has ended.
+func Decide(history []Leg, leg Leg, mayHelp bool, limit int) Decision {
 	switch {
 	case !mayHelp:
 		return Decision{Why: "another run does not help"}
-	case len(earlier)+1 >= limit:
-		return Decision{Why: fmt.Sprintf("this was leg %d of %d", len(earlier)+1, limit)}
-	case last.Category == job.TimeLimit && !last.Saved:
+	case len(history)+1 >= limit:
+		return Decision{Why: fmt.Sprintf("this was leg %d of %d", len(history)+1, limit)}
+	case leg.Category == job.TimeLimit && !leg.Saved:
 		return Decision{Why: "it has written no checkpoint within its time limit, and would not get further"}
-	case !last.Saved && len(earlier) > 0 && !earlier[len(earlier)-1].Saved:
+	case !leg.Saved && len(history) > 0 && !history[len(history)-1].Saved:
 		return Decision{Why: "two legs in a row have written no checkpoint"}
 	}
-	d := Decision{Requeue: true, Why: fmt.Sprintf("leg %d of %d", len(earlier)+2, limit)}
-	d.Without = slices.Clone(last.Without)
+	d := Decision{Requeue: true, Why: fmt.Sprintf("leg %d of %d", len(history)+2, limit)}
+	d.Without = slices.Clone(leg.Without)
 	return d
 }

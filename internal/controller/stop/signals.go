@@ -58,11 +58,11 @@ func (s *Signals) Batch() {
 	}
 }
 
-// Stop acts as if an Order to end the run had come. by says who has given the order; in messages,
-// it follows "cancelled by ".
-func (s *Signals) Stop(by string) {
+// Stop acts as if an Order to end the run had come. origin says who has given the order; in
+// messages, it follows "cancelled by ".
+func (s *Signals) Stop(origin string) {
 	select {
-	case s.received <- Order{syscall.SIGTERM, by}:
+	case s.received <- Order{syscall.SIGTERM, origin}:
 	default: // there are more than count
 	}
 }
@@ -204,8 +204,8 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 }
 
 // Ignore makes this process ignore the signals that ask for the end of a run, while it ends a run
-// itself. A call of done makes it obey them again.
-func Ignore() (done func()) {
+// itself. A call of restore makes it obey them again.
+func Ignore() (restore func()) {
 	ignored := make(chan os.Signal, 1)
 	ossignal.Notify(ignored, unix.SIGTERM, signalNow)
 	return func() { ossignal.Stop(ignored) }

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// UserSignals calls do for each SIGUSR1 and SIGUSR2 that this process gets, one at a time, until
-// stop is called.
-func UserSignals(do func(syscall.Signal)) (stop func()) {
+// UserSignals calls handle for each SIGUSR1 and SIGUSR2 that this process gets, one at a time,
+// until stop is called.
+func UserSignals(handle func(syscall.Signal)) (stop func()) {
 	received := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2} {
 		if !ossignal.Ignored(sig) {
@@ -22,7 +22,7 @@ func UserSignals(do func(syscall.Signal)) (stop func()) {
 		for {
 			select {
 			case sig := <-received:
-				do(sig.(syscall.Signal))
+				handle(sig.(syscall.Signal))
 			case <-done:
 				return
 			}

@@ -26,9 +26,9 @@ const (
 	maxNames = 6
 )
 
-// Fingerprint detects changes of an environment without recording its values. It has one
-// byte of the hash of each variable. One byte is too little to guess a value, from however
-// many runs, and enough to notice 255 of 256 changes.
+// Fingerprint detects changes of an environment without recording its values. It has one byte of
+// the hash of each variable. One byte is too little to guess a value, even with the fingerprints of
+// many runs. It is enough to notice 255 of 256 changes.
 type Fingerprint map[string]byte
 
 // FingerprintOf returns the fingerprint of the variables in env that ranks inherit. It

@@ -17,7 +17,7 @@ const refuseTime = 2 * time.Second
 // readBytes is how much is read from a carrier at once.
 const readBytes = 64 << 10
 
-// Carry carries the stream on carrier, which replaces the carrier before. It returns when carrier
+// Carry carries the stream on carrier, which replaces the previous carrier. It returns when carrier
 // no longer carries the stream. By then it has closed carrier, and all its goroutines have ended.
 // The error is
 //

@@ -107,17 +107,17 @@ func (s *Site) Tool(name string, args ...string) string {
 	return string(out)
 }
 
-// NewKey makes a key pair and returns the path of the private key. more has further arguments
+// NewKey makes a key pair and returns the path of the private key. options has further arguments
 // for ssh-keygen.
-func (s *Site) NewKey(name, kind, passphrase string, more ...string) string {
+func (s *Site) NewKey(name, kind, passphrase string, options ...string) string {
 	s.t.Helper()
 	if passphrase != "" {
-		more = append(more, "-a", "1") // which makes it quick to open
+		options = append(options, "-a", "1") // which makes it quick to open
 	}
 	if kind == "rsa" {
-		more = append(more, "-b", "2048") // quick to make
+		options = append(options, "-b", "2048") // quick to make
 	}
-	args := append([]string{"-q", "-t", kind, "-N", passphrase, "-C", name, "-f", s.Path(name)}, more...)
+	args := append([]string{"-q", "-t", kind, "-N", passphrase, "-C", name, "-f", s.Path(name)}, options...)
 	if err := os.MkdirAll(filepath.Dir(s.Path(name)), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
@@ -182,16 +182,16 @@ func (s *Site) withHome(name string, lines []string) []string {
 	return append(lines, "SetEnv HOME="+home)
 }
 
-// Start starts an sshd that accepts the keys in .ssh/authorized_keys. more has further lines
+// Start starts an sshd that accepts the keys in .ssh/authorized_keys. settings has further lines
 // for its sshd_config.
-func (s *Site) Start(name string, more ...string) *Server {
+func (s *Site) Start(name string, settings ...string) *Server {
 	s.t.Helper()
-	return s.StartIn(name, "", more...)
+	return s.StartIn(name, "", settings...)
 }
 
-// StartIn is like Start, but the sshd has a mount namespace of its own. A shell runs setup in
-// that namespace before the sshd starts.
-func (s *Site) StartIn(name, setup string, more ...string) *Server {
+// StartIn is like Start, but the sshd has a mount namespace of its own. Before the sshd starts, a
+// shell executes the commands in setup in that namespace.
+func (s *Site) StartIn(name, setup string, settings ...string) *Server {
 	s.t.Helper()
 	d := &Server{site: s, Name: name}
 	if d.HostKey = s.Path(name + "/host_ed25519"); !s.Has(d.HostKey) { // a test may have made it, to sign it
@@ -209,7 +209,7 @@ func (s *Site) StartIn(name, setup string, more ...string) *Server {
 		}
 		d.Port = free.Addr().(*net.TCPAddr).Port
 		free.Close()
-		lines := append(s.withHome(name, more), // the first of two values counts
+		lines := append(s.withHome(name, settings), // the first of two values counts
 			"ListenAddress 127.0.0.1",
 			"Port "+strconv.Itoa(d.Port),
 			"HostKey "+d.HostKey,

@@ -20,12 +20,12 @@ import (
 	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
-// Args returns the arguments of the hidden command "step" for a client with that key. A server
-// that has had no client for the time grace ends. If the node with the job's script has failed by
+// Args returns the arguments of the hidden command "step" for a client with that key. A server ends
+// when it has had no client for as long as grace. If the node with the job's script has failed by
 // then, the server first asks Slurm to requeue the job. It does so only if the job was started
-// fewer than starts times.
-func Args(client ed25519.PublicKey, grace time.Duration, starts int) []string {
-	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(starts)}
+// fewer than maxStarts times.
+func Args(client ed25519.PublicKey, grace time.Duration, maxStarts int) []string {
+	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(maxStarts)}
 }
 
 // Main is the hidden command "step KEY GRACE STARTS". It returns the exit code.

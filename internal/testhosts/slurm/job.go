@@ -25,8 +25,7 @@ func (c *Cluster) Command(ctx context.Context, user string, argv ...string) *exe
 	return cmd
 }
 
-// Prefix returns words for root on the controller: with them before a command, the command runs
-// as a user.
+// Prefix returns the words that root on the controller writes before a command to run it as user.
 func (c *Cluster) Prefix(user string) []string {
 	words := []string{"env", "SLURM_CONF=" + c.path("etc/slurm.conf"), "USER=" + user, "LOGNAME=" + user}
 	if user != "root" {

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Serve runs an agent on one end of a connection and returns the other end. Cut breaks the
-// connection. End stops the agent, and returns when the agent has ended.
+// Serve runs an agent on one end of a connection and returns the other end. The function cut breaks
+// the connection. The function end stops the agent, and returns when the agent has ended.
 func Serve(agent wire.AgentServer) (conn net.Conn, cut func(), end func(context.Context) error) {
 	here, there := net.Pipe()
 	server := grpc.NewServer()
