@@ -55,6 +55,9 @@ func Diagnose(e job.Evidence) job.Cause {
 	}
 	s.tooFew(e)
 	s.adopt(members)
+	if !live && s.rank < 0 && s.stream != nil {
+		s.rank = s.stream.named(s.sign)
+	}
 	if !live {
 		s.claim(members)
 		s.blameLaggard(members, all)

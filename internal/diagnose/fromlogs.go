@@ -63,6 +63,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
+	if st.mixed && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
+		all = append(all, m.messages(st)...)
+	}
 	if st.mixed || len(all) < 2 || verdict(all) != nil {
 		return all
 	}
@@ -74,6 +77,33 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	return []*suspect{m.firstStep(st, best)}
 }
+
+// messages returns suspects of the error messages anywhere in the log of several ranks: the others may have printed
+// much after the one that failed.
+func (m *member) messages(st *stream) (all []*suspect) {
+	marks := st.marks()
+	for i := range st.text {
+		if marks[i]&markError == 0 {
+			continue
+		}
+		g := readMessage(st.text, i, i+1)
+		if g == nil {
+			continue
+		}
+		if g.rule = g.match(); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
+			continue
+		}
+		s := m.suspect(st, g)
+		s.confidence -= 0.3
+		if all = append(all, s); len(all) == maxMessages {
+			break
+		}
+	}
+	return all
+}
+
+// maxMessages bounds how many error messages of one log are looked at.
+const maxMessages = 50
 
 // firstStep returns the failure of an earlier step of a script that explains a later one: a download that
 // failed, an archive that was cut short, a full disk, and then a file or module that is missing. It returns
@@ -129,10 +159,10 @@ const (
 	tierGeneric        // an exception or message that says little
 	tierPeer           // may come from another rank
 	tierKilled         // a process was killed from outside
-	tierWait           // waited for another rank
-	tierCascade        // another consequence
+	tierWait           // waited for another rank, or was refused by it
 	tierAbort          // ended itself
-	tierEnded          // was ended by the launcher or the batch system
+	tierCascade        // another consequence
+	tierEnded          // was ended by the launcher, the batch system or a watchdog
 	tierMute           // a code
 )
 
@@ -144,11 +174,13 @@ func (s *suspect) tier() int {
 		return tierEnded
 	case r.Category == job.Killed && (s.signal == 15 || s.signal == 2 || s.signal == 1):
 		return tierEnded
-	case r.Is(rules.Mute) && s.signal != 0, r.Category == job.MPIError && r.Is(rules.Mute), r.Signature == "cpp-terminate":
+	case r.Is(rules.Mute) && s.signal != 0:
+		return tierEnded
+	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
 		return tierAbort
 	case r.Is(rules.Mute):
 		return tierMute
-	case r.Is(rules.Cascade) && r.Category == job.CollectiveTimeout:
+	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait
 	case r.Is(rules.Cascade):
 		return tierCascade
@@ -185,7 +217,7 @@ func lowest(s *suspect, all []*suspect) *suspect {
 		return s
 	}
 	for _, o := range all {
-		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && numberless(o.title()) == numberless(s.title()) {
+		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && alike(o.title(), s.title()) {
 			s = o
 		}
 	}
@@ -194,7 +226,11 @@ func lowest(s *suspect, all []*suspect) *suspect {
 
 var anyNumber = textmatch.New(`\d+`)
 
-func numberless(text string) string { return anyNumber.ReplaceAllString(text, "#") }
+// alike reports whether two titles begin with the same words, whatever numbers are in them.
+func alike(a, b string) bool {
+	a, b = anyNumber.ReplaceAllString(a, "#"), anyNumber.ReplaceAllString(b, "#")
+	return a == b
+}
 
 // verdict returns what the system around the job says of it, unless the program has failed before.
 func verdict(all []*suspect) *suspect {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -130,6 +131,10 @@ func onlyMissing(members []*member, waiting map[int]bool) int {
 // blameLaggard gives a suspect that only waited the rank for which it waited.
 func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
+	if s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade) {
+		s.blameLost(members)
+		return
+	}
 	if s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named {
 		return
 	}
@@ -158,4 +163,40 @@ func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 		s.host = ""
 	}
 	s.rank = rank
+}
+
+// lostPeer names a rank that another one has lost.
+var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b.{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
+
+// blameLost gives a suspect that lost another rank that rank, if it is the only one which others have lost and which
+// has itself lost none.
+func (s *suspect) blameLost(members []*member) {
+	lost, losers := map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				l := lostPeer.FindStringSubmatch(g.title)
+				if l == nil {
+					continue
+				}
+				lost[atoi(cmp.Or(l[1], l[2]))] = true
+				if own := st.named(g); m.rank >= 0 || own >= 0 {
+					losers[max(m.rank, own)] = true
+				}
+			}
+		}
+	}
+	first := -1
+	for r := range lost {
+		if losers[r] {
+			continue
+		}
+		if first >= 0 {
+			return
+		}
+		first = r
+	}
+	if first >= 0 && first != s.rank {
+		s.rank, s.host = first, ""
+	}
 }

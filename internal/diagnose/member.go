@@ -252,11 +252,14 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 			s.host = h
 		}
 	}
-	if m.rank >= 0 && g.rule.Signature == "monitored-barrier" { // it names another rank
-		s.rank, s.host = atoi(s.names["rank"]), ""
+	if r := s.names["rank"]; m.rank >= 0 && r != "" && namesOther[g.rule.Category] {
+		s.rank, s.host = atoi(r), ""
 	}
 	return s
 }
+
+// namesOther are the categories whose rules name the rank at fault, which is not the one that prints it.
+var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost: true, job.Straggler: true, job.Hang: true}
 
 // reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.
 func (s *stream) reporter(g *sign) int {

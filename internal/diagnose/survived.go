@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -31,9 +32,10 @@ var (
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
-	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|ExitCode=[1-9]`)
+	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]`)
 	// workUnit is a part of the work that is counted.
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
+	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries)\b`)
 	// recovery says that the program goes on in another way.
 	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as )?(?:expected|wanted|intended|planned)\b|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
 	givesUp  = textmatch.New(`(?i)\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left`)
@@ -54,11 +56,13 @@ func completes(t string) bool {
 	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) {
 		return false
 	}
-	if completion.MatchString(t) {
-		return true
-	}
+	return completion.MatchString(t)
+}
+
+// counts reports whether a line says that all of a number of things are done.
+func counts(t string) bool {
 	m := counted.FindStringSubmatch(t)
-	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0"
+	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && !incomplete.MatchString(t) && !tries.MatchString(t)
 }
 
 // How many lines show that the program went on after a sign of failure: lines with a growing count; such lines in
@@ -78,6 +82,7 @@ const (
 	markAside    mark = 1 << iota // no word of the program: empty, part of a sign, of a launcher
 	markLong                      // too long to say anything
 	markDone                      // the work is done, or a process ended with code 0
+	markAll                       // all of a number of things are done
 	markZero                      // a process ended with code 0
 	markEpilogue                  // what is printed after a failure, too
 	markRecovery                  // the program goes on in another way
@@ -101,7 +106,7 @@ func (s *stream) marks() []mark {
 		m := &s.marked[i]
 		switch {
 		case *m != 0:
-		case t == "" || teardown.MatchString(t) || separator(t) || account.MatchString(t):
+		case t == "" || teardown.MatchString(t) || separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 			*m = markAside
 		case len(t) > 400:
 			*m = markLong
@@ -111,6 +116,8 @@ func (s *stream) marks() []mark {
 			*m = markBad
 		case completes(t):
 			*m = markDone
+		case counts(t):
+			*m = markAll
 		case epilogue.MatchString(t):
 			*m = markEpilogue
 		default:
@@ -143,7 +150,7 @@ func (s *stream) survived(g *sign) bool {
 		switch {
 		case m&markAside != 0:
 			continue
-		case m&markDone != 0:
+		case m&(markDone|markAll) != 0:
 			if !s.mixed || i > ended {
 				return true
 			}
@@ -168,7 +175,7 @@ func (s *stream) survived(g *sign) bool {
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
 			return true
 		}
-		if m&markAdvance != 0 {
+		if m&markAdvance != 0 && g.report == nil && !g.rule.Is(rules.Mute) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}

@@ -11,7 +11,7 @@ import (
 
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]+\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
 	// othersRank is how it names another one.
 	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
 	pidThen    = textmatch.New(`(?i)\bpid[ =:]{0,3}(\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(\d{1,6})\b`)
@@ -22,16 +22,12 @@ var (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// claim finds the rank of a suspect in a log that does not say whose each line is: in the words of the sign and of
-// the lines above it, and in what launchers report.
+// claim finds the rank of a suspect in a log that does not say whose each line is, in what launchers report.
 func (s *suspect) claim(members []*member) {
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
 		return
 	}
-	if s.stream != nil {
-		s.rank = s.stream.named(s.sign)
-	}
-	if s.rank < 0 && s.pid > 0 {
+	if s.pid > 0 {
 		s.rank = rankOfPID(members, s.pid)
 	}
 	if s.rank < 0 {
@@ -43,7 +39,7 @@ func (s *suspect) claim(members []*member) {
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
 		t := s.text[i]
-		if i < g.from && frameLine.MatchString(t) || len(t) > 500 {
+		if len(t) > 500 || i < g.from && (frameLine.MatchString(t) || advance.MatchString(t)) {
 			continue
 		}
 		if m := ownRank.FindStringSubmatch(t); m != nil && !othersRank.MatchString(t) {

@@ -64,6 +64,7 @@ var semanticError = []Rule{
 		Category: job.SemanticError, Signature: "collective-mismatch", Confidence: 0.9,
 		Meaning: "the ranks do not call the same collective, or with different sizes",
 		Hint:    "every rank must make the same calls in the same order with the same shapes: look for a rank-dependent branch or last batch",
+		Find:    textmatch.New(`but Rank (?P<rank>\d+) is running`),
 		Needles: []string{"detected mismatch between collectives", "op.preamble.length <= op.nbytes", "collectivefingerprint"},
 	},
 	{
