@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/controller"
+	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/logset"
+	"github.com/gangrun/gangrun/internal/runlogs"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -14,15 +17,16 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 func diagnoseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diagnose",
 		Usage:     "find why a job failed from its logs",
-		ArgsUsage: "[OPTIONS] LOG|DIRECTORY...",
+		ArgsUsage: "[OPTIONS] LOG|DIRECTORY|RUN...",
 		Description: "The logs are those of one job, of gangrun's ranks or of any other launcher: one log of all ranks,\n" +
-			"or one a rank, and the launcher's and the kernel's beside them; - is standard input.\n" +
+			"or one a rank, and the launcher's and the kernel's beside them; - is standard input, RUN an earlier run.\n" +
 			"They may be compressed by gzip, bzip2 or zstd, or be text in UTF-16.\n" +
 			"The exit code is 0 if a cause was found, 1 if none was and the job looks successful, and 2 if it looks failed.",
 		Flags: []cli.Flag{formatFlag()},
@@ -40,7 +44,7 @@ func diagnoseCommand() *cli.Command {
 }
 
 func diagnoseLogs(ctx context.Context, w io.Writer, names []string, asJSON bool) error {
-	logs, err := logset.Open(names)
+	logs, err := logset.Open(names, runLogs)
 	var evidence job.Evidence
 	if err == nil {
 		evidence, err = logset.Read(ctx, logs, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
@@ -63,6 +67,23 @@ func diagnoseLogs(ctx context.Context, w io.Writer, names []string, asJSON bool)
 	return failure.Exit(1)
 }
 
+// runLogs returns the directory with the logs of the last attempt of a run, by its ID or the beginning of one.
+func runLogs(id string) (dir string, err error) {
+	at, err := controller.HomeDir()
+	if err != nil {
+		return "", err
+	}
+	run, err := home.Find(at, id)
+	if err != nil {
+		return "", err
+	}
+	summary, err := run.Summary()
+	if err != nil {
+		return "", err
+	}
+	return runlogs.Query{}.Dir(summary), nil
+}
+
 // hintFor says what to do about a log that cannot be read.
 func hintFor(err error) string {
 	if hint := failure.Hint(err); hint != "" {
@@ -73,14 +94,24 @@ func hintFor(err error) string {
 
 func printCause(w io.Writer, c job.Cause) error {
 	for _, line := range c.Evidence {
-		fmt.Fprintf(w, "%s:%d: %s\n", line.File, line.Line, line.Text)
+		fmt.Fprintf(w, "%s:%d: %s\n", text.Printable(line.File), line.Line, text.Printable(line.Text))
 	}
-	if c.Category == "" {
+	switch {
+	case c.Category == "" && c.Looks == job.LooksFailed:
+		_, err := fmt.Fprintf(w, "no cause was found, but the job looks failed: %s\nhint    %s\n", c.Text, c.Hint)
+		return err
+	case c.Category == "":
 		_, err := fmt.Fprintf(w, "no cause was found: %s\n", c.Text)
 		return err
 	}
 	fmt.Fprintf(w, "cause   %s (%s), confidence %.0f %%\n", c.Category, c.Signature, 100*c.Confidence)
 	fmt.Fprintf(w, "        %s\n", c.Text)
+	if len(c.Also) > 0 {
+		fmt.Fprintf(w, "also    on ranks %s\n", text.Spans(c.Also, 10))
+	}
+	if c.Cascades > 0 {
+		fmt.Fprintf(w, "then    %s failed as a consequence\n", text.Count(c.Cascades, "rank"))
+	}
 	if c.Hint != "" {
 		fmt.Fprintf(w, "hint    %s\n", c.Hint)
 	}

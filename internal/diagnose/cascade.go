@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -43,4 +44,25 @@ func Cascade(text string) bool {
 	}
 	r := g.match()
 	return r != nil && r.Is(rules.Cascade)
+}
+
+// others returns the other ranks on which the same failure arose by itself, in order, and how many other ranks
+// failed as a consequence.
+func (s *suspect) others(all []*suspect) (also []int, cascades int) {
+	after := map[int]bool{}
+	for _, o := range all {
+		switch {
+		case o == s || o.rank < 0 || o.rank == s.rank:
+		case o.rule.Is(rules.Cascade) && !s.rule.Is(rules.Cascade):
+			after[o.rank] = true
+		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && alike(o.title(), s.title()):
+			also = append(also, o.rank)
+		}
+	}
+	slices.Sort(also)
+	also = slices.Compact(also)
+	for _, r := range also {
+		delete(after, r)
+	}
+	return also, len(after)
 }

@@ -185,6 +185,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Evidence:   s.evidence(),
 		After:      s.after(),
 	}
+	c.Also, c.Cascades = s.others(all)
 	if c.Artefact == "" && s.rule.Category == job.HostLost {
 		c.Artefact = s.host
 	}

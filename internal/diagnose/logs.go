@@ -14,7 +14,7 @@ func Logs(e job.Evidence) job.Cause {
 	e.Lines = lastAttempt(e.Lines)
 	c := Diagnose(e)
 	c.Looks = job.LooksFailed
-	if c.Category == "" {
+	if c.Category == "" && !saysFailed(e) {
 		c.Looks = job.LooksSuccessful
 	}
 	c.Evidence, c.After = undated(c.Evidence), undated(c.After)
@@ -38,6 +38,12 @@ func lastAttempt(lines []job.Line) []job.Line {
 		last = max(last, n)
 	}
 	return slices.DeleteFunc(slices.Clone(lines), func(l job.Line) bool { n := of[l.File]; return n >= 0 && n < last })
+}
+
+// saysFailed reports whether a log says that the job failed, without a reason.
+func saysFailed(e job.Evidence) bool {
+	members, _ := sortOut(e)
+	return slices.ContainsFunc(members, func(m *member) bool { return slices.ContainsFunc(m.streams, (*stream).failed) })
 }
 
 // undated returns copies of lines without their times: those of logs lack the year.

@@ -74,8 +74,9 @@ func Find(dir fs.FS, at string) ([]string, error) {
 }
 
 // Open returns the logs that a user has named: files, directories with all their logs, and "-" for standard
-// input. A log is opened when it is read.
-func Open(names []string) ([]Log, error) {
+// input. If there is no file of a name, run returns the directory for it, or an error if there is none either. A
+// log is opened when it is read.
+func Open(names []string, run func(name string) (dir string, err error)) ([]Log, error) {
 	var logs []Log
 	for _, name := range names {
 		if name == "-" {
@@ -83,6 +84,12 @@ func Open(names []string) ([]Log, error) {
 			continue
 		}
 		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "/.") {
+			if dir, e := run(name); e == nil {
+				name = dir
+				info, err = os.Stat(name)
+			}
+		}
 		switch {
 		case err != nil:
 			return nil, err

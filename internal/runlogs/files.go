@@ -51,6 +51,12 @@ func (q Query) where(s home.Summary) (attempt, dir string) {
 	return attempt, filepath.Join(s.Dir, "attempts", attempt)
 }
 
+// Dir returns the directory of the logs of the attempt that is wanted.
+func (q Query) Dir(s home.Summary) string {
+	_, dir := q.where(s)
+	return dir
+}
+
 // Files lists the log files of a run that exist now.
 func (q Query) Files(s home.Summary) ([]File, error) {
 	attempt, dir := q.where(s)
