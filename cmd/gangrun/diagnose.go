@@ -9,12 +9,14 @@ import (
 	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/logset"
+	"github.com/gangrun/gangrun/internal/rulefile"
 	"github.com/gangrun/gangrun/internal/runlogs"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
@@ -29,30 +31,39 @@ func diagnoseCommand() *cli.Command {
 			"or one a rank, and the launcher's and the kernel's beside them; - is standard input, RUN an earlier run.\n" +
 			"They may be compressed by gzip, bzip2 or zstd, or be text in UTF-16.\n" +
 			"The exit code is 0 if a cause was found, 1 if none was and the job looks successful, and 2 if it looks failed.",
-		Flags: []cli.Flag{formatFlag()},
+		Flags: []cli.Flag{formatFlag(),
+			&cli.StringFlag{Name: "rules", Usage: "find causes by the rules in `FILE`, too; they count more than gangrun's own"},
+			&cli.StringFlag{Name: "check-rules", Usage: "only test the rules in `FILE` by their samples"}},
 		Action: func(c *cli.Context) error {
 			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			if file := c.String("check-rules"); file != "" {
+				return checkRules(c.App.Writer, file)
+			}
+			book, err := rulefile.Book(c.String("rules"))
 			if err != nil {
 				return err
 			}
 			if !c.Args().Present() {
 				return failure.Usage("gangrun diagnose LOG... reads log files; - is standard input", "diagnose needs a log")
 			}
-			return diagnoseLogs(c.Context, c.App.Writer, c.Args().Slice(), asJSON)
+			return diagnoseLogs(c.Context, c.App.Writer, book, c.Args().Slice(), asJSON)
 		},
 	}
 }
 
-func diagnoseLogs(ctx context.Context, w io.Writer, names []string, asJSON bool) error {
+func diagnoseLogs(ctx context.Context, w io.Writer, book *rules.Book, names []string, asJSON bool) error {
 	logs, err := logset.Open(names, runLogs)
 	var evidence job.Evidence
 	if err == nil {
-		evidence, err = logset.Read(ctx, logs, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
+		evidence, err = logset.Read(ctx, logs, book, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
 	}
 	if err != nil {
 		return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("read the log: %w", err), Hint: hintFor(err)}
 	}
-	cause := diagnose.Logs(evidence)
+	cause := diagnose.Logs(book, evidence)
 	if asJSON {
 		err = view.JSON(w, cause)
 	} else {
@@ -65,6 +76,27 @@ func diagnoseLogs(ctx context.Context, w io.Writer, names []string, asJSON bool)
 		return failure.Exit(2)
 	}
 	return failure.Exit(1)
+}
+
+// checkRules tests the rules in a file by their samples.
+func checkRules(w io.Writer, path string) error {
+	f, err := rulefile.Read(path)
+	if err != nil {
+		return err
+	}
+	book := rules.Standard().With(f.Rules)
+	err = f.Check(path, func(log string) string {
+		e, err := logset.Text(log, book)
+		if err != nil {
+			return err.Error()
+		}
+		return diagnose.Logs(book, e).Signature
+	})
+	if err != nil {
+		return &failure.Error{Code: failure.CodeUsage, Err: err, Hint: failure.Hint(err)}
+	}
+	_, err = fmt.Fprintf(w, "%s and their samples are in order\n", text.Count(len(f.Rules), "rule"))
+	return err
 }
 
 // runLogs returns the directory with the logs of the last attempt of a run, by its ID or the beginning of one.

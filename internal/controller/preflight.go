@@ -36,7 +36,7 @@ func Preflight(spec job.Spec, options Options) error {
 		}
 		sup := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s.placer, Checker: p.checker, Checkpoints: &checkpoints{},
-			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Emit: p.emit,
+			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Emit: p.emit,
 		}
 		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}, spec)
 	}))
@@ -64,7 +64,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 			lease, err := s.placer.place(ctx, spec, job.Excluded{}, limit, emit)
 			return lease.Placement, lease.Release, err
 		},
-		Diagnose:  supervisor.Hiding(s.spec, diagnose.Diagnose),
+		Diagnose:  supervisor.Hiding(s.spec, s.diagnose),
 		WorldSize: diagnose.WorldSize,
 		Memory:    memory.Memory{Dir: filepath.Join(s.home, "trials")},
 		Env:       os.Environ(),

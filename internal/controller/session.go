@@ -17,8 +17,10 @@ import (
 	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/rulefile"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
@@ -59,6 +61,7 @@ type Options struct {
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach
+	book     *rules.Book       // by which the cause of a failure is found
 	taken    *Taken            // the run that is taken over; nil for a new run
 	order    *stop.Order       // to end the run that is taken over; nil is none
 }
@@ -88,6 +91,9 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	spec = resumed(spec)
 	dir, err := HomeDir()
+	if err == nil {
+		options.book, err = rulefile.Book(spec.Rules)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -106,10 +112,8 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.taken == nil { // otherwise the ranks may be running
-		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
-			return nil, err
-		}
+	if err := options.checkSize(spec); err != nil {
+		return nil, err
 	}
 	tmp := ""
 	if spec.Loopback > 0 {
@@ -222,4 +226,16 @@ func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 		return l
 	}
 	return gpuwatch.New(l, s.here)
+}
+
+// diagnose finds the cause of a failure.
+func (s *session) diagnose(e job.Evidence) job.Cause { return diagnose.With(s.book, e) }
+
+// checkSize checks that the arguments and variables of ranks are not too many bytes. The ranks of a run that is
+// taken over may be running.
+func (t Options) checkSize(spec job.Spec) error {
+	if t.taken != nil {
+		return nil
+	}
+	return userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit())
 }

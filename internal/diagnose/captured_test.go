@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // readLog reads a log whose name alone is known.
 func readLog(name string, r io.Reader) ([]job.Line, error) {
-	return logtext.Read(logtext.Origins([]string{name})[0], r, Telling)
+	return logtext.Read(logtext.Origins([]string{name})[0], r, Telling(rules.Standard()))
 }
 
 // read returns the evidence that a log alone gives.
@@ -170,7 +171,7 @@ func TestCaptured(t *testing.T) {
 
 // A traceback that the program survived must not pass for a sure cause.
 func TestCaughtIsUnsure(t *testing.T) {
-	if c := Logs(read(t, "caught.out")); c.Looks != job.LooksSuccessful {
+	if c := Logs(rules.Standard(), read(t, "caught.out")); c.Looks != job.LooksSuccessful {
 		t.Errorf("confidence %v in %s", c.Confidence, c.Text)
 	}
 }

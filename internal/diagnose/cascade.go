@@ -21,7 +21,7 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	if last != "" && Cascade(last) {
 		return true
 	}
-	members, _ := sortOut(job.Evidence{Lines: printed, Outcome: job.Outcome{Exits: []job.Exit{exit}}})
+	members, _ := sortOut(job.Evidence{Lines: printed, Outcome: job.Outcome{Exits: []job.Exit{exit}}}, rules.Standard())
 	for _, m := range members {
 		for _, s := range m.suspects(true) {
 			if !s.rule.Is(rules.Mute) || s.signal > 0 {
@@ -42,7 +42,7 @@ func Cascade(text string) bool {
 		e := headless([]string{t}, 0)
 		g = e.sign()
 	}
-	r := g.match()
+	r := g.match(rules.Standard())
 	return r != nil && r.Is(rules.Cascade)
 }
 

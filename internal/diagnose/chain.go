@@ -16,7 +16,7 @@ var wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": t
 
 // judge makes one sign of a chain of exceptions. The last exception ended the program, but another
 // one is better if the last only carries it or says less.
-func judge(chain []exception) *sign {
+func judge(chain []exception, book *rules.Book) *sign {
 	last := len(chain) - 1
 	use := last
 	for use > 0 && wrappers[base(chain[use].class)] {
@@ -36,11 +36,11 @@ func judge(chain []exception) *sign {
 			g.where = e.sign().where
 		}
 	}
-	g.rule = g.match()
+	g.rule = g.match(book)
 	if g.rule != nil && g.rule.Is(rules.Generic) && !g.rule.Is(rules.Cascade) {
 		for i := use - 1; i >= 0; i-- {
 			h := chain[i].sign()
-			if h.rule = h.match(); h.rule == nil || h.rule.Is(rules.Generic) || wrappers[base(chain[i].class)] {
+			if h.rule = h.match(book); h.rule == nil || h.rule.Is(rules.Generic) || wrappers[base(chain[i].class)] {
 				continue
 			}
 			h.title, h.where = g.title+", after "+h.title, g.where

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/logset"
 )
@@ -75,11 +76,11 @@ func (c corpusCase) diagnosed(t testing.TB) job.Cause {
 	for _, f := range c.files {
 		logs = append(logs, logset.Log{Name: f.Name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(f.Data)), nil }})
 	}
-	e, err := logset.Read(t.Context(), logs, func(string) {})
+	e, err := logset.Read(t.Context(), logs, rules.Standard(), func(string) {})
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
-	return diagnose.Logs(e)
+	return diagnose.Logs(rules.Standard(), e)
 }
 
 // standsThere reports whether the decisive line of a cause is where the cause says.

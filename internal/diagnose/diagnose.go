@@ -16,7 +16,10 @@ import (
 // Diagnose finds the cause of an attempt that did not end well. The cause is the first failure that
 // is not a consequence of another one: see the unexported function before, rules.Cascade and rules.Generic. If there was no
 // failure or no cause is found, Category is empty and Text says so.
-func Diagnose(e job.Evidence) job.Cause {
+func Diagnose(e job.Evidence) job.Cause { return With(rules.Standard(), e) }
+
+// With is Diagnose with the rules of a book.
+func With(book *rules.Book, e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines
 	}
@@ -30,7 +33,7 @@ func Diagnose(e job.Evidence) job.Cause {
 		}
 		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: lines}
 	}
-	members, records := sortOut(e)
+	members, records := sortOut(e, book)
 	live := len(e.Outcome.Exits)+len(e.Outcome.Unreaped) > 0
 	var all []*suspect
 	for _, m := range members {
@@ -66,7 +69,7 @@ func Diagnose(e job.Evidence) job.Cause {
 }
 
 // sortOut returns the evidence by rank, and the records of the hosts.
-func sortOut(e job.Evidence) ([]*member, []record) {
+func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	byRank := map[int]*member{}
 	get := func(rank int) *member {
 		m := byRank[rank]
@@ -90,7 +93,7 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 	}
 	afterwards := len(byRank) == 0 // only logs are known, in which records may be among the output
 	var records []record
-	all := streams(e.Lines)
+	all := streams(e.Lines, book)
 	for _, st := range all {
 		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
 			st.common = all[i]

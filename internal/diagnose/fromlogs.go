@@ -90,7 +90,7 @@ func (m *member) messages(st *stream) (all []*suspect) {
 		if g == nil {
 			continue
 		}
-		if g.rule = g.match(); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
+		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
 			continue
 		}
 		s := m.suspect(st, g)

@@ -78,9 +78,11 @@ func laggard(members []*member, waiting map[int]bool) int {
 	return onlyLowest(steps)
 }
 
+var maybe = textmatch.New(`most likely|\bmay be\b|can be caused`)
+
 // advice reports whether a line only says what may be the reason.
 func advice(t string) bool {
-	return strings.Contains(t, "most likely") || strings.Contains(t, "may be") || strings.Contains(t, "can be caused")
+	return maybe.MatchString(t)
 }
 
 // onlyLowest returns the key with the lowest value if there are at least three and no other has it, else -1.

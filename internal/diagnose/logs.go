@@ -4,17 +4,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Logs finds the cause of a failure in logs alone: how the ranks ended is not known. Looks says whether the job
+// Logs finds the cause of a failure in logs alone, by the rules of a book: how the ranks ended is not known. Looks says whether the job
 // looks failed.
-func Logs(e job.Evidence) job.Cause {
+func Logs(book *rules.Book, e job.Evidence) job.Cause {
 	e.Lines = lastAttempt(e.Lines)
-	c := Diagnose(e)
+	c := With(book, e)
 	c.Looks = job.LooksFailed
-	if c.Category == "" && !saysFailed(e) {
+	if c.Category == "" && !saysFailed(e, book) {
 		c.Looks = job.LooksSuccessful
 	}
 	c.Evidence, c.After = undated(c.Evidence), undated(c.After)
@@ -41,8 +42,8 @@ func lastAttempt(lines []job.Line) []job.Line {
 }
 
 // saysFailed reports whether a log says that the job failed, without a reason.
-func saysFailed(e job.Evidence) bool {
-	members, _ := sortOut(e)
+func saysFailed(e job.Evidence, book *rules.Book) bool {
+	members, _ := sortOut(e, book)
 	return slices.ContainsFunc(members, func(m *member) bool { return slices.ContainsFunc(m.streams, (*stream).failed) })
 }
 

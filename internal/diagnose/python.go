@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
@@ -43,7 +44,7 @@ var (
 
 // exceptions finds the uncaught Python exceptions of a text: one sign for
 // each chain. Lines that belong to any are marked as covered.
-func exceptions(text []string, covered []bool) []*sign {
+func exceptions(text []string, covered []bool, book *rules.Book) []*sign {
 	all := tracebacks(text)
 	var signs []*sign
 	for i := 0; i < len(all); {
@@ -56,7 +57,7 @@ func exceptions(text []string, covered []bool) []*sign {
 			covered[k] = true
 		}
 		if !chain[0].ignored {
-			signs = append(signs, judge(chain))
+			signs = append(signs, judge(chain, book))
 		}
 		i = j
 	}

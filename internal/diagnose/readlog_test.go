@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -113,7 +114,7 @@ func TestReadLogBounds(t *testing.T) {
 					t.Errorf("line %d is %q, want %q", lines[i+j].Line, lines[i+j].Text, w)
 				}
 			}
-			if c := Logs(job.Evidence{Lines: lines}); c.Looks != job.LooksSuccessful {
+			if c := Logs(rules.Standard(), job.Evidence{Lines: lines}); c.Looks != job.LooksSuccessful {
 				t.Errorf("%s, looks %q", c.Signature, c.Looks)
 			}
 			return

@@ -15,6 +15,7 @@ import (
 
 // stream is what one rank wrote to one of its outputs, or one log file.
 type stream struct {
+	book  *rules.Book
 	rank  int
 	host  string
 	lines []job.Line
@@ -56,13 +57,13 @@ type sign struct {
 	plain    bool // a line of output that is no exception, no report and no announced death
 }
 
-// match returns the rule that holds for the sign, or nil.
-func (g *sign) match() *rules.Rule {
-	return rules.Match(rules.Sign{Class: g.class, Text: g.text, Context: g.context, Kernel: g.kernel})
+// match returns the rule of a book that holds for the sign, or nil.
+func (g *sign) match(book *rules.Book) *rules.Rule {
+	return book.Match(rules.Sign{Class: g.class, Text: g.text, Context: g.context, Kernel: g.kernel})
 }
 
 // streams sorts lines into streams. Their order does not depend on how they were mixed.
-func streams(lines []job.Line) []*stream {
+func streams(lines []job.Line, book *rules.Book) []*stream {
 	type key struct {
 		rank       int
 		host, file string
@@ -77,7 +78,7 @@ func streams(lines []job.Line) []*stream {
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
-			s = &stream{rank: l.Rank, host: l.Host}
+			s = &stream{book: book, rank: l.Rank, host: l.Host}
 			byKey[k] = s
 			keys = append(keys, k)
 		}
@@ -105,7 +106,7 @@ func (s *stream) scan(kernel bool) {
 	covered := make([]bool, len(s.text))
 	add := func(g *sign) {
 		if g.rule == nil {
-			g.rule = g.match()
+			g.rule = g.match(s.book)
 		}
 		for i := g.from; i < g.to; i++ {
 			covered[i] = true
@@ -114,7 +115,7 @@ func (s *stream) scan(kernel bool) {
 			s.signs = append(s.signs, g)
 		}
 	}
-	for _, g := range exceptions(s.text, covered) {
+	for _, g := range exceptions(s.text, covered, s.book) {
 		add(g)
 	}
 	for _, g := range natives(s.text, covered) {
@@ -131,13 +132,13 @@ func (s *stream) scan(kernel bool) {
 		if covered[i] || len(text) < 4 {
 			continue
 		}
-		if !rules.Candidate(text) {
+		if !s.book.Candidate(text) {
 			continue
 		}
 		g := &sign{text: text, title: text, from: i, at: i, to: i + 1, kernel: kernel}
-		if g.rule = g.match(); g.rule == nil && kernel {
+		if g.rule = g.match(s.book); g.rule == nil && kernel {
 			g.kernel = false
-			g.rule = g.match()
+			g.rule = g.match(s.book)
 		}
 		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
 			continue // gangrun reports its own troubles by a Reason
@@ -211,7 +212,7 @@ func (s *stream) addMessage(covered []bool) {
 	if g == nil {
 		return
 	}
-	if g.rule = g.match(); g.rule == nil {
+	if g.rule = g.match(s.book); g.rule == nil {
 		return
 	}
 	s.message = g

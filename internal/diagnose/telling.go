@@ -5,9 +5,14 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Telling reports whether a line may be a sign, or begin one.
-func Telling(text string) bool {
-	return rules.Candidate(text) || len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
+// Telling returns a function that reports whether a line may be a sign by the rules of a book, or begin one.
+func Telling(book *rules.Book) func(text string) bool {
+	return func(text string) bool { return book.Candidate(text) || announcing(text) }
+}
+
+// announcing reports whether a line may begin a sign, whatever the rules are.
+func announcing(text string) bool {
+	return len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
 }
 
 // beginnings are the words with which exceptions announce themselves.

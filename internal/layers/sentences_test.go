@@ -32,6 +32,11 @@ func TestTypesDecide(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, m := range matches {
+		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of gangrun
+		// itself have a Reason, by which they are known before any rule's text is looked for.
+		if strings.HasPrefix(m.at, "internal/diagnose/rules/") {
+			continue
+		}
 		own, by := ownSentence(m.text, said)
 		if !own {
 			continue
@@ -241,26 +246,15 @@ func walkSources(root string, f func(dir, name string, src []byte) error) error 
 // notOurs are texts of others that gangrun also says, with who says them, and texts that
 // are no sentences.
 var notOurs = map[string]string{
-	"connection refused":                          "the kernel, in strerror(3)",
-	"couldn't communicate with the nvidia driver": "nvidia-smi",
-	"does not exist":                              "many programs",
-	"due to previous error":                       "the Rust compiler",
 	"error message":                               "a class of rules",
 	"gangrun bridge: ":                            "the protocol of the bridge",
 	"gangrun step: ":                              "the protocol of the step server",
 	"fallen off the bus":                          "the NVIDIA driver",
-	"general protection":                          "the kernel",
 	"gangrun was told to end the gang":            "journals of older versions, which only internal/journal reads",
 	"gangrun was told to end the gang at once":    "journals of older versions, which only internal/journal reads",
 	"gpu is lost":                                 "nvidia-smi",
-	"not found":                                   "shells",
 	"not supported":                               "nvidia-smi",
 	"requires reset":                              "nvidia-smi",
-	"uncorrectable ecc error":                     "the NVIDIA driver",
-	"read-only file system":                       "the kernel, in strerror(3)",
-	"operation not permitted":                     "the kernel, in strerror(3)",
-	"stale file handle":                           "the kernel, in strerror(3)",
-	"too many open files":                         "the kernel, in strerror(3)",
 }
 
 func TestLiterals(t *testing.T) {

@@ -72,6 +72,7 @@ var rooms = []room{
 	{paths: []string{"internal/queue"}, ours: only()},
 	{paths: []string{"internal/presence"}, ours: withLeaves("internal/job", "internal/slurmjob", "internal/home", "internal/exact", "internal/journal", "internal/atomicfile", "internal/safefile")},
 	{paths: []string{"internal/packedlog"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},
+	{paths: []string{"internal/rulefile"}, ours: withLeaves("internal/job", "internal/yamldoc", "internal/safefile", "internal/diagnose/rules", "internal/diagnose/textmatch")},
 	{paths: []string{"internal/recorded"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/logset"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/runlogs", "internal/follow", "internal/cleanup"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},

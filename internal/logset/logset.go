@@ -18,6 +18,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/packedlog"
 	"github.com/gangrun/gangrun/internal/recorded"
@@ -122,9 +123,10 @@ func (e *NoLogsError) Hint() string {
 	return "name the logs themselves if they have unusual names; gangrun report RUN tells the cause of a run"
 }
 
-// Read reads logs of one job side by side. It calls note with what is wrong with a log that can be read only in
+// Read reads logs of one job side by side. Of a long log, it keeps what may be a sign of failure by the rules of a
+// book, and the end. It calls note with what is wrong with a log that can be read only in
 // part. The error is that of the first log which cannot be read.
-func Read(ctx context.Context, logs []Log, note func(string)) (job.Evidence, error) {
+func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) (job.Evidence, error) {
 	names := make([]string, len(logs))
 	for i, l := range logs {
 		names[i] = l.Name
@@ -137,12 +139,13 @@ func Read(ctx context.Context, logs []Log, note func(string)) (job.Evidence, err
 		defer noting.Unlock()
 		note(text)
 	}
+	telling := diagnose.Telling(book)
 	var readers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(logs)) {
 		readers.Go(func() {
 			for i := range next {
-				lines[i], errs[i] = read(logs[i], origins[i], once)
+				lines[i], errs[i] = read(logs[i], origins[i], telling, once)
 			}
 		})
 	}
@@ -164,7 +167,13 @@ func Read(ctx context.Context, logs []Log, note func(string)) (job.Evidence, err
 	return e, nil
 }
 
-func read(l Log, origin logtext.Origin, note func(string)) (lines []job.Line, err error) {
+// Text returns what a text says as the only log of a job.
+func Text(log string, book *rules.Book) (job.Evidence, error) {
+	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), diagnose.Telling(book))
+	return job.Evidence{Lines: lines}, err
+}
+
+func read(l Log, origin logtext.Origin, telling func(string) bool, note func(string)) (lines []job.Line, err error) {
 	in, err := l.Open()
 	if err != nil {
 		return nil, err
@@ -184,7 +193,7 @@ func read(l Log, origin logtext.Origin, note func(string)) (lines []job.Line, er
 		}
 		origin.Source, text = job.SourceStderr, io.MultiReader(bytes.NewReader(data), text)
 	}
-	return logtext.Read(origin, text, diagnose.Telling)
+	return logtext.Read(origin, text, telling)
 }
 
 // recording returns the lines of the exception in an error file, or nil if it is none.

@@ -129,12 +129,8 @@ var written = sync.OnceValue(func() []*Rule {
 	return all
 })
 
-// rules holds every rule, the most specific first.
-var rules = sync.OnceValue(func() []*Rule {
-	all := slices.Clone(written())
-	slices.SortStableFunc(all, func(a, b *Rule) int { return cmp.Compare(a.vagueness(), b.vagueness()) })
-	return all
-})
+// rules holds every rule of gangrun's own, the most specific first.
+func rules() []*Rule { return Standard().rules }
 
 // All lists every rule, the most specific first.
 func All() []Rule {
@@ -187,47 +183,6 @@ func (r *Rule) fits(s Sign) bool {
 	}
 	return r.Context == nil || r.Context.MatchString(s.Context)
 }
-
-// byClass holds the rules that have Classes but no Needles, by class.
-var byClass = sync.OnceValue(func() map[string][]int {
-	m := map[string][]int{}
-	for i, r := range rules() {
-		if len(r.Needles) == 0 {
-			for _, c := range r.Classes {
-				m[c] = append(m[c], i)
-			}
-		}
-	}
-	return m
-})
-
-// Match returns the rule that holds for a sign, or nil.
-func Match(s Sign) *Rule {
-	found := needles().Find(s.Text, nil)
-	if s.Class != "" {
-		found = append(append(found, byClass()[s.Class]...), byClass()["*"]...)
-	}
-	slices.Sort(found)
-	for _, i := range found {
-		if r := rules()[i]; r.fits(s) {
-			return r
-		}
-	}
-	return nil
-}
-
-var needles = sync.OnceValue(func() *textmatch.Index {
-	x := &textmatch.Index{}
-	for i, r := range rules() {
-		for _, text := range r.Needles {
-			x.Add(text, i)
-		}
-	}
-	return x
-})
-
-// Candidate reports whether a needle of any rule occurs in a line.
-func Candidate(line string) bool { return len(needles().Find(line, nil)) > 0 }
 
 // Expand fills a template with names. "${name|else}" stands for "else" if there is no such name.
 func Expand(template string, names map[string]string) string {

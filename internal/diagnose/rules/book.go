@@ -1,0 +1,68 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Book is a set of rules, with what it takes to find those that fit a sign.
+type Book struct {
+	rules   []*Rule // the most specific first
+	byClass map[string][]int
+	needles *textmatch.Index
+}
+
+// Standard returns the rules of gangrun itself.
+var Standard = sync.OnceValue(func() *Book {
+	all := slices.Clone(written())
+	slices.SortStableFunc(all, func(a, b *Rule) int { return cmp.Compare(a.vagueness(), b.vagueness()) })
+	return newBook(all)
+})
+
+// With returns a book with further rules, which count more than those of b. It does not change b.
+func (b *Book) With(further []Rule) *Book {
+	if len(further) == 0 {
+		return b
+	}
+	all := make([]*Rule, 0, len(further)+len(b.rules))
+	for i := range further {
+		all = append(all, &further[i])
+	}
+	return newBook(append(all, b.rules...))
+}
+
+func newBook(all []*Rule) *Book {
+	b := &Book{rules: all, byClass: map[string][]int{}, needles: &textmatch.Index{}}
+	for i, r := range all {
+		for _, text := range r.Needles {
+			b.needles.Add(text, i)
+		}
+		if len(r.Needles) == 0 {
+			for _, c := range r.Classes {
+				b.byClass[c] = append(b.byClass[c], i)
+			}
+		}
+	}
+	return b
+}
+
+// Match returns the rule that holds for a sign, or nil.
+func (b *Book) Match(s Sign) *Rule {
+	found := b.needles.Find(s.Text, nil)
+	if s.Class != "" {
+		found = append(append(found, b.byClass[s.Class]...), b.byClass["*"]...)
+	}
+	slices.Sort(found)
+	for _, i := range found {
+		if r := b.rules[i]; r.fits(s) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Candidate reports whether a needle of any rule occurs in a line.
+func (b *Book) Candidate(line string) bool { return len(b.needles.Find(line, nil)) > 0 }
