@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/controller/hosts"
-	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
@@ -65,7 +65,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 			return lease.Placement, lease.Release, err
 		},
 		Diagnose:  supervisor.Hiding(s.spec, s.diagnose),
-		WorldSize: diagnose.WorldSize,
+		WorldSize: worldsize.Find,
 		Memory:    memory.Memory{Dir: filepath.Join(s.home, "trials")},
 		Env:       os.Environ(),
 		Run:       s.run.ID,

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -36,11 +38,11 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 // peer closed its connection, or a collective timed out. If such a line is seen first, the caller
 // may wait a moment for the rank that failed.
 func Cascade(text string) bool {
-	t := plainText(text)
+	t := logtext.Plain(text)
 	g := &sign{text: t}
-	if errorLine(t) {
-		e := headless([]string{t}, 0)
-		g = e.sign()
+	if pytrace.ErrorLine(t) {
+		e := pytrace.Headless([]string{t}, 0)
+		g = raised(&e)
 	}
 	r := g.match(rules.Standard())
 	return r != nil && r.Is(rules.Cascade)

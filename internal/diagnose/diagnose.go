@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/activity"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -136,7 +137,7 @@ func (s *suspect) adopt(members []*member) {
 			for _, g := range st.signs {
 				if g.rule.Signature == s.rule.Signature || g.rule.Is(rules.Mute) && s.sign != nil && s.sign.class == rules.Message {
 					if names := g.rule.Groups(g.text); names["rank"] != "" {
-						s.rank, s.host = atoi(names["rank"]), cmp.Or(s.host, names["host"])
+						s.rank, s.host = logtext.Number(names["rank"]), cmp.Or(s.host, names["host"])
 						return
 					}
 				}
@@ -152,7 +153,7 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, rules.Named(s.rule.Signature).Meaning)
+		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.title, 300), ": "), s.sign.class, rules.Named(s.rule.Signature).Meaning)
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
 	quoted := ""
@@ -166,11 +167,11 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	if text == "" {
 		text = names["title"]
 		if s.sign != nil && s.sign.where != "" {
-			text += " (" + short(s.sign.where, 100) + ")"
+			text += " (" + logtext.Short(s.sign.where, 100) + ")"
 		}
 	}
 	if s.record != nil {
-		text = short(rules.Expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
+		text = logtext.Short(rules.Expand(s.rule.Text, map[string]string{"title": logtext.Short(s.record.Text, 200)}), 400)
 	}
 	if quoted != "" {
 		text += fmt.Sprintf("; its last words are %q", quoted)
@@ -184,7 +185,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Text:       s.who() + text + absent(s, e, all),
 		Hint:       rules.Expand(s.rule.Hint, shortened(names)),
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
-		Artefact:   short(names["artefact"], 500),
+		Artefact:   logtext.Short(names["artefact"], 500),
 		Evidence:   s.evidence(),
 		After:      s.after(),
 	}
@@ -199,7 +200,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 func shortened(names map[string]string) map[string]string {
 	out := make(map[string]string, len(names))
 	for k, v := range names {
-		out[k] = short(v, 200)
+		out[k] = logtext.Short(v, 200)
 	}
 	return out
 }
@@ -214,7 +215,7 @@ func (s *suspect) who() string {
 	case s.host != "":
 		return s.host + ": "
 	case s.stream != nil && s.stream.lines[0].File != "":
-		return short(path.Base(s.stream.lines[0].File), 100) + ": "
+		return logtext.Short(path.Base(s.stream.lines[0].File), 100) + ": "
 	}
 	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -65,13 +67,13 @@ func (s *suspect) lastWords() string {
 	if st == nil || st.rank < 0 {
 		return ""
 	}
-	return short(st.lastWords(), 120)
+	return logtext.Short(st.lastWords(), 120)
 }
 
 // lastWords returns the last line of a stream that is neither a launcher's nor empty.
 func (s *stream) lastWords() string {
 	for _, t := range slices.Backward(s.text) {
-		if strings.TrimSpace(t) != "" && !teardown.MatchString(t) && !separator(t) && !aside.MatchString(t) {
+		if strings.TrimSpace(t) != "" && !message.Teardown.MatchString(t) && !message.Separator(t) && !message.Aside.MatchString(t) {
 			return t
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -86,10 +87,11 @@ func (m *member) messages(st *stream) (all []*suspect) {
 		if marks[i]&markError == 0 {
 			continue
 		}
-		g := readMessage(st.text, i, i+1)
-		if g == nil {
+		said := message.Read(st.text, i, i+1)
+		if said == nil {
 			continue
 		}
+		g := spoken(said)
 		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
 			continue
 		}
@@ -106,7 +108,7 @@ func (m *member) messages(st *stream) (all []*suspect) {
 const maxMessages = 50
 
 // firstStep returns the failure of an earlier step of a script that explains a later one: a download that
-// failed, an archive that was cut short, a full disk, and then a file or module that is missing. It returns
+// failed, an archive that was cut logtext.Short, a full disk, and then a file or module that is missing. It returns
 // later if there is none.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
 	switch later.rule.Category {
@@ -226,7 +228,7 @@ func lowest(s *suspect, all []*suspect) *suspect {
 
 var anyNumber = textmatch.New(`\d+`)
 
-// alike reports whether two titles begin with the same words, whatever numbers are in them.
+// alike reports whether two titles begin with the same words, whatever message.Numbers are in them.
 func alike(a, b string) bool {
 	a, b = anyNumber.ReplaceAllString(a, "#"), anyNumber.ReplaceAllString(b, "#")
 	return a == b

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -113,7 +114,7 @@ func FuzzDiagnose(f *testing.F) {
 		if mixed := Diagnose(shuffled(e, seed)); !reflect.DeepEqual(mixed, c) {
 			t.Errorf("the order of streams matters:\n%+v\n%+v", c, mixed)
 		}
-		WorldSize(e)
+		worldsize.Find(e)
 		for _, l := range e.Lines {
 			Cascade(l.Text)
 		}

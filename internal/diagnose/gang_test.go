@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -310,7 +311,7 @@ func TestEvidenceOfTraceback(t *testing.T) {
 	text := "step 1\nstep 2\nTraceback (most recent call last):\n" + frames + "KeyError: 'a'\nlater"
 	e := four().says(1, 10, text).exit(1, 11, failed).Evidence
 	lines := Diagnose(e).Evidence
-	if len(lines) != headLines+tailLines || lines[0].Text != header || lines[len(lines)-1].Text != "KeyError: 'a'" {
+	if len(lines) != headLines+tailLines || lines[0].Text != "Traceback (most recent call last):" || lines[len(lines)-1].Text != "KeyError: 'a'" {
 		t.Errorf("%d lines, first %q, last %q", len(lines), lines[0].Text, lines[len(lines)-1].Text)
 	}
 	if lines[0].Line != 3 || lines[len(lines)-1].Line != 204 || lines[0].File != "rank-0001.err" {
@@ -431,13 +432,13 @@ func TestWorldSize(t *testing.T) {
 		"mpirun was unable to launch the specified application":    false,
 	} {
 		e := job.Evidence{Ranks: 1, Trial: true, Lines: []job.Line{{Rank: 0, Text: "hello"}, {Rank: 0, Text: text}}}
-		l, got := WorldSize(e)
+		l, got := worldsize.Find(e)
 		if got != want || got && l.Text != text {
-			t.Errorf("WorldSize(%q) = %q, %v", text, l.Text, got)
+			t.Errorf("worldsize.Find(%q) = %q, %v", text, l.Text, got)
 		}
 		e.Ranks = 16 // more than any asks for
-		if _, got := WorldSize(e); got {
-			t.Errorf("WorldSize(%q) of 16 ranks", text)
+		if _, got := worldsize.Find(e); got {
+			t.Errorf("worldsize.Find(%q) of 16 ranks", text)
 		}
 	}
 }

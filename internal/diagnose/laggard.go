@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -37,19 +38,19 @@ func laggard(members []*member, waiting map[int]bool) int {
 				}
 				if list = list && strings.TrimSpace(t) != "" || stalledList.MatchString(t); list {
 					if r := stalledRank.FindStringSubmatch(t); r != nil {
-						return atoi(r[1])
+						return logtext.Number(r[1])
 					}
 				}
 				if r := absentRank.FindStringSubmatch(t); r != nil && !advice(t) {
-					return atoi(cmp.Or(r[1], r[2], r[3], r[4], r[5]))
+					return logtext.Number(cmp.Or(r[1], r[2], r[3], r[4], r[5]))
 				}
 				if c := enqueued.FindStringSubmatch(t); c != nil {
 					rank := m.rank
 					if r := groupRank.FindStringSubmatch(st.lines[i].Text); rank < 0 && r != nil {
-						rank = atoi(r[1])
+						rank = logtext.Number(r[1])
 					}
 					if rank >= 0 {
-						behind[rank] = atoi(c[1])
+						behind[rank] = logtext.Number(c[1])
 						counted++
 					}
 				}
@@ -70,7 +71,7 @@ func laggard(members []*member, waiting map[int]bool) int {
 		for _, st := range m.streams {
 			for _, t := range st.text {
 				if c := stepCount.FindStringSubmatch(t); len(t) < 400 && c != nil {
-					steps[m.rank] = max(steps[m.rank], atoi(c[1]))
+					steps[m.rank] = max(steps[m.rank], logtext.Number(c[1]))
 				}
 			}
 		}
@@ -113,7 +114,7 @@ func onlyMissing(members []*member, waiting map[int]bool) int {
 		for _, st := range m.streams {
 			for _, t := range st.text {
 				if s := worldSize.FindStringSubmatch(t); len(t) < 500 && s != nil {
-					size = max(size, atoi(cmp.Or(s[1], s[2], s[3])))
+					size = max(size, logtext.Number(cmp.Or(s[1], s[2], s[3])))
 				}
 			}
 		}
@@ -150,7 +151,7 @@ func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 				if m.rank >= 0 {
 					waiting[m.rank] = true
 				} else if r := groupRank.FindStringSubmatch(g.text); r != nil {
-					waiting[atoi(r[1])] = true
+					waiting[logtext.Number(r[1])] = true
 				}
 			}
 		}
@@ -181,7 +182,7 @@ func (s *suspect) blameLost(members []*member) {
 				if l == nil {
 					continue
 				}
-				lost[atoi(cmp.Or(l[1], l[2]))] = true
+				lost[logtext.Number(cmp.Or(l[1], l[2]))] = true
 				if own := st.named(g); m.rank >= 0 || own >= 0 {
 					losers[max(m.rank, own)] = true
 				}

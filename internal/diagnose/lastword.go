@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -21,7 +22,7 @@ func (m *member) said() *suspect {
 	var best *suspect
 	for _, st := range m.streams {
 		g := st.message
-		if g == nil || st.plain[len(st.text)]-st.plain[g.to] > weakTrail || slices.ContainsFunc(st.text[g.to:], advance.MatchString) ||
+		if g == nil || st.plain[len(st.text)]-st.plain[g.to] > weakTrail || slices.ContainsFunc(st.text[g.to:], message.Advance.MatchString) ||
 			!m.quietAfter(st, g, weakTrail) || m.advanced(st, g) || m.outlived(st, g) {
 			continue
 		}
@@ -63,7 +64,7 @@ func (m *member) advanced(st *stream, g *sign) bool {
 			continue
 		}
 		for i := len(other.lines) - 1; i >= 0 && other.lines[i].Time.After(seen.Add(time.Second)); i-- {
-			if advance.MatchString(other.text[i]) {
+			if message.Advance.MatchString(other.text[i]) {
 				return true
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -32,7 +33,7 @@ func lastAttempt(lines []job.Line) []job.Line {
 		if !seen {
 			n = -1
 			if m := attemptName.FindStringSubmatch(l.File); m != nil {
-				n = atoi(m[1])
+				n = logtext.Number(m[1])
 			}
 			of[l.File] = n
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -228,7 +229,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	if s.time.IsZero() && m.exit != nil || g.weak && m.exit != nil {
 		s.time = m.exit.Time
 	}
-	s.pid = atoi(s.names["pid"])
+	s.pid = logtext.Number(s.names["pid"])
 	if r := g.report; r != nil {
 		s.signal = r.signal
 		s.pid = r.pid
@@ -244,7 +245,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	}
 	if m.rank < 0 {
 		if r, ok := s.names["rank"]; ok {
-			s.rank = atoi(r)
+			s.rank = logtext.Number(r)
 		} else if g.rule.Category == job.MPIError && s.rank < 0 {
 			s.rank = st.reporter(g)
 		}
@@ -253,7 +254,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 		}
 	}
 	if r := s.names["rank"]; m.rank >= 0 && r != "" && namesOther[g.rule.Category] {
-		s.rank, s.host = atoi(r), ""
+		s.rank, s.host = logtext.Number(r), ""
 	}
 	return s
 }
@@ -265,7 +266,7 @@ var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost
 func (s *stream) reporter(g *sign) int {
 	for i := max(0, g.from-reporterLines); i < min(len(s.text), g.to+reporterLines); i++ {
 		if m := reportedBy.FindStringSubmatch(s.text[i]); m != nil {
-			return atoi(m[1])
+			return logtext.Number(m[1])
 		}
 	}
 	return -1

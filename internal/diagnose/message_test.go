@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -111,7 +112,7 @@ const cp2kError = ` ************************************************************
  * / \                                                       qs_scf.F:246 *
  *******************************************************************************`
 
-// TestAnnounces: what announces an error, and what only holds the word.
+// TestAnnounces: what message.Announces an error, and what only holds the word.
 func TestAnnounces(t *testing.T) {
 	for text, want := range map[string]bool{
 		"ERROR: x": true, "Error: x": true, "error: x": true, "fatal: x": true, "Fatal error: x": true, "FATAL ERROR: x": true, "prog: error: x": true,
@@ -128,8 +129,8 @@ func TestAnnounces(t *testing.T) {
 		"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES": false, "[1795275974.349863] [n1:11111:0]  mm_posix.c:219  UCX  ERROR   open failed": false,
 		"max error: 3e-5 at 12": false, "Step Temp Error": false, "Final error: small": false, "error: nan": false, "mpirun: error: x": false,
 	} {
-		if got := announces(text); got != want {
-			t.Errorf("announces(%q) = %v", text, got)
+		if got := message.Announces(text); got != want {
+			t.Errorf("message.Announces(%q) = %v", text, got)
 		}
 	}
 }
@@ -374,7 +375,7 @@ func TestReasonBehindAdvice(t *testing.T) {
 // Looking for messages takes no longer for lines that are made to be hard.
 func TestMessageOfHardLines(t *testing.T) {
 	var lines []string
-	for range messageReach * 2 {
+	for range message.Reach * 2 {
 		lines = append(lines, strings.Repeat("a/b.c ", 300)+"error"+strings.Repeat(" [(", 1000), strings.Repeat("error: ", 500))
 	}
 	begun := time.Now()

@@ -5,6 +5,8 @@ import (
 	"path"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
@@ -59,18 +61,18 @@ func natives(text []string, covered []bool) []*sign {
 // faulted reads what Python's fault handler prints: the innermost frame first.
 func faulted(text []string, i int) *sign {
 	g := &sign{title: text[i], text: text[i], from: i, at: i}
-	var e exception
+	var e pytrace.Exception
 	for j := i + 1; j < len(text) && j <= i+60; j++ {
 		t := text[j]
 		switch {
 		case faultFrame.MatchString(t):
 			m := faultFrame.FindStringSubmatch(t)
-			e.frames = append([]frame{{file: m[1], line: atoi(m[2]), function: m[3]}}, e.frames...)
-		case len(e.frames) > 0:
+			e.Frames = append([]pytrace.Frame{{File: m[1], Line: logtext.Number(m[2]), Function: m[3]}}, e.Frames...)
+		case len(e.Frames) > 0:
 			j = len(text)
 		}
 	}
-	g.where = e.where()
+	g.where = e.Where()
 	return g
 }
 
@@ -202,13 +204,13 @@ func java(text []string, i int) *sign {
 	if m == nil {
 		return nil
 	}
-	g := native(base(m[1]), m[2], i, i)
+	g := native(pytrace.Base(m[1]), m[2], i, i)
 	g.to = i + 1
 	for j := i + 1; j < len(text); j++ {
 		switch c := javaCause.FindStringSubmatch(text[j]); {
 		case c != nil:
 			to := g.to
-			g = native(base(c[1]), c[2], i, j)
+			g = native(pytrace.Base(c[1]), c[2], i, j)
 			g.to = max(to, j+1)
 		case !javaFrame.MatchString(text[j]):
 			return g

@@ -24,9 +24,4 @@ func TestPatternsCompile(t *testing.T) {
 			compile(string(r.Category)+" "+r.Signature, p)
 		}
 	}
-	for _, p := range links {
-		compile("links", p)
-	}
-	compile("escapes", escapes)
-	compile("prefixes", prefixes)
 }

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -25,7 +26,7 @@ type record struct {
 
 func newRecord(st *stream, g *sign) record {
 	r := record{rule: g.rule, sign: g, line: st.lines[g.at], names: g.rule.Groups(g.text)}
-	r.pid = atoi(r.names["pid"])
+	r.pid = logtext.Number(r.names["pid"])
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -98,11 +99,11 @@ func ompi(text []string, i int) (report, int, bool) {
 	if m == nil {
 		return report{}, 0, false
 	}
-	r := report{rank: atoi(m[1]), pid: atoi(m[2]), host: m[3], signal: atoi(m[4])}
+	r := report{rank: logtext.Number(m[1]), pid: logtext.Number(m[2]), host: m[3], signal: logtext.Number(m[4])}
 	if r.signal == 0 && i+1 < len(text) { // wrapped
 		if n, ok := strings.CutPrefix(text[i+1], "signal "); ok {
 			n, _, _ = strings.Cut(n, " ")
-			r.signal = atoi(n)
+			r.signal = logtext.Number(n)
 			i++
 		}
 	}
@@ -120,7 +121,7 @@ func ompiExit(text []string, i int) (report, int, bool) {
 			code, at = n[1], i+1
 		}
 	}
-	return report{rank: atoi(m[1]), code: atoi(code)}, at, atoi(code) > 0
+	return report{rank: logtext.Number(m[1]), code: logtext.Number(code)}, at, logtext.Number(code) > 0
 }
 
 func hydra(text []string, i int) (report, int, bool) {
@@ -131,16 +132,16 @@ func hydra(text []string, i int) (report, int, bool) {
 			break
 		}
 		if m := hydraWho.FindStringSubmatch(t); m != nil {
-			r.pid, r.host, at = atoi(m[2]), m[3], j
+			r.pid, r.host, at = logtext.Number(m[2]), m[3], j
 			if m[1] != "" {
-				r.rank = atoi(m[1])
+				r.rank = logtext.Number(m[1])
 			}
 		}
 		if m := exitCode.FindStringSubmatch(t); m != nil && r.signal == 0 {
-			r.code, at = atoi(m[1]), j
+			r.code, at = logtext.Number(m[1]), j
 		}
 		if m := hydraSignal.FindStringSubmatch(t); m != nil {
-			r.signal, r.code, at = atoi(m[1]+m[2]), 0, j
+			r.signal, r.code, at = logtext.Number(m[1]+m[2]), 0, j
 		}
 	}
 	return r, at, r.signal > 0 || r.code > 0
@@ -151,7 +152,7 @@ func mpd(text []string, i int) (report, int, bool) {
 	if m == nil {
 		return report{}, 0, false
 	}
-	r := report{rank: atoi(m[1]), signal: atoi(m[2]), code: atoi(m[3])}
+	r := report{rank: logtext.Number(m[1]), signal: logtext.Number(m[2]), code: logtext.Number(m[3])}
 	return r, i, r.signal > 0 || r.code > 0
 }
 
@@ -161,10 +162,10 @@ func torchTable(text []string, i int) (report, int, bool) {
 		return report{}, 0, false
 	}
 	r := ended(m[1])
-	r.pid = atoi(m[2])
+	r.pid = logtext.Number(m[2])
 	for j := i - 1; j >= 0 && j >= i-4; j-- {
 		if n := torchRank.FindStringSubmatch(text[j]); n != nil {
-			r.rank = atoi(n[1])
+			r.rank = logtext.Number(n[1])
 		}
 		if n := torchHost.FindStringSubmatch(text[j]); n != nil {
 			r.host = n[1]
@@ -179,13 +180,13 @@ func torchLine(text []string, i int) (report, int, bool) {
 		return report{}, 0, false
 	}
 	r := ended(m[1])
-	r.pid = atoi(m[3])
+	r.pid = logtext.Number(m[3])
 	return r, i, r.signal > 0 || r.code > 0
 }
 
 // ended reads an exit code of Python's subprocess: a signal is negative.
 func ended(code string) report {
-	n := atoi(code)
+	n := logtext.Number(code)
 	if n < 0 {
 		return report{rank: -1, signal: -n}
 	}
@@ -198,7 +199,7 @@ func srun(text []string, i int) (report, int, bool) {
 		return report{}, 0, false
 	}
 	what, _, core := strings.Cut(m[3], " (core dumped)")
-	r := report{rank: atoi(m[2]), host: m[1], code: atoi(m[4]), signal: words[what], core: core}
+	r := report{rank: logtext.Number(m[2]), host: m[1], code: logtext.Number(m[4]), signal: words[what], core: core}
 	return r, i, r.signal > 0 || r.code > 0
 }
 
@@ -207,7 +208,7 @@ func shell(text []string, i int) (report, int, bool) {
 	if m == nil {
 		return report{}, 0, false
 	}
-	return report{rank: -1, pid: atoi(m[1]), signal: words[m[2]], core: m[3] != ""}, i, true
+	return report{rank: -1, pid: logtext.Number(m[1]), signal: words[m[2]], core: m[3] != ""}, i, true
 }
 
 // alone reads a line that is only a shell's word for the end of its child, such as "Killed".

@@ -3,12 +3,11 @@ package diagnose
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
-
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -83,7 +82,7 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 			keys = append(keys, k)
 		}
 		s.lines = append(s.lines, l)
-		s.text = append(s.text, plainText(l.Text))
+		s.text = append(s.text, logtext.Plain(l.Text))
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.file, b.file), cmp.Compare(a.source, b.source), cmp.Compare(b.placed, a.placed))
@@ -208,10 +207,11 @@ func (s *stream) addMessage(covered []bool) {
 			}
 		}
 	}
-	g := ownMessage(s.text, taken)
-	if g == nil {
+	m := message.Own(s.text, taken)
+	if m == nil {
 		return
 	}
+	g := spoken(m)
 	if g.rule = g.match(s.book); g.rule == nil {
 		return
 	}
@@ -242,49 +242,7 @@ func (s *stream) time(i int) time.Time {
 	return time.Time{}
 }
 
-// plainText returns a line without terminal escapes, without text that a carriage return overwrote,
-// and without the rank that a library writes before it.
-func plainText(text string) string {
-	text = strings.TrimRight(text, "\r\n")
-	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
-		text = text[i+1:]
-	}
-	if strings.IndexByte(text, 0x1b) >= 0 {
-		text = escapes.ReplaceAllString(text, "")
-	}
-	if text != "" && (text[0] == '[' || text[0] == '(') {
-		if m := prefixes.FindStringIndex(text); m != nil {
-			text = text[m[1]:]
-		}
-	}
-	return text
-}
-
-var (
-	escapes  = textmatch.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\a\x1b]*(?:\a|\x1b\\)|[@-Z\\-_])`)
-	prefixes = textmatch.New(`^(?:\[rank\d+\]: ?|\[default\d+\]: ?|\((?:\w[\w.]* )?(?:pid|ip)=[^)]*\) )`)
-)
-
-// short cuts text to one printable line of at most n runes.
-func short(text string, n int) string {
-	text = strings.ToValidUTF8(text, "?")
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > n {
-		text = string(runes[:n-3]) + "..."
-	}
-	return text
-}
-
-func atoi(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return n
+// spoken makes a sign of a program's own message.
+func spoken(m *message.Message) *sign {
+	return &sign{class: rules.Message, text: m.Text, title: m.Title, from: m.From, at: m.At, to: m.To}
 }

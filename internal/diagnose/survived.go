@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -25,10 +27,8 @@ var (
 	// zeroExit says that a process ended with code 0.
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
-	// fortranStop is the STOP of a Fortran program whose work is done.
-	fortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all )`)
-	incomplete  = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed  = textmatch.New(`(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|errors?\W{1,3}0\b`)
+	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
+	zeroFailed = textmatch.New(`(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|errors?\W{1,3}0\b`)
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
@@ -47,10 +47,10 @@ var (
 
 // completes reports whether a line says that work is done.
 func completes(t string) bool {
-	if len(t) > 400 || teardown.MatchString(t) {
+	if len(t) > 400 || message.Teardown.MatchString(t) {
 		return false
 	}
-	if fortranStop.MatchString(t) {
+	if message.FortranStop.MatchString(t) {
 		return true
 	}
 	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) {
@@ -106,7 +106,7 @@ func (s *stream) marks() []mark {
 		m := &s.marked[i]
 		switch {
 		case *m != 0:
-		case t == "" || teardown.MatchString(t) || separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+		case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 			*m = markAside
 		case len(t) > 400:
 			*m = markLong
@@ -124,9 +124,9 @@ func (s *stream) marks() []mark {
 			if recovers(t) {
 				*m |= markRecovery
 			}
-			if announces(t) {
+			if message.Announces(t) {
 				*m |= markError
-			} else if advance.MatchString(t) || workUnit.MatchString(t) {
+			} else if message.Advance.MatchString(t) || workUnit.MatchString(t) {
 				*m |= markAdvance
 			}
 		}
@@ -208,7 +208,7 @@ func (s *stream) doneAfter(number int) bool {
 var troubled = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
 func recovers(t string) bool {
-	return len(t) < 400 && !harmless(t) && recovery.MatchString(t) && !givesUp.MatchString(t)
+	return len(t) < 400 && !pytrace.Harmless(t) && recovery.MatchString(t) && !givesUp.MatchString(t)
 }
 
 // ended returns the line after the one with which a log says that its work is done, or -1.

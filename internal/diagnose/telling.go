@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -12,7 +13,7 @@ func Telling(book *rules.Book) func(text string) bool {
 
 // announcing reports whether a line may begin a sign, whatever the rules are.
 func announcing(text string) bool {
-	return len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
+	return len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || pytrace.ErrorLine(text)
 }
 
 // beginnings are the words with which exceptions announce themselves.

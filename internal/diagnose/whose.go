@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -39,11 +42,11 @@ func (s *suspect) claim(members []*member) {
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
 		t := s.text[i]
-		if len(t) > 500 || i < g.from && (frameLine.MatchString(t) || advance.MatchString(t)) {
+		if len(t) > 500 || i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
 			continue
 		}
 		if m := ownRank.FindStringSubmatch(t); m != nil && !othersRank.MatchString(t) {
-			return atoi(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
+			return logtext.Number(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
 		}
 	}
 	return -1
@@ -62,14 +65,14 @@ func rankOfPID(members []*member, pid int) int {
 				if len(t) > 500 {
 					continue
 				}
-				if p := pidThen.FindStringSubmatch(t); p != nil && atoi(p[1]) == pid {
-					return atoi(p[2])
+				if p := pidThen.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
+					return logtext.Number(p[2])
 				}
-				if p := rankThen.FindStringSubmatch(t); p != nil && atoi(p[2]) == pid {
-					return atoi(p[1])
+				if p := rankThen.FindStringSubmatch(t); p != nil && logtext.Number(p[2]) == pid {
+					return logtext.Number(p[1])
 				}
-				if p := ncclRank.FindStringSubmatch(t); p != nil && atoi(p[1]) == pid {
-					return atoi(p[2])
+				if p := ncclRank.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
+					return logtext.Number(p[2])
 				}
 			}
 		}
@@ -86,7 +89,7 @@ func reported(members []*member, s *suspect) int {
 			for _, g := range st.signs {
 				if g.report == nil {
 					if r, ok := g.rule.Groups(g.text)["rank"]; ok && g.rule.Category == job.MPIError && g.rule.Is(rules.Mute) {
-						aborted = append(aborted, atoi(r))
+						aborted = append(aborted, logtext.Number(r))
 					}
 					continue
 				}

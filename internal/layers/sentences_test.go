@@ -246,15 +246,15 @@ func walkSources(root string, f func(dir, name string, src []byte) error) error 
 // notOurs are texts of others that gangrun also says, with who says them, and texts that
 // are no sentences.
 var notOurs = map[string]string{
-	"error message":                               "a class of rules",
-	"gangrun bridge: ":                            "the protocol of the bridge",
-	"gangrun step: ":                              "the protocol of the step server",
-	"fallen off the bus":                          "the NVIDIA driver",
-	"gangrun was told to end the gang":            "journals of older versions, which only internal/journal reads",
-	"gangrun was told to end the gang at once":    "journals of older versions, which only internal/journal reads",
-	"gpu is lost":                                 "nvidia-smi",
-	"not supported":                               "nvidia-smi",
-	"requires reset":                              "nvidia-smi",
+	"error message":                            "a class of rules",
+	"gangrun bridge: ":                         "the protocol of the bridge",
+	"gangrun step: ":                           "the protocol of the step server",
+	"fallen off the bus":                       "the NVIDIA driver",
+	"gangrun was told to end the gang":         "journals of older versions, which only internal/journal reads",
+	"gangrun was told to end the gang at once": "journals of older versions, which only internal/journal reads",
+	"gpu is lost":                              "nvidia-smi",
+	"not supported":                            "nvidia-smi",
+	"requires reset":                           "nvidia-smi",
 }
 
 func TestLiterals(t *testing.T) {

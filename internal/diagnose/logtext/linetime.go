@@ -48,7 +48,7 @@ func lineTime(text string) time.Time {
 		return time.Time{}
 	}
 	if m := isoTime.FindStringSubmatch(text); m != nil {
-		t := clock(atoi(m[1]), m[2:])
+		t := clock(Number(m[1]), m[2:])
 		if zone, err := time.Parse("Z07:00", m[7]); err == nil && !t.IsZero() {
 			_, offset := zone.Zone()
 			t = t.Add(-time.Duration(offset) * time.Second)
@@ -56,7 +56,7 @@ func lineTime(text string) time.Time {
 		return t
 	}
 	if m := glogTime.FindStringSubmatch(text); m != nil {
-		return clock(atoi(m[1]), m[2:])
+		return clock(Number(m[1]), m[2:])
 	}
 	if m := namedTime.FindStringSubmatch(text); m != nil {
 		if month, err := time.Parse("Jan", m[1]); err == nil {
@@ -68,10 +68,10 @@ func lineTime(text string) time.Time {
 
 // clock makes a time of a month and of the texts of day, hour, minute, second and fraction.
 func clock(month int, m []string) time.Time {
-	day, hour, minute, second := atoi(m[0]), atoi(m[1]), atoi(m[2]), atoi(m[3])
+	day, hour, minute, second := Number(m[0]), Number(m[1]), Number(m[2]), Number(m[3])
 	if month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60 {
 		return time.Time{}
 	}
-	fraction := atoi((m[4] + "000000000")[:9])
+	fraction := Number((m[4] + "000000000")[:9])
 	return time.Date(dateYear, time.Month(month), day, hour, minute, second, fraction, time.UTC)
 }

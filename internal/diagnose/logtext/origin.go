@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -73,14 +72,14 @@ func named(name string) Origin {
 		o.Source = job.SourceStderr
 	}
 	if m := lonelyRank.FindStringSubmatch(base); m != nil && o.Source != job.SourceKernel {
-		o.Rank = atoi(m[1])
+		o.Rank = Number(m[1])
 	}
 	if m := hostName.FindStringSubmatch(tail); m != nil {
 		o.Host = m[1]
 	}
 	for _, m := range [][]string{rankName.FindStringSubmatch(tail), torchDir.FindStringSubmatch(path)} {
 		if m != nil && len(m[1]) < 8 && o.Source != job.SourceKernel {
-			o.Rank = atoi(m[1])
+			o.Rank = Number(m[1])
 			break
 		}
 	}
@@ -120,7 +119,7 @@ func numberRanks(all []Origin, group []int) {
 		}
 		for k, i := range group {
 			if len(values[k][last]) < 8 {
-				all[i].Rank = atoi(values[k][last])
+				all[i].Rank = Number(values[k][last])
 			}
 		}
 		return
@@ -128,25 +127,17 @@ func numberRanks(all []Origin, group []int) {
 	// One log for each rank of each host: the second number is the rank there.
 	perHost := map[string]int{}
 	for _, v := range values {
-		perHost[v[varying[0]]] = max(perHost[v[varying[0]]], atoi(v[last])+1)
+		perHost[v[varying[0]]] = max(perHost[v[varying[0]]], Number(v[last])+1)
 	}
 	hosts := make([]string, 0, len(perHost))
 	for h := range perHost {
 		hosts = append(hosts, h)
 	}
-	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(atoi(a), atoi(b)) })
+	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(Number(a), Number(b)) })
 	for k, i := range group {
-		all[i].Rank = atoi(values[k][last])
+		all[i].Rank = Number(values[k][last])
 		for _, h := range hosts[:slices.Index(hosts, values[k][varying[0]])] {
 			all[i].Rank += perHost[h]
 		}
 	}
-}
-
-func atoi(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -89,7 +89,7 @@ func (t tag) strip(l *job.Line) bool {
 		switch {
 		case m[i] == "":
 		case name == "rank":
-			l.Rank = atoi(m[i])
+			l.Rank = Number(m[i])
 		case name == "host":
 			l.Host = m[i]
 		case name == "stream" && m[i] != "stdout":

@@ -18,6 +18,7 @@ var cancelled = []Rule{{
 	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|request|order|dependency)\b`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Cascade | Generic,
+	Meaning: "the user interrupted the program (Ctrl-C)",
 	Hint:    cancelledHint,
 	Classes: []string{"KeyboardInterrupt"},
 }, {
@@ -27,7 +28,6 @@ var cancelled = []Rule{{
 	Match:   textmatch.New(`Received 2 death signal|got signal: 2\b|(?:received|caught|got) (?:signal )?SIGINT|SIGINT received`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
-	Meaning: "the user interrupted the program (Ctrl-C)",
 	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",
 	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt"},
 	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job`),

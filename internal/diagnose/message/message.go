@@ -1,27 +1,28 @@
-package diagnose
+// Package message finds the error messages that programs print themselves, and tells them from what launchers print
+// and from lines of work that goes on.
+package message
 
 import (
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
-
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
 // Bounds of a message, in lines.
 const (
-	messageReach = 200 // how far from the end of a stream it is looked for
+	Reach        = 200 // how far from the end of a text a message is looked for
 	messageLines = 14  // of one message
-	frameAbove   = 8   // from a line that announces an error up to the rule above it
+	frameAbove   = 8   // from a line that Announces an error up to the rule above it
 )
 
 // announceBytes is how much of a line is looked at for an announcement.
 const announceBytes = 400
 
 var (
-	// errorWord finds the word that announces an error.
+	// errorWord finds the word that Announces an error.
 	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
 	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
@@ -43,20 +44,20 @@ var (
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
 	endWords = textmatch.New(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
-	// aside belongs to a message and does not say what went wrong.
-	aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
+	// Aside belongs to a message and does not say what went wrong.
+	Aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
 	// lastCommand is the one of them that is said too.
 	lastCommand = textmatch.New(`^Last command: [^(]`)
 	// unfinishedLine is said on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
-	// teardown is what launchers, MPI and others print of an end that is none of theirs.
-	teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
+	// Teardown is what launchers, MPI and others print of an end that is none of theirs.
+	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
-	// advance is a line of a program that goes on with its work.
-	advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + numbers.String())
-	// numbers is a row of a table.
-	numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
+	// Advance is a line of a program that goes on with its work.
+	Advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + Numbers.String())
+	// Numbers is a row of a table.
+	Numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
 // decoration has the characters of which boxes around messages are made.
@@ -71,13 +72,13 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 	return x
 })
 
-// announces reports whether a line announces an error of the program itself.
-func announces(t string) bool {
+// Announces reports whether a line Announces an error of the program itself.
+func Announces(t string) bool {
 	t = t[:min(len(t), announceBytes)]
 	if len(announcers().Find(t, nil)) == 0 {
 		return false
 	}
-	if teardown.MatchString(t) || fortranStop.MatchString(t) || harmlessWords.MatchString(t) {
+	if Teardown.MatchString(t) || FortranStop.MatchString(t) || harmlessWords.MatchString(t) {
 		return false
 	}
 	if announced.MatchString(t) {
@@ -99,11 +100,20 @@ func announces(t string) bool {
 	return tagsOnly.MatchString(before) && strings.ToUpper(word) == word && strings.TrimSpace(after) != ""
 }
 
-// ownMessage finds the last error message of the program's own near the end of
-// a text, or nil. Lines that are taken belong to other signs.
-func ownMessage(text []string, taken []bool) *sign {
-	first := max(0, len(text)-messageReach)
-	announced := func(i int) bool { return i >= first && !taken[i] && announces(text[i]) }
+// Message is an error message that a program itself has printed.
+type Message struct {
+	Text  string // in one line
+	Title string // for people
+	From  int    // its first line
+	At    int    // the line that says most
+	To    int    // the line after its last
+}
+
+// Own finds the last error message of the program's own near the end of a text, or returns nil. Lines that are taken
+// belong to something else.
+func Own(text []string, taken []bool) *Message {
+	first := max(0, len(text)-Reach)
+	announced := func(i int) bool { return i >= first && !taken[i] && Announces(text[i]) }
 	for i := len(text) - 1; i >= first; i-- {
 		if !announced(i) {
 			continue
@@ -112,7 +122,7 @@ func ownMessage(text []string, taken []bool) *sign {
 		for announced(i-1) || i-1 >= first && text[i-1] == "" && announced(i-2) {
 			i--
 		}
-		if g := readMessage(text, i, endOfMessage(text, taken, i)); g != nil {
+		if g := Read(text, i, endOfMessage(text, taken, i)); g != nil {
 			return g
 		}
 	}
@@ -132,19 +142,19 @@ func endOfMessage(text []string, taken []bool, from int) int {
 			next = text[i+1]
 		}
 		switch {
-		case taken[i] || teardown.MatchString(t) || numbers.MatchString(t):
+		case taken[i] || Teardown.MatchString(t) || Numbers.MatchString(t):
 			return to
 		case strings.TrimSpace(t) == "":
-			if !open && !announces(next) {
+			if !open && !Announces(next) {
 				return to
 			}
 			continue
-		case separator(t):
+		case Separator(t):
 			if !open {
 				return to
 			}
 			continue
-		case !framed && !open && !announces(t) && !aside.MatchString(t) && !aside.MatchString(next) && !deeper(text[from], t):
+		case !framed && !open && !Announces(t) && !Aside.MatchString(t) && !Aside.MatchString(next) && !deeper(text[from], t):
 			return to
 		}
 		open = open && plainWords(t) == ""
@@ -153,41 +163,41 @@ func endOfMessage(text []string, taken []bool, from int) int {
 	return to
 }
 
-// unfinished reports whether a line announces an error without saying which.
+// unfinished reports whether a line Announces an error without saying which.
 func unfinished(t string) bool {
 	t = plainWords(t)
 	return t == "" || unfinishedLine.MatchString(t)
 }
 
-// readMessage makes a sign of the lines of a message. It returns nil if they say only that the
+// Read reads the message in the lines from from to to. It returns nil if they say only that the
 // program ends.
-func readMessage(text []string, from, to int) *sign {
-	g := &sign{class: rules.Message, from: from, at: from, to: to}
+func Read(text []string, from, to int) *Message {
+	g := &Message{From: from, At: from, To: to}
 	lead, command := leadOf(text[from]), ""
 	framed, open := inFrame(text, from), true // open: the sentence is not complete
 	for i, t := range text[from:to] {
-		if aside.MatchString(t) {
+		if Aside.MatchString(t) {
 			if lastCommand.MatchString(t) {
 				command = "; " + strings.TrimSpace(t)
 			}
 			continue
 		}
 		join := " "
-		if rest, ok := strings.CutPrefix(t, lead); ok && lead != "" && g.text != "" {
+		if rest, ok := strings.CutPrefix(t, lead); ok && lead != "" && g.Text != "" {
 			t, join = rest, "; "
 		}
 		if w := plainWords(t); w != "" {
 			if open || framed || join != " " {
-				g.title = strings.TrimLeft(g.title+join+w, " ")
+				g.Title = strings.TrimLeft(g.Title+join+w, " ")
 			}
-			g.text, g.at = strings.TrimLeft(g.text+join+w, " "), from+i
+			g.Text, g.At = strings.TrimLeft(g.Text+join+w, " "), from+i
 			open = unfinished(t)
 		}
 	}
-	if g.text == "" || endWords.MatchString(g.text) {
+	if g.Text == "" || endWords.MatchString(g.Text) {
 		return nil
 	}
-	g.title = short(g.title, 300-min(len(command), 100)) + command
+	g.Title = logtext.Short(g.Title, 300-min(len(command), 100)) + command
 	return g
 }
 
@@ -195,17 +205,17 @@ func readMessage(text []string, from, to int) *sign {
 func inFrame(text []string, at int) bool {
 	above := false
 	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
-		if separator(text[i]) {
+		if Separator(text[i]) {
 			above = true
 			break
 		}
 	}
-	return above && slices.ContainsFunc(text[at+1:min(len(text), at+messageLines)], separator)
+	return above && slices.ContainsFunc(text[at+1:min(len(text), at+messageLines)], Separator)
 }
 
-// separator reports whether a line only separates others: it has nothing but a few characters,
+// Separator reports whether a line only separates others: it has nothing but a few characters,
 // repeated.
-func separator(t string) bool {
+func Separator(t string) bool {
 	t = strings.TrimSpace(t)
 	return len(t) >= 10 && strings.Trim(t, "-=*%#_+~|!") == ""
 }
@@ -246,3 +256,6 @@ func plainWords(t string) string {
 	}
 	return t
 }
+
+// FortranStop is the STOP of a Fortran program whose work is done.
+var FortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all )`)

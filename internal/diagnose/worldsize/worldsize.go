@@ -1,68 +1,68 @@
-package diagnose
+// Package worldsize reads how many ranks a program asks for.
+package worldsize
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// WorldSize finds the line in which a program asks for more ranks than its gang had. It reports
+// Find finds the line in which a program asks for more ranks than its gang had. It reports
 // whether there is one.
-func WorldSize(e job.Evidence) (job.Line, bool) {
+func Find(e job.Evidence) (job.Line, bool) {
 	lines := e.Lines
 	if len(lines) == 0 {
 		lines = e.Outcome.Lines
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
-		if _, ok := wanted(plainText(lines[i].Text), e.Ranks); ok {
+		if _, ok := Wanted(logtext.Plain(lines[i].Text), e.Ranks); ok {
 			return lines[i], true
 		}
 	}
 	return job.Line{}, false
 }
 
-// request is the number of ranks that a program asks for.
-type request struct {
-	ranks int    // 0 if it names no number
-	least bool   // more ranks will do too
-	text  string // the words that say so
+// Request is the number of ranks that a program asks for.
+type Request struct {
+	Ranks int    // 0 if it names no number
+	Least bool   // more ranks will do too
+	Text  string // the words that say so
 }
 
-// wanted reads how many ranks a line asks for, and reports whether that is more than there are.
-func wanted(text string, ranks int) (request, bool) {
+// Wanted reads how many ranks a line asks for, and reports whether that is more than there are.
+func Wanted(text string, ranks int) (Request, bool) {
 	if len(text) > 4<<10 || !mentions(text) {
-		return request{}, false
+		return Request{}, false
 	}
 	for _, want := range wants {
 		m := want.FindStringSubmatch(text)
 		if m == nil || one(m) {
 			continue
 		}
-		w := request{text: m[0]}
+		w := Request{Text: m[0]}
 		for _, g := range m[1:] {
-			if w.ranks = number(g); w.ranks > 0 {
+			if w.Ranks = number(g); w.Ranks > 0 {
 				break
 			}
 		}
-		if w.least = least.MatchString(m[0]); above.MatchString(m[0]) && w.ranks > 0 {
-			w.ranks, w.least = w.ranks+1, true
+		if w.Least = least.MatchString(m[0]); above.MatchString(m[0]) && w.Ranks > 0 {
+			w.Ranks, w.Least = w.Ranks+1, true
 		}
-		if w.ranks > ranks || w.ranks == 0 && ranks <= 1 {
+		if w.Ranks > ranks || w.Ranks == 0 && ranks <= 1 {
 			return w, true
 		}
 	}
 	if ranks <= 1 {
 		for _, complaint := range ofOne {
 			if complaint.MatchString(text) {
-				return request{text: text}, true
+				return Request{Text: text}, true
 			}
 		}
 	}
-	return request{}, false
+	return Request{}, false
 }
 
 var (
@@ -80,39 +80,8 @@ func number(text string) int {
 	if strings.EqualFold(text, "sixteen") {
 		return 16
 	}
-	return atoi(text)
+	return logtext.Number(text)
 }
-
-// tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
-// last line of its rank asks for more ranks than there are.
-func (s *suspect) tooFew(e job.Evidence) {
-	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.class != "" || s.sign.plain)
-	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
-		return
-	}
-	said := s.lastWords()
-	if s.sign != nil && !s.rule.Is(rules.Mute) {
-		said = s.sign.text
-	}
-	first, _, _ := strings.Cut(said, "\n")
-	w, ok := wanted(first, e.Ranks)
-	if !ok || w.ranks == 0 || otherUnits.MatchString(w.text) || example.MatchString(first) {
-		return
-	}
-	need := fmt.Sprint(w.ranks)
-	if w.least {
-		need = "at least " + need
-	}
-	s.rule = rules.Named("too-few-ranks")
-	s.confidence = s.rule.Confidence
-	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.ranks), "said": short(first, 200)}
-}
-
-// otherUnits matches things of which one rank may have several.
-var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
-
-// example matches a line that shows how to start a program, with any number of ranks.
-var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
 // mentions reports whether a text is about ranks at all.
 func mentions(text string) bool {

@@ -1,0 +1,375 @@
+// Package pytrace reads the tracebacks of Python programs: chained, grouped, in boxes, of worker processes.
+package pytrace
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Exception is one traceback, or the message of one.
+type Exception struct {
+	Class   string // with its module
+	Message string // first line
+	Text    string // class and whole message
+	Frames  []Frame
+	From    int  // its first line
+	At      int  // the line of its class
+	To      int  // the line after its last
+	Linked  bool // belongs to the exception before it
+	Ignored bool // Python itself says that it does not matter
+	Bare    bool // without a traceback
+	Loading bool // the lines above it say that a checkpoint is loaded
+}
+
+// Frame is a frame of a traceback.
+type Frame struct {
+	File, Function, Source string
+	Line                   int
+}
+
+// header begins a traceback.
+const header = "Traceback (most recent call last):"
+
+var (
+	FrameLine  = textmatch.New(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
+	classLine  = textmatch.New(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
+	errorClass = textmatch.New(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
+	groupLine  = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
+	libraries  = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
+	// more is a line at the margin that still belongs to the message above it.
+	more = textmatch.New(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+)
+
+// Base returns a class without its module.
+func Base(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+// Where names the innermost Frame in the job's own code or, if there is none, the innermost Frame.
+func (e *Exception) Where() string {
+	if len(e.Frames) == 0 {
+		return ""
+	}
+	f := e.Frames[len(e.Frames)-1]
+	for i := len(e.Frames) - 1; i >= 0; i-- {
+		if !libraries.MatchString(e.Frames[i].File) {
+			f = e.Frames[i]
+			break
+		}
+	}
+	where := fmt.Sprintf("%s line %d", path.Base(f.File), f.Line)
+	if f.Function != "" && f.Function != "<module>" {
+		where += " in " + f.Function
+	}
+	return where
+}
+
+// Tracebacks finds every exception of a text in order.
+func Tracebacks(text []string) []Exception {
+	var all []Exception
+	end := 0 // line after the last exception
+	note := func(e Exception) {
+		e.Linked = len(all) > 0 && !e.Bare && linked(text, end, e.From)
+		all = append(all, e)
+		end = e.To
+	}
+	for i := 0; i < len(text); {
+		switch t := text[i]; {
+		case strings.HasSuffix(t, header) && strings.Contains(t, "+ Exception Group"):
+			group := grouped(text, i)
+			for _, e := range group {
+				note(e)
+				all[len(all)-1].Linked = all[len(all)-1].Linked || e.From > i
+			}
+			if len(group) == 0 {
+				i++
+				continue
+			}
+			i = end
+		case strings.HasSuffix(t, header):
+			e, next, ok := traced(text, i)
+			if ok {
+				e.Ignored = i > 0 && Harmless(text[i-1])
+				e.Loading = slices.ContainsFunc(text[max(0, i-loadingLines):i], loadsCheckpoint.MatchString)
+				note(e)
+			}
+			i = next
+		case ErrorLine(t):
+			e := Headless(text, i)
+			note(e)
+			i = e.To
+		default:
+			i++
+		}
+	}
+	return all
+}
+
+// ErrorLine reports whether a line that is not indented looks like the message of an exception, even
+// without a traceback above it.
+func ErrorLine(t string) bool {
+	if len(t) < 6 || t[0] == ' ' || t[0] >= 'a' && t[0] <= 'z' && !strings.Contains(t, ".") || strings.IndexByte(t, ' ') == 0 {
+		return false
+	}
+	word, _, _ := strings.Cut(t, " ")
+	return (strings.Contains(word, "Error") || strings.Contains(word, "Exception") || strings.Contains(word, "Interrupt")) && errorClass.MatchString(t)
+}
+
+// loadingLines is how many lines above a traceback may say that a checkpoint is loaded.
+const loadingLines = 3
+
+var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
+
+func Harmless(before string) bool {
+	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
+		strings.HasPrefix(before, "Error in sys.excepthook")
+}
+
+// traced reads the traceback whose header is line i. Lines of other processes may be among its own.
+// The index returned is the line at which to go on.
+func traced(text []string, i int) (Exception, int, bool) {
+	e := Exception{From: i}
+	foreign := 0 // lines of other processes
+	for j := i + 1; j < len(text); j++ {
+		t := text[j]
+		switch {
+		case t == "" || t[0] == ' ' || t[0] == '\t':
+			e.indented(t)
+		case strings.HasSuffix(t, header):
+			return e, j, false
+		case e.named(t):
+			e.At = j
+			e.rest(text, j)
+			e.original(text)
+			return e, e.To, true
+		default:
+			if foreign++; foreign > 30 {
+				return e, i + 1, false
+			}
+		}
+	}
+	return e, i + 1, false
+}
+
+// indented reads a line of a traceback's body: a Frame, its source, its marks.
+func (e *Exception) indented(t string) {
+	if m := FrameLine.FindStringSubmatch(t); m != nil {
+		e.Frames = append(e.Frames, Frame{File: m[1], Line: logtext.Number(m[2]), Function: m[3]})
+		return
+	}
+	if n := len(e.Frames); n > 0 && e.Frames[n-1].Source == "" {
+		e.Frames[n-1].Source = strings.TrimSpace(t)
+	}
+}
+
+// named reads "module.Class: message" and reports whether the line is that.
+func (e *Exception) named(t string) bool {
+	m := classLine.FindStringSubmatch(t)
+	if m == nil {
+		return false
+	}
+	last := Base(m[1])
+	if last == m[1] && (last[0] >= 'a' && last[0] <= 'z' || strings.ToUpper(last) == last && last != "KeyboardInterrupt") {
+		return false // "step: 3", "INFO: hello"
+	}
+	e.Class, e.Message, e.Text = m[1], m[3], t
+	return true
+}
+
+// rest reads the further lines of a message.
+func (e *Exception) rest(text []string, at int) {
+	e.To = at + 1
+	if codeOnly.MatchString(e.Message) {
+		e.decoded(text, at)
+		return
+	}
+	for j := at + 1; j < len(text) && j <= at+12; j++ {
+		t := text[j]
+		switch {
+		case t == "":
+			if e.Message != "" || j > at+1 {
+				return
+			}
+			continue
+		case strings.HasSuffix(t, header) || FrameLine.MatchString(t):
+			return
+		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && e.Message == "" && opens(text[at], t):
+			if e.Message == "" || strings.HasSuffix(e.Message, ":") {
+				e.Message = strings.TrimSpace(e.Message + " " + strings.TrimSpace(t))
+			}
+			e.Text += "\n" + t
+			e.To = j + 1
+		default:
+			return
+		}
+	}
+}
+
+// originalError begins the line in which NumPy, and packages like it, give the reason of a failed
+// import, after much advice.
+var originalError = textmatch.New(`^(?:The )?[Oo]riginal error was: *(.*)`)
+
+// adviceLines is how many lines of advice may come before that line.
+const adviceLines = 60
+
+// original reads the reason of an ImportError, which follows the advice at the beginning of its
+// message.
+func (e *Exception) original(text []string) {
+	if Base(e.Class) != "ImportError" {
+		return
+	}
+	for j := e.To; j < len(text) && j < e.At+adviceLines && !strings.HasSuffix(text[j], header); j++ {
+		if m := originalError.FindStringSubmatch(text[j]); m != nil && m[1] != "" {
+			e.Message, e.Text, e.To = m[1], e.Class+": "+m[1], j+1
+			return
+		}
+	}
+}
+
+// opens reports whether line t is the beginning of the message that the line
+// of an exception's class leaves open.
+func opens(class, t string) bool {
+	return strings.HasSuffix(strings.TrimRight(class, " "), ":") && !strings.HasPrefix(t, "--") && !strings.HasPrefix(t, "==") && !strings.HasPrefix(t, `"""`)
+}
+
+// Headless reads an exception without the header of a traceback: a syntax
+// error, a boxed traceback, a message that the program printed itself.
+func Headless(text []string, i int) Exception {
+	e := Exception{From: i, At: i, Bare: true}
+	e.named(text[i])
+	e.rest(text, i)
+	e.original(text)
+	for j := i - 1; j >= 0 && j >= i-60; j-- {
+		t := text[j]
+		if strings.HasPrefix(t, "╰") || strings.HasPrefix(t, "│") || strings.HasPrefix(t, "╭") {
+			e.From, e.Bare = j, false
+			if strings.HasPrefix(t, "╭") {
+				break
+			}
+			continue
+		}
+		if t == "" || t[0] != ' ' {
+			break
+		}
+		if FrameLine.MatchString(t) {
+			e.From, e.Bare = j, false
+		}
+	}
+	for _, t := range text[e.From:i] {
+		e.indented(t)
+	}
+	return e
+}
+
+// grouped reads an exception group, which Python prints in a Frame.
+func grouped(text []string, i int) []Exception {
+	end := i
+	for end < len(text) && groupLine.MatchString(text[end]) {
+		end++
+	}
+	inner := make([]string, 0, end-i)
+	for _, t := range text[i:end] {
+		t = strings.TrimLeft(t, " ")
+		switch {
+		case strings.HasPrefix(t, "| "):
+			t = t[2:]
+		case strings.HasPrefix(t, "+ Exception Group "):
+			t = t[len("+ Exception Group "):]
+		default:
+			t = ""
+		}
+		inner = append(inner, t)
+	}
+	all := Tracebacks(inner)
+	if len(all) > 1 && Wrappers[Base(all[0].Class)] { // the group and its first exception, which may be in groups of its own
+		first := 1
+		for first < len(all)-1 && Wrappers[Base(all[first].Class)] {
+			first++
+		}
+		all = append(all[:1:1], all[first])
+	}
+	for j := range all {
+		all[j].From, all[j].At, all[j].To, all[j].Bare = all[j].From+i, all[j].At+i, all[j].To+i, false
+	}
+	if len(all) > 0 {
+		all[len(all)-1].To = end
+	}
+	return all
+}
+
+var links = []*textmatch.Pattern{
+	textmatch.New(`^During handling of the above exception, another exception occurred:$`),
+	textmatch.New(`^The above exception was the direct cause of the following exception:$`),
+	textmatch.New(`^-- Process \d+ terminated with the following error:$`),
+}
+
+// linked reports whether the exception at line to continues the one that
+// ended at line from.
+func linked(text []string, from, to int) bool {
+	if strings.HasPrefix(text[to], "Original ") {
+		return to-from <= 2
+	}
+	found := false
+	for _, t := range text[from:to] {
+		switch {
+		case t == "" || t == `"""`:
+		case slices.ContainsFunc(links, func(l *textmatch.Pattern) bool { return l.MatchString(t) }):
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}
+
+// decodedLines is how many lines may follow an error code.
+const decodedLines = 60
+
+var (
+	// codeOnly is a message that gives a code and does not say what it means.
+	codeOnly = textmatch.New(`(?i)^\W*(?:(?:error|exit|return|status|code|errno|err|rc|failed|failure|with)\b\W*)+\d+\W*$`)
+	// processTag is the number of the process that PETSc puts before its lines.
+	processTag = textmatch.New(`^\[\d+\] `)
+	// callLine is a call through which the error passed: "KSPSolve() at itfunc.c:1071".
+	callLine = textmatch.New(`^[\w:.]+\(\) at \S+:\d+$`)
+)
+
+// decoded returns the lines after a message that is only an error code: they say what the code
+// means. It leaves out calls, and a line that refers to a web page if another line says more.
+func (e *Exception) decoded(text []string, at int) {
+	var said, referring []string
+	for j := at + 1; j < len(text) && j <= at+decodedLines; j++ {
+		t := text[j]
+		if strings.TrimSpace(t) == "" || strings.HasSuffix(t, header) || FrameLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || message.Numbers.MatchString(t) || ErrorLine(t) {
+			break
+		}
+		e.To = j + 1
+		t = strings.TrimSpace(processTag.ReplaceAllString(t, ""))
+		switch {
+		case callLine.MatchString(t):
+		case strings.Contains(t, "://"):
+			referring = append(referring, t)
+		default:
+			said = append(said, t)
+		}
+	}
+	e.Text = strings.Join(slices.Concat([]string{e.Text}, referring, said), "\n")
+	if len(said) == 0 {
+		said = referring
+	}
+	if len(said) > 0 {
+		e.Message += ": " + strings.Join(said, "; ")
+	}
+}
+
+// Wrappers are exceptions that only carry another exception.
+var Wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
+	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
+	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
+
+// Base returns the class of the exception without its module.
+func (e *Exception) Base() string { return Base(e.Class) }

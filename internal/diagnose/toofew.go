@@ -1,0 +1,43 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
+// last line of its rank asks for more ranks than there are.
+func (s *suspect) tooFew(e job.Evidence) {
+	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.class != "" || s.sign.plain)
+	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
+		return
+	}
+	said := s.lastWords()
+	if s.sign != nil && !s.rule.Is(rules.Mute) {
+		said = s.sign.text
+	}
+	first, _, _ := strings.Cut(said, "\n")
+	w, ok := worldsize.Wanted(first, e.Ranks)
+	if !ok || w.Ranks == 0 || otherUnits.MatchString(w.Text) || example.MatchString(first) {
+		return
+	}
+	need := fmt.Sprint(w.Ranks)
+	if w.Least {
+		need = "at least " + need
+	}
+	s.rule = rules.Named("too-few-ranks")
+	s.confidence = s.rule.Confidence
+	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.Ranks), "said": logtext.Short(first, 200)}
+}
+
+// otherUnits matches things of which one rank may have several.
+var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
+
+// example matches a line that shows how to start a program, with any number of ranks.
+var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
