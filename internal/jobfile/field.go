@@ -227,7 +227,7 @@ var table = withDefaults([]Field{
 		Usage: "also set the variables of this MPI's launcher, for ranks that use no MPI: openmpi is OMPI_COMM_WORLD_RANK and the like, mpich is PMI_RANK and the like, all is both",
 		at:    func(s *job.Spec) any { return &s.EnvCompat }},
 	{Name: "launcher", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.LauncherModes()),
-		Usage: "get onto other hosts by a step of the Slurm job that gangrun is in, or over SSH; auto takes slurm for the nodes of a job, and otherwise ssh",
+		Usage: "get onto other hosts by a step of the Slurm job that gangrun is in, over SSH, or by kubectl exec, where hosts are names of pods; auto takes slurm for the nodes of a job, kubectl in a launcher pod of the MPI Operator v1, and otherwise ssh",
 		at:    func(s *job.Spec) any { return &s.Launcher }},
 	{Name: "on-signal", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.OnSignals()),
 		Usage: "on SIGUSR1 or SIGUSR2, as sbatch --signal sends them: pass the signal to the ranks that handle it, stop the run in order, or ignore it",
