@@ -28,22 +28,22 @@ func (e *Error) Hint() string { return e.hint }
 func (e *Error) Lasting() bool { return e.lasting }
 
 // reasons are what kubectl may say, and what to do about it. The first that fits is taken. In a
-// hint, %s is the name of the pod.
+// hint, POD is the name of the pod.
 var reasons = []struct {
 	Needles []string // one of them is in what kubectl says
 	hint    string
 	lasting bool
 }{
 	{Needles: []string{"container not found", "container is not running", "not created or running", "completed pod", "does not have a host assigned"},
-		hint: "see why the pod does not run: kubectl describe pod %s"},
+		hint: "see why the pod does not run: kubectl describe pod POD"},
 	{Needles: []string{"exec failed"}, lasting: true,
-		hint: "see whether the image of the pod has sh, which gangrun needs there: kubectl exec %s -- sh -c true"},
+		hint: "see whether the image of the pod has sh, which gangrun needs there: kubectl exec POD -- sh -c true"},
 	{Needles: []string{"(NotFound)"},
-		hint: "the hosts of --launcher kubectl are names of pods in one namespace: kubectl get pods; see: kubectl get pod %s"},
+		hint: "the hosts of --launcher kubectl are names of pods in one namespace; see: kubectl get pods"},
 	{Needles: []string{"(Forbidden)"}, lasting: true,
-		hint: "let the user or service account of kubectl get pods and create pods/exec; see: kubectl auth can-i create pods/%s --subresource=exec"},
+		hint: "let the user or service account of kubectl get pods and create pods/exec; see: kubectl auth can-i create pods/POD --subresource=exec"},
 	{Needles: []string{"(Unauthorized)"}, lasting: true,
-		hint: "log kubectl in to the cluster; see: kubectl get pod %s"},
+		hint: "log kubectl in to the cluster; see: kubectl get pods"},
 }
 
 // exited is the line with which kubectl says that the command itself has ended with a code other
@@ -71,7 +71,7 @@ func errorOf(pod, said string) error {
 	e := &Error{Pod: pod, Text: text.Clip(text.Printable(last), maxText), hint: "see: kubectl exec " + pod + " -- true"}
 	for _, r := range reasons {
 		if slices.ContainsFunc(r.Needles, func(needle string) bool { return strings.Contains(last, needle) }) {
-			e.hint, e.lasting = fmt.Sprintf(r.hint, pod), r.lasting
+			e.hint, e.lasting = strings.ReplaceAll(r.hint, "POD", pod), r.lasting
 			break
 		}
 	}
