@@ -56,12 +56,22 @@ type Field struct {
 	Flag    bool // it is a flag of "gangrun run"
 	Key     bool // it is a key of the job file
 
+	bare     string              // the value of a flag that stands alone; empty if it needs a value
 	shortest job.Duration        // that a Duration may be; 0 where job.Spec alone says
 	at       func(*job.Spec) any // where its value is kept; nil for a Group
 }
 
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
+
+// Alone returns the value of the flag name if it stands alone, as --requeue. It returns "" if the
+// flag needs a value, or takes none.
+func Alone(name string) string {
+	if f, ok := findFlag(name); ok {
+		return f.bare
+	}
+	return ""
+}
 
 // twoBeats is how long healthy hosts and gangrun can be silent: each sends something once
 // a second.
@@ -167,8 +177,8 @@ var table = withDefaults([]Field{
 	{Name: "resume", Kind: Switch, Flag: true, Key: true,
 		Usage: "start the first attempt, too, from the newest good checkpoint, and not only retries",
 		at:    func(s *job.Spec) any { return &s.Resume }},
-	{Name: "requeue", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (never)",
-		Usage: "inside a Slurm job, ask Slurm to queue the job again if another run may help, without the hosts at fault, until it has started N times in all; later starts resume from the newest good checkpoint",
+	{Name: "requeue", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (never)", bare: "3",
+		Usage: "inside a Slurm job, ask Slurm to queue the job again if another run may help, without the hosts at fault, until it has started N times in all; later starts resume from the newest good checkpoint; --requeue alone is --requeue 3",
 		at:    func(s *job.Spec) any { return &s.Requeue }},
 	{Name: "retries", Kind: Number, Value: "N", Flag: true, Key: true,
 		Usage: "give up after N restarts in a row without progress",
