@@ -23,6 +23,7 @@ const fakeKubectl = `#!/bin/sh
 case "$1 $2 $4 $5 $6 $3" in
 "exec -i -- sh -c h"[0-9]*) exec ssh -T "$3" "$7" ;;
 *" closed") echo 'Error from server (Forbidden): pods "closed" is forbidden: User "u" cannot create resource "pods/exec"' >&2 ;;
+*" killed") echo 'command terminated with exit code 137' >&2; exit 137 ;;
 *" ended") echo 'Error from server (NotFound): container not found ("main")' >&2 ;;
 *) echo "Error from server (NotFound): pods \"$3\" not found" >&2 ;;
 esac
@@ -132,6 +133,8 @@ func TestPodsUnreached(t *testing.T) {
 			`no host can be reached: pod "closed": kubectl exec: Error from server (Forbidden): pods "closed" is forbidden`, "see: kubectl auth can-i create pods/closed --subresource=exec\n"},
 		"not running": {[]string{"--hosts", "ended"}, 69,
 			`no host can be reached: pod "ended": kubectl exec: Error from server (NotFound): container not found ("main")`, "see why the pod does not run: kubectl describe pod ended\n"},
+		"killed": {[]string{"--hosts", "killed"}, 69,
+			`pod "killed": gangrun does not answer there: the shell ended with code 137`, "see whether the container was ended: kubectl describe pod killed; see: kubectl exec -i killed -- true\n"},
 		"a user": {[]string{"--hosts", "alice@gone"}, 64,
 			"alice@gone: kubectl exec runs programs as the user of the container", "write the name of the pod alone: gone\n"},
 	} {

@@ -104,7 +104,7 @@ var table = withDefaults([]Field{
 		Usage: "which GPUs CUDA_VISIBLE_DEVICES lists for a rank: gang is all GPUs of the gang on its host, in the order of LOCAL_RANK; rank is only its own",
 		at:    func(s *job.Spec) any { return &s.GPUVisibility }},
 	{Name: "hosts", Kind: Hosts, Value: "H1,H2:4", Flag: true, Key: true, Default: "none",
-		Usage: "use these hosts, over SSH; a number after a colon is the host's slots",
+		Usage: "use these hosts, over SSH unless launcher says otherwise; a number after a colon is the host's slots",
 		at:    func(s *job.Spec) any { return &s.Hosts }},
 	{Name: "hostfile", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "none",
 		Usage: "use the hosts of this file: a hostfile of Open MPI or MPICH, or a plain list",

@@ -95,7 +95,10 @@ func (d podDialer) Dial(_ context.Context, host string) (*ssh.Conn, error) {
 	pod := d.pods.Pod(name)
 	return &ssh.Conn{
 		Runner: podRunner{pod},
-		Host:   ssh.Host{Name: host, Way: fmt.Sprintf("pod %q", name), Login: strings.Join(pod.Words(), " ")},
+		Host: ssh.Host{
+			Name: host, Way: fmt.Sprintf("pod %q", name), Login: strings.Join(pod.Words(), " "),
+			Suspect: "whether the container was ended: kubectl describe pod " + name,
+		},
 		// The API server and the kubelet may still hold data when kubectl is gone.
 		Relayed: true,
 	}, nil
