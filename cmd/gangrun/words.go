@@ -5,13 +5,15 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/jobfile"
 )
 
 // ordered returns the words of a command line with the flags of a command before
 // its arguments, where the flag parser looks for them. A job's own command keeps
 // its words: only the flags between a job file and the "--" are moved. A "--" that
-// stands before a job's command is doubled, since the parser takes one away. "help
-// COMMAND" is "COMMAND --help".
+// stands before a job's command is doubled, since the parser takes one away. A flag that
+// stands alone although it takes a value gets one. "help COMMAND" is "COMMAND --help".
 func ordered(a *cli.App, words []string) []string {
 	at := 1
 	for at < len(words) && strings.HasPrefix(words[at], "-") {
@@ -55,8 +57,14 @@ func partition(command *cli.Command, words []string) (flags, arguments []string,
 			arguments = append(arguments, word)
 			continue
 		}
+		name, _, given := strings.Cut(word, "=")
+		name = strings.TrimLeft(name, "-")
+		if value := jobfile.Alone(name); ofJob && !given && value != "" && !numberAt(words, i+1) {
+			flags = append(flags, word+"="+value)
+			continue
+		}
 		flags = append(flags, word)
-		if name, _, given := strings.Cut(word, "="); !given && takesValue(command, strings.TrimLeft(name, "-")) {
+		if !given && takesValue(command, name) {
 			if i++; i == len(words) {
 				return flags, nil, false
 			}
@@ -64,6 +72,16 @@ func partition(command *cli.Command, words []string) (flags, arguments []string,
 		}
 	}
 	return flags, arguments, true
+}
+
+// numberAt reports whether there is a word at i that begins like a number. After a flag that may
+// stand alone, such a word is its value, and another one is not.
+func numberAt(words []string, i int) bool {
+	if i >= len(words) {
+		return false
+	}
+	digits := strings.TrimPrefix(words[i], "-")
+	return digits != "" && digits[0] >= '0' && digits[0] <= '9'
 }
 
 // takesValue reports whether the flag of that name wants a word behind it.

@@ -87,13 +87,18 @@ type LauncherMode string
 
 // The launcher modes.
 const (
-	LauncherAuto  LauncherMode = "auto"  // slurm for the nodes of a Slurm job, otherwise ssh
-	LauncherSlurm LauncherMode = "slurm" // a step of the Slurm job
-	LauncherSSH   LauncherMode = "ssh"
+	// LauncherAuto is LauncherSlurm for the nodes of a Slurm job, LauncherKubectl in a launcher
+	// pod of the MPI Operator v1, and otherwise LauncherSSH.
+	LauncherAuto    LauncherMode = "auto"
+	LauncherSlurm   LauncherMode = "slurm" // a step of the Slurm job
+	LauncherSSH     LauncherMode = "ssh"
+	LauncherKubectl LauncherMode = "kubectl" // kubectl exec
 )
 
 // LauncherModes lists every LauncherMode.
-func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
+func LauncherModes() []LauncherMode {
+	return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH, LauncherKubectl}
+}
 
 // OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2. A batch system may send these
 // signals some time before the end of a job.

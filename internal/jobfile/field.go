@@ -56,12 +56,22 @@ type Field struct {
 	Flag    bool // it is a flag of "gangrun run"
 	Key     bool // it is a key of the job file
 
+	bare     string              // the value of a flag that stands alone; empty if it needs a value
 	shortest job.Duration        // that a Duration may be; 0 where job.Spec alone says
 	at       func(*job.Spec) any // where its value is kept; nil for a Group
 }
 
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
+
+// Alone returns the value of the flag name if it stands alone, as --requeue. It returns "" if the
+// flag needs a value, or takes none.
+func Alone(name string) string {
+	if f, ok := findFlag(name); ok {
+		return f.bare
+	}
+	return ""
+}
 
 // twoBeats is how long healthy hosts and gangrun can be silent: each sends something once
 // a second.
@@ -94,7 +104,7 @@ var table = withDefaults([]Field{
 		Usage: "which GPUs CUDA_VISIBLE_DEVICES lists for a rank: gang is all GPUs of the gang on its host, in the order of LOCAL_RANK; rank is only its own",
 		at:    func(s *job.Spec) any { return &s.GPUVisibility }},
 	{Name: "hosts", Kind: Hosts, Value: "H1,H2:4", Flag: true, Key: true, Default: "none",
-		Usage: "use these hosts, over SSH; a number after a colon is the host's slots",
+		Usage: "use these hosts, over SSH unless launcher says otherwise; a number after a colon is the host's slots",
 		at:    func(s *job.Spec) any { return &s.Hosts }},
 	{Name: "hostfile", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "none",
 		Usage: "use the hosts of this file: a hostfile of Open MPI or MPICH, or a plain list",
@@ -167,8 +177,8 @@ var table = withDefaults([]Field{
 	{Name: "resume", Kind: Switch, Flag: true, Key: true,
 		Usage: "start the first attempt, too, from the newest good checkpoint, and not only retries",
 		at:    func(s *job.Spec) any { return &s.Resume }},
-	{Name: "requeue", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (never)",
-		Usage: "inside a Slurm job, ask Slurm to queue the job again if another run may help, without the hosts at fault, until it has started N times in all; later starts resume from the newest good checkpoint",
+	{Name: "requeue", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (never)", bare: "3",
+		Usage: "inside a Slurm job, ask Slurm to queue the job again if another run may help, without the hosts at fault, until it has started N times in all; later starts resume from the newest good checkpoint; --requeue alone is --requeue 3",
 		at:    func(s *job.Spec) any { return &s.Requeue }},
 	{Name: "rules", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "only gangrun's own rules",
 		Usage: "find the cause of a failure by the rules in this file, too; they count more than gangrun's own",
@@ -230,7 +240,7 @@ var table = withDefaults([]Field{
 		Usage: "also set the variables of this MPI's launcher, for ranks that use no MPI: openmpi is OMPI_COMM_WORLD_RANK and the like, mpich is PMI_RANK and the like, all is both",
 		at:    func(s *job.Spec) any { return &s.EnvCompat }},
 	{Name: "launcher", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.LauncherModes()),
-		Usage: "get onto other hosts by a step of the Slurm job that gangrun is in, or over SSH; auto takes slurm for the nodes of a job, and otherwise ssh",
+		Usage: "get onto other hosts by a step of the Slurm job that gangrun is in, over SSH, or by kubectl exec, where hosts are names of pods; auto takes slurm for the nodes of a job, kubectl in a launcher pod of the MPI Operator v1, and otherwise ssh",
 		at:    func(s *job.Spec) any { return &s.Launcher }},
 	{Name: "on-signal", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.OnSignals()),
 		Usage: "on SIGUSR1 or SIGUSR2, as sbatch --signal sends them: pass the signal to the ranks that handle it, stop the run in order, or ignore it",

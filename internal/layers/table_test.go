@@ -117,9 +117,9 @@ var rooms = []room{
 	{paths: []string{"launcher/network"}, ours: withLeaves("internal/wire")},
 	{paths: []string{"launcher/stdin"}, ours: withLeaves()},
 	// The ways onto a host: none knows another, and none knows the agent that it carries.
-	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
+	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent", "launcher",
-			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
+			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl")},
 	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/agents", "launcher/collect", "launcher/lifecycle", "launcher/rankenv", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},

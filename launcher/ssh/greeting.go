@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,12 +67,13 @@ func (e *noAnswerError) Error() string {
 	case out != "" || errs != "":
 		said = fmt.Sprintf("printed %q", out+errs)
 	}
-	return fmt.Sprintf("%s: gangrun does not answer there: the login shell ended with code %d and %s", e.host, e.code, said)
+	return fmt.Sprintf("%s: gangrun does not answer there: the shell ended with code %d and %s", e.host, e.code, said)
 }
 
 // Hint says what to do next.
 func (e *noAnswerError) Hint() string {
-	return fmt.Sprintf("see ForceCommand in the sshd_config of %s, and the user's login shell there and its start files (.bashrc and the like); see: %s true", e.host.Name, e.host.Login)
+	suspect := cmp.Or(e.host.Suspect, fmt.Sprintf("ForceCommand in the sshd_config of %s, and the user's login shell there and its start files (.bashrc and the like)", e.host.Name))
+	return fmt.Sprintf("see %s; see: %s true", suspect, e.host.Login)
 }
 
 // noisyError is a login shell that prints more than is read before the answer of a bridge.

@@ -42,7 +42,7 @@ func TestLoginShells(t *testing.T) {
 		{name: "no end of line", bashrc: "printf hello"},
 		{
 			name: "forced command", sshd: "ForceCommand /bin/echo go away",
-			text: `the login shell ended with code 0 and printed "go away"`, hint: "see ForceCommand in the sshd_config of n1, and the user's login shell",
+			text: `the shell ended with code 0 and printed "go away"`, hint: "see ForceCommand in the sshd_config of n1, and the user's login shell",
 		},
 		{
 			name: "nologin", bashrc: "echo This account is currently not available.; exit 1",

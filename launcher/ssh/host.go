@@ -61,6 +61,9 @@ type Host struct {
 	Name  string // as the user named it
 	Way   string // the host and how it is reached
 	Login string // the shell command that logs in to it, as in "ssh -p 2222 user@host"
+	// Suspect is what may keep gangrun from answering there, for a hint. Empty means the sshd and
+	// the login shell.
+	Suspect string
 }
 
 // String returns the host and how it is reached.

@@ -39,7 +39,7 @@ func FromEnvironment(lookup func(string) (string, bool), readFile func(path stri
 		{"Grid Engine", []string{"PE_HOSTFILE"}, e.gridEngine},
 		{"OAR", []string{"OAR_JOB_ID", "OAR_JOBID"}, e.oar},
 		{"Flux", []string{"FLUX_JOB_ID", "FLUX_URI"}, e.flux},
-		{"the MPI Operator", []string{"K_MPI_JOB_ROLE"}, e.mpiOperator},
+		{"the MPI Operator", []string{"K_MPI_JOB_ROLE", "OMPI_MCA_plm_rsh_agent"}, e.mpiOperator},
 	} {
 		for _, sign := range s.signs {
 			if get(sign) == "" {
@@ -157,12 +157,17 @@ func (e environment) oar() (List, error) {
 	return List{}, missing("OAR_NODEFILE", "OAR_JOB_ID")
 }
 
-// mpiOperator reads the hostfile of an MPIJob's launcher. Workers have none.
+// mpiOperator reads the hostfile of an MPIJob's launcher. Workers have none. K_MPI_JOB_ROLE is set
+// by version 2 of the operator. Version 1 sets the program with which mpirun starts its daemons.
 func (e environment) mpiOperator() (List, error) {
-	if e.get("K_MPI_JOB_ROLE") != "launcher" {
+	file, variable := "/etc/mpi/hostfile", "K_MPI_JOB_ROLE"
+	switch {
+	case e.get("K_MPI_JOB_ROLE") == "launcher":
+	case e.get("K_MPI_JOB_ROLE") == "" && e.get("OMPI_MCA_plm_rsh_agent") == "/etc/mpi/kubexec.sh":
+		variable = "OMPI_MCA_plm_rsh_agent"
+	default:
 		return List{}, nil
 	}
-	file, variable := "/etc/mpi/hostfile", "K_MPI_JOB_ROLE"
 	for _, name := range []string{"OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"} {
 		if v := e.get(name); v != "" {
 			file, variable = v, name

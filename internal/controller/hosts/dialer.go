@@ -2,13 +2,10 @@ package hosts
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -20,9 +17,6 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/remote/sshclient"
-	"github.com/gangrun/gangrun/internal/remote/sshconfig"
-	"github.com/gangrun/gangrun/internal/remote/stepserver"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/launcher/local"
@@ -30,28 +24,12 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// Dialer starts agents on this machine and, over SSH or through the batch system, on others.
+// Dialer starts agents on this machine and, over SSH, through Slurm or by kubectl, on others.
 type Dialer struct {
 	local  local.Dialer
 	agents *ssh.Agents // nil if every host is this machine
 	own    map[string]bool
 	steps  *slurm.Steps // nil unless hosts are reached through Slurm
-}
-
-// stepDialer connects to the servers that gangrun has started on the nodes of a Slurm job.
-type stepDialer struct{ steps *slurm.Steps }
-
-// Dial implements ssh.Dialer.
-func (d stepDialer) Dial(ctx context.Context, host string) (*ssh.Conn, error) {
-	client, err := d.steps.Client(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	c := ssh.NewConn(client)
-	c.Host.Way = fmt.Sprintf("node %q of the Slurm job", host)
-	c.Host.Login = "srun --overlap -N1 -n1 -w " + host
-	c.Self = func(args ...string) string { return stepserver.Self + strings.Join(args, " ") }
-	return c, nil
 }
 
 // Close ends the steps of the batch system in which gangrun has started agents.
@@ -134,30 +112,6 @@ func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error
 		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: o.Note, Started: o.Started, Held: o.Held,
 	}
 	return d, nil
-}
-
-// way returns how other hosts are reached: through Slurm if they are the nodes of a job, unless
-// the user wants SSH.
-func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets map[string]string) (ssh.Dialer, error) {
-	if list.Kind == inventory.Slurm && spec.Launcher != job.LauncherSSH {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		d.steps, err = slurm.Open(slurm.Options{Program: self, Dir: o.Dir, Nodes: slices.Sorted(maps.Keys(targets)), Grace: time.Duration(spec.OrphanGrace), Starts: spec.Requeue, Signal: o.BatchSignal, Ended: o.BatchEnded})
-		return stepDialer{d.steps}, err
-	}
-	if spec.Launcher == job.LauncherSlurm {
-		return nil, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")
-	}
-	config, err := sshconfig.Default()
-	if err != nil {
-		return nil, err
-	}
-	return ssh.Client{
-		Dialer: &sshclient.Dialer{Config: config, Limit: connections, Ask: asker(o.Ask)},
-		Target: func(host string) string { return targets[host] },
-	}, nil
 }
 
 // Bring returns a function that copies gangrun-nvml to another host and returns its path there. It

@@ -2,19 +2,12 @@ package hosts
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testbuild"
 	"github.com/gangrun/gangrun/launcher/agents"
 	"github.com/gangrun/gangrun/launcher/slurm"
@@ -34,16 +27,11 @@ wait
 `
 
 // stepBed has agents that are started by servers of a fake srun.
-type stepBed struct {
-	dir string // of the program, by which its processes are known
-
-	mu   sync.Mutex
-	dirs []string // of agents that have been started
-}
+type stepBed struct{ farBed }
 
 func newStepBed(t *testing.T) *stepBed {
 	t.Helper()
-	b := &stepBed{dir: t.TempDir()}
+	b := &stepBed{farBed{dir: t.TempDir()}}
 	if err := testbuild.Gangrun(b.program()); err != nil {
 		t.Fatal(err)
 	}
@@ -67,90 +55,19 @@ func (b *stepBed) dialer(t *testing.T) agents.Dialer {
 			t.Error(err)
 		}
 	})
-	return &ssh.Agents{
-		Dialer: stepDialer{steps}, OrphanGrace: 20 * time.Second,
-		Note: func(host, text string) { t.Errorf("note on %s: %s", host, text) },
-		Started: func(_ string, at job.Agent) {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.dirs = append(b.dirs, fmt.Sprintf("/tmp/gangrun-%d/%s", os.Getuid(), at.Token))
-		},
-	}
-}
-
-// processes returns those of the program, by what they are.
-func (b *stepBed) processes() map[string][]int {
-	found := map[string][]int{}
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, exe := range exes {
-		if to, err := os.Readlink(exe); err != nil || to != b.program() {
-			continue
-		}
-		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
-		args := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
-		kind := ""
-		switch {
-		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
-			kind = "agent"
-		case len(args) == 4 && args[1] == "agent" && args[3] == "watchdog":
-			kind = "watchdog"
-		case len(args) == 3 && args[1] == "agent":
-			kind = "outer watchdog"
-		case len(args) > 1 && (args[1] == "bridge" || args[1] == "step"):
-			kind = args[1]
-		default:
-			continue
-		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
-		found[kind] = append(found[kind], pid)
-	}
-	return found
-}
-
-// signal sends a signal to all processes of a kind, once there are some.
-func (b *stepBed) signal(kind string, sig syscall.Signal) error {
-	var pids []int
-	for deadline := time.Now().Add(time.Minute); len(pids) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		pids = b.processes()[kind]
-	}
-	var errs []error
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return b.agents(t, stepDialer{steps}, ssh.Program{})
 }
 
 // suiteBed returns the bed of the suite.
 func (b *stepBed) suiteBed() suite.Bed {
-	end := func(kind string) func(*testing.T) {
-		return func(t *testing.T) {
-			if err := b.signal(kind, syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
-		}
-	}
 	return suite.Bed{
 		Dialer: b.dialer,
-		Agents: func(int) map[string][]int {
-			found := b.processes()
-			delete(found, "bridge")
-			delete(found, "step")
-			return found
-		},
+		Agents: b.agentProcesses,
 		Far: &suite.Far{
 			Cut:     func() { _ = b.signal("step", syscall.SIGSTOP) },
 			Restore: func() { _ = b.signal("step", syscall.SIGCONT) },
-			Left: func() []string {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				return slices.DeleteFunc(slices.Clone(b.dirs), func(dir string) bool {
-					_, err := os.Lstat(dir)
-					return err != nil
-				})
-			},
-			Break: map[string]func(*testing.T){"bridge killed": end("bridge"), "server killed": end("step")},
+			Left:    b.left,
+			Break:   map[string]func(*testing.T){"bridge killed": b.end("bridge"), "server killed": b.end("step")},
 		},
 	}
 }

@@ -10,3 +10,6 @@ import (
 
 // TestSoakStepSuite runs all of the suite over the servers of a job.
 func TestSoakStepSuite(t *testing.T) { suite.Run(t, newStepBed(t).suiteBed()) }
+
+// TestSoakPodSuite runs all of the suite over kubectl.
+func TestSoakPodSuite(t *testing.T) { suite.Run(t, podBed(t)) }
