@@ -211,7 +211,7 @@ func TestImageRefused(t *testing.T) {
 		"`--trial uncontained`":                           {args: []string{"--trial", "uncontained", "--", "true"}, code: 64, says: "it cannot be uncontained"},
 		"the source of a mount does not exist":            {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
 		"the image does not have the working directory":   {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
-		"the checkpoint directory is mounted read-only":   {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck", "--", "true"}, code: 78, says: "read-only"},
+		"the checkpoint directory is mounted read-only":   {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck", "--", "true"}, code: 65, says: "is read-only in the container: the job mounts"},
 		"a mount is inside another that is read-only":     {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 65, says: "the mount around it"},
 		"the image does not have the program":             {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
 		"the entry point of the image does not exist":     {image: entry.Archive(t, "image.tar"), code: 78, says: `the entry point "/nosuch" of the image cannot be executed`},

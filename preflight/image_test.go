@@ -1,0 +1,43 @@
+package preflight
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// inImages are signatures that the tests of this file show.
+var inImages = []string{"checkpoint-dir-mount"}
+
+// said returns findings as lines.
+func said(findings []job.Finding) string {
+	lines := make([]string, len(findings))
+	for i, f := range findings {
+		lines[i] = line(f)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestCheckpointMount has mounts of the user that cover the checkpoint directory.
+func TestCheckpointMount(t *testing.T) {
+	readOnly := broken("/c", job.ErrorReadOnly, "read-only file system")
+	for _, c := range []struct {
+		mount string
+		fact  job.PathFact
+		want  string
+	}{
+		{"/c", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is read-only in the container: the job mounts "/c" there`},
+		{"/d:/c", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is read-only in the container: the job mounts "/d:/c" there`},
+		{"/c:rw", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is on a file system that is mounted read-only: gangrun could not use it`},
+		{"/d:/c:rw", job.PathFact{Path: "/c"}, `checkpoint-dir warning  h1: the checkpoint directory "/c" is "/d" of the host in the container: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes`},
+		{"/c:rw", job.PathFact{Path: "/c"}, ""},
+		{"/d:/e:rw", job.PathFact{Path: "/c"}, ""},
+	} {
+		s, facts := testSpec(), soundFacts(1)
+		s.Image, s.Container.Mounts, facts[0].Check.PathFact = "x:1", []string{c.mount}, c.fact
+		if have := said(Static(s, facts)); have != c.want {
+			t.Errorf("%s:\n%s\nwant\n%s", c.mount, have, c.want)
+		}
+	}
+}
