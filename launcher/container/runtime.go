@@ -38,6 +38,8 @@ type Runtime struct {
 	client  *client.Client
 	Socket  string // at which it listens
 	Version string // as in "1.6.20"
+	// Owner is the process that is to remove the containers which are started: this one.
+	Owner string
 }
 
 // UnavailableError reports that containerd cannot be used here.
@@ -117,7 +119,7 @@ func Open(ctx context.Context, socket string) (*Runtime, error) {
 		problem.Err = errors.Join(err, c.Close())
 		return nil, &problem
 	}
-	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v")}, nil
+	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v"), Owner: Owner(os.Getpid())}, nil
 }
 
 // Close closes the connection. Containers go on.

@@ -16,7 +16,7 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID is unique on this host. Labels are for those who look for the container later.
+	// ID is unique on this host. Labels are for those who look for the container later; they are not nil.
 	ID     string
 	Labels map[string]string
 	Image  *Image

@@ -19,9 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
-	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
@@ -78,9 +76,8 @@ func New(ctx context.Context, containerd, gang, host, logs string, want job.Box)
 			}
 		}
 	}()
-	tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)
-	tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
-	_, _ = runtime.Sweep(ctx, labelAgent, stale) // what could not be removed in time
+	removeDirs()
+	_, _ = runtime.Sweep(ctx, false) // what could not be removed in time
 	image, err := runtime.Find(ctx, want.Image)
 	if err != nil {
 		return nil, nil, err
@@ -185,15 +182,14 @@ func idOf(gang, host string) string {
 
 // Labels of containers.
 const (
-	labelRun   = "gangrun/run"
-	labelGang  = "gangrun/gang"
-	labelHost  = "gangrun/host"
-	labelAgent = "gangrun/agent" // the process that has started it: see processID
+	labelRun  = "gangrun/run"
+	labelGang = "gangrun/gang"
+	labelHost = "gangrun/host"
 )
 
 func labelsOf(gang, host string) map[string]string {
 	run, _, _ := strings.Cut(gang, "/")
-	return map[string]string{labelRun: run, labelGang: gang, labelHost: host, labelAgent: processID(os.Getpid())}
+	return map[string]string{labelRun: run, labelGang: gang, labelHost: host}
 }
 
 // userOf returns the user of the processes of a container.
@@ -211,40 +207,4 @@ func userOf(c job.Container) (container.User, error) {
 		u.Groups = append(u.Groups, uint32(group))
 	}
 	return u, err
-}
-
-// processID identifies a process of this host: its PID namespace, PID and start.
-func processID(pid int) string {
-	stat, err := procfs.ReadStat(pid)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %d %d", procfs.Namespace(os.Getpid(), "pid"), pid, stat.Start)
-}
-
-// EndDead removes the containers of agents that were killed, with their directories.
-func EndDead() {
-	if tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)+tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
-	defer cancel()
-	runtime, err := container.Open(ctx, container.SocketOf(os.Getenv))
-	if err != nil {
-		return // the next agent here tries again if it finds other directories
-	}
-	defer runtime.Close()
-	_, _ = runtime.Sweep(ctx, labelAgent, stale)
-}
-
-// stale reports whether the agent that has started a container is gone. Agents in other PID
-// namespaces are not seen from here.
-func stale(labels map[string]string) bool {
-	id := labels[labelAgent]
-	var namespace string
-	var pid int
-	if n, err := fmt.Sscan(id, &namespace, &pid); n != 2 || err != nil || namespace != procfs.Namespace(os.Getpid(), "pid") {
-		return false
-	}
-	return processID(pid) != id
 }
