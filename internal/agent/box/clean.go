@@ -34,10 +34,10 @@ func removeDirs() int {
 // Clean removes all that agents which were killed have left of containers, and returns it. Images that no
 // container has, and that nobody has used for a time, are removed too; a negative time keeps all. With dry, Clean
 // removes nothing, and returns what it would remove but images and directories. containerd is the path of its
-// socket; that there is none, is no error.
+// socket. It is no error that there is none, or that this user may not open it: then the user has no containers.
 func Clean(ctx context.Context, containerd string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
 	runtime, err := container.Open(ctx, containerd)
-	if e, ok := errors.AsType[*container.UnavailableError](err); ok && e.Missing {
+	if e, ok := errors.AsType[*container.UnavailableError](err); ok && (e.Missing || e.Forbidden) {
 		err = nil
 	}
 	if runtime != nil {
