@@ -65,6 +65,7 @@ var checks = []Check{
 	programCheck,
 	librariesCheck,
 	programSameCheck,
+	cudaCheck,
 	versionsCheck,
 	mpiCheck,
 	mpiSameCheck,

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// inImages are signatures that the tests of this file show.
-var inImages = []string{"checkpoint-dir-mount"}
+// inImages are signatures that the tests of this file and TestCUDA show.
+var inImages = []string{"checkpoint-dir-mount", "cuda-driver-old", "cuda-compat-old"}
 
 // said returns findings as lines.
 func said(findings []job.Finding) string {

@@ -42,6 +42,8 @@ type Facts struct {
 	// MPI.
 	OpenMPI  *OpenMPIFact  `json:"open_mpi,omitempty"`
 	Versions []VersionFact `json:"versions,omitempty"`
+	// CUDA is nil if the host has no NVIDIA driver, or nothing of CUDA was found.
+	CUDA *CUDAFact `json:"cuda,omitempty"`
 
 	// The following fields are known if the gang is on several machines. Skew is how far the
 	// host's clock is ahead of the controller's; the error is at most SkewWithin. Both are in
