@@ -129,6 +129,9 @@ var staticCases = []struct {
 			*f = imageFacts(job.ImageEntry, "the entry point \"/x\" of the image cannot be executed")
 		}),
 		[]string{`image error launch-error h1: the entry point "/x" of the image cannot be executed`}},
+	{"no such user", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageNoUser, "the image has no user \"x\"") }),
+		[]string{`image error launch-error h1: the image has no user "x"`}},
 	{"containerd refuses", 1,
 		on(func(f *job.Facts) { *f = imageFacts(job.ImageFailed, "odd") }),
 		[]string{`image error launch-error h1: no container can be started: odd`}},
@@ -188,6 +191,9 @@ var staticCases = []struct {
 		on(func(f *job.Facts) { f.Program.PathFact = broken("/bin/train", job.ErrorIO, "input/output error") }),
 		[]string{`program error storage-error h1: the program "/bin/train" cannot be read: input/output error`}},
 
+	{"libraries too old", 1,
+		on(func(f *job.Facts) { f.Program.Old = []string{"GLIBC_2.38 of libc.so.6"} }),
+		[]string{`program-libraries error missing-library h1: the program "/bin/train" needs GLIBC_2.38 of libc.so.6: the libraries there are older than those for which it was built`}},
 	{"libraries missing: each host's own", 3,
 		func(facts []job.Facts) {
 			facts[0].Program.Missing = []string{"liba.so.1", "libb.so.2"}

@@ -186,9 +186,10 @@ func TestImageRefused(t *testing.T) {
 	}
 	writeProgram(t, filepath.Join(b.dir, "bin/nvidia-smi"), []byte(simulatedDriver))
 	registry := testimage.Registry(t, "me", "hidden-secret")
-	other, entry, bare := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
+	other, entry, bare, nobody := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
 	other.Arch = "riscv64"
 	entry.Config.Entrypoint = []string{"/nosuch"}
+	nobody.Config.User = "nosuch"
 	bare.Links = map[string]string{"/bin/true": "/bin/busybox"}
 	for what, c := range map[string]struct {
 		image string
@@ -215,6 +216,7 @@ func TestImageRefused(t *testing.T) {
 		"a mount is inside another that is read-only":     {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 65, says: "the mount around it"},
 		"the image does not have the program":             {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
 		"the entry point of the image does not exist":     {image: entry.Archive(t, "image.tar"), code: 78, says: `the entry point "/nosuch" of the image cannot be executed`},
+		"the image does not have its user":                {image: nobody.Archive(t, "image.tar"), args: []string{"--container-user", "image", "--", "true"}, code: 78, says: `the image is to run as the user "nosuch"`},
 		"the image has no shell, and the ranks need none": {image: bare.Archive(t, "image.tar"), says: "every rank ended well"},
 	} {
 		t.Run(what, func(t *testing.T) {

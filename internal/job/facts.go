@@ -102,6 +102,8 @@ type ProgramFact struct {
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`
+	// Old has what libraries are too old for, as in "GLIBC_2.38 of libc.so.6".
+	Old []string `json:"old,omitempty"`
 	// Format is why the kernel cannot execute the file, for instance because it is for another
 	// machine or has no #! line; empty if it can.
 	Format string `json:"format,omitempty"`

@@ -31,5 +31,6 @@ const (
 	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
+	ImageNoUser    ImageProblem = "no-user"    // the user whom it names is not in it
 	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

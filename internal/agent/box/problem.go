@@ -40,6 +40,9 @@ func Problem(name string, err error) job.ImageFact {
 	if _, ok := errors.AsType[*container.DeviceError](err); ok {
 		fact.Problem = job.ImageDevice
 	}
+	if _, ok := errors.AsType[*container.UserError](err); ok {
+		fact.Problem = job.ImageNoUser
+	}
 	if _, ok := errors.AsType[*mountError](err); ok {
 		fact.Problem = job.ImageMount
 	}

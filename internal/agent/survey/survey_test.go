@@ -192,8 +192,40 @@ func TestMissingLibraries(t *testing.T) {
 		"ld-other.so.1":        nil,
 		"ld-linux-absent.so.2": nil,
 	} {
-		if got := v.missing(t.Context(), dir+"/"+name, "/x/two"); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", name, got, want)
+		if got, old := v.missing(t.Context(), dir+"/"+name, "/x/two"); !slices.Equal(got, want) || old != nil {
+			t.Errorf("%s: got %q, %q, want %q", name, got, old, want)
+		}
+	}
+}
+
+// TestOldLibraries has a library that is older than the one with which the program was built.
+func TestOldLibraries(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	dir := t.TempDir()
+	agenttest.WriteFile(t, dir+"/new", "NEW_2.0 { global: answer; };\n", 0o644)
+	agenttest.WriteFile(t, dir+"/old", "OLD_1.0 { global: answer; };\n", 0o644)
+	library := dir + "/libaged.so"
+	agenttest.WriteFile(t, dir+"/lib.c", "int answer(void) { return 42; }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/main.c", "int answer(void);\nint main(void) { return answer() != 42; }\n", 0o644)
+	build := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, out)
+		}
+	}
+	versioned := func(script string) {
+		build("-shared", "-fPIC", "-Wl,-soname,libaged.so", "-Wl,--version-script="+script, "-o", library, dir+"/lib.c")
+	}
+	versioned(dir + "/new")
+	build("-o", dir+"/aged", dir+"/main.c", library)
+	v := Surveyor{Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir}), Children: processtest.New(t)}
+	for script, want := range map[string][]string{dir + "/new": nil, dir + "/old": {"NEW_2.0 of libaged.so"}} {
+		versioned(script)
+		fact := v.program(t.Context(), job.Survey{Command: []string{dir + "/aged"}, Workdir: dir})
+		if !slices.Equal(fact.Old, want) || fact.Missing != nil {
+			t.Errorf("%s: %+v", filepath.Base(script), fact)
 		}
 	}
 }
