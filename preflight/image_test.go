@@ -8,7 +8,7 @@ import (
 )
 
 // inImages are signatures that the tests of this file and TestCUDA show.
-var inImages = []string{"checkpoint-dir-mount", "cuda-driver-old", "cuda-compat-old"}
+var inImages = []string{"checkpoint-dir-mount", "image-other-runtime", "cuda-driver-old", "cuda-compat-old"}
 
 // said returns findings as lines.
 func said(findings []job.Finding) string {
@@ -38,6 +38,26 @@ func TestCheckpointMount(t *testing.T) {
 		s.Image, s.Container.Mounts, facts[0].Check.PathFact = "x:1", []string{c.mount}, c.fact
 		if have := said(Static(s, facts)); have != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.mount, have, c.want)
+		}
+	}
+}
+
+// TestImageHints has hints that depend on what there is on the host.
+func TestImageHints(t *testing.T) {
+	for _, c := range []struct {
+		fact       job.ImageFact
+		text, hint string
+	}{
+		{job.ImageFact{Problem: job.ImageNoRuntime}, "nor are apptainer", "install containerd"},
+		{job.ImageFact{Problem: job.ImageNoRuntime, Others: []string{"singularity", "enroot"}}, "singularity is there", "-- singularity exec IMAGE python3 train.py"},
+		{job.ImageFact{Problem: job.ImageNoRuntime, Others: []string{"enroot"}}, "enroot is there", "-- enroot start NAME python3 train.py"},
+		{job.ImageFact{Problem: job.ImageForbidden}, "", "add this user to a group that may open it"},
+		{job.ImageFact{Problem: job.ImageForbidden, Group: "containers"}, "", `add this user to the group "containers"`},
+	} {
+		c.fact.Name, c.fact.Error = "x:1", "why"
+		found := Static(testSpec(), []job.Facts{{Host: "h1", Image: &c.fact}})
+		if len(found) != 1 || !strings.Contains(found[0].Text, c.text) || !strings.Contains(found[0].Hint, c.hint) {
+			t.Errorf("%+v: %+v", c.fact, found)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func cleanCommand() *cli.Command {
 			}
 			dry := c.Bool("dry-run")
 			killed, left := cleanup.EndProcesses(c.Context, dry)
-			cleaned, err := box.Clean(c.Context, container.SocketOf(os.Getenv), -1, dry)
+			cleaned, err := box.Clean(c.Context, container.Sockets(os.Getenv), -1, dry)
 			return errors.Join(cleanup.Remove(victims, killed, cleaned.Containers, dry).Print(c.App.Writer, asJSON), cleanup.StillRunning(left), err)
 		},
 	}

@@ -38,8 +38,8 @@ func (b boxRoom) adapt(start *wire.Start) {
 	}
 }
 
-// containerd returns the path of containerd's socket, by the environment of the user.
-func (s *server) containerd() string {
+// containerd returns the paths of containerd's socket, by the environment of the user.
+func (s *server) containerd() []string {
 	_, env := s.settings.get()
-	return container.SocketOf(func(name string) string { return environ.Lookup(env, name) })
+	return container.Sockets(func(name string) string { return environ.Lookup(env, name) })
 }

@@ -13,6 +13,10 @@ type ImageFact struct {
 	// Problem is why no container can be started from it here; Error says more.
 	Problem ImageProblem `json:"problem,omitempty"`
 	Error   string       `json:"error,omitempty"`
+	// Others are programs there that run images without containerd, if there is none.
+	Others []string `json:"others,omitempty"`
+	// Group is the group that may use containerd if this user may not, and if it is known.
+	Group string `json:"group,omitempty"`
 }
 
 // ImageProblem is why a host cannot start containers from an image.

@@ -261,22 +261,6 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestUnavailable(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "socket")
-	_, err := container.Open(t.Context(), file)
-	if e, ok := errors.AsType[*container.UnavailableError](err); !ok || !e.Missing || e.Forbidden {
-		t.Errorf("got %v", err)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = container.Open(t.Context(), file)
-	if e, ok := errors.AsType[*container.UnavailableError](err); !ok || e.Missing || e.Forbidden {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestFullName(t *testing.T) {
 	for ref, want := range map[string]string{
 		"ubuntu": "docker.io/library/ubuntu:latest", "ubuntu:24.04": "docker.io/library/ubuntu:24.04", "me/train": "docker.io/me/train:latest",

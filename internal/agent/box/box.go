@@ -61,10 +61,10 @@ func (b *Box) Image() string { return b.image.Name }
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
 // New starts a container for a gang, and an agent in it, and returns the connection to that agent.
-// containerd is the path of containerd's socket, and logs the directory for the output of ranks. Problem
+// sockets are those of containerd, and logs is the directory for the output of ranks. Problem
 // explains the error.
-func New(ctx context.Context, containerd, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
-	runtime, err := container.Open(ctx, containerd)
+func New(ctx context.Context, sockets []string, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
+	runtime, err := container.Open(ctx, sockets...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -18,7 +18,7 @@ func EndDead() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
-	runtime, err := container.Open(ctx, container.SocketOf(os.Getenv))
+	runtime, err := container.Open(ctx, container.Sockets(os.Getenv)...)
 	if err != nil {
 		return // the next agent here tries again if it finds other directories, and so does gangrun clean
 	}
@@ -33,10 +33,10 @@ func removeDirs() int {
 
 // Clean removes all that agents which were killed have left of containers, and returns it. Images that no
 // container has, and that nobody has used for a time, are removed too; a negative time keeps all. With dry, Clean
-// removes nothing, and returns what it would remove but images and directories. containerd is the path of its
-// socket. It is no error that there is none, or that this user may not open it: then the user has no containers.
-func Clean(ctx context.Context, containerd string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
-	runtime, err := container.Open(ctx, containerd)
+// removes nothing, and returns what it would remove but images and directories. sockets are those of
+// containerd. It is no error that there is none, or that this user may not open it: then the user has no containers.
+func Clean(ctx context.Context, sockets []string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
+	runtime, err := container.Open(ctx, sockets...)
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok && (e.Missing || e.Forbidden) {
 		err = nil
 	}

@@ -13,9 +13,9 @@ func Problem(name string, err error) job.ImageFact {
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok {
 		switch {
 		case e.Missing:
-			fact.Problem = job.ImageNoRuntime
+			fact.Problem, fact.Others = job.ImageNoRuntime, container.Others()
 		case e.Forbidden:
-			fact.Problem = job.ImageForbidden
+			fact.Problem, fact.Group = job.ImageForbidden, e.Group
 		}
 	}
 	if _, ok := errors.AsType[*container.MissingError](err); ok {

@@ -16,7 +16,7 @@ import (
 
 // lacking is how glibc's loader says that a library is too old for a program, as in "./train: /lib/libc.so.6:
 // version `GLIBC_2.38' not found (required by ./train)".
-var lacking = regexp.MustCompile("^.+: (/?.+): version `(.+)' not found \\(required by .+\\)$")
+var lacking = regexp.MustCompile("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
 
 // missing asks the program's dynamic loader which libraries it does not find in the
 // environment of the ranks, and which it finds in versions that are too old. Nothing of the program runs. It returns

@@ -204,9 +204,6 @@ func TestOldLibraries(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	agenttest.WriteFile(t, dir+"/new", "NEW_2.0 { global: answer; };\n", 0o644)
-	agenttest.WriteFile(t, dir+"/old", "OLD_1.0 { global: answer; };\n", 0o644)
-	library := dir + "/libaged.so"
 	agenttest.WriteFile(t, dir+"/lib.c", "int answer(void) { return 42; }\n", 0o644)
 	agenttest.WriteFile(t, dir+"/main.c", "int answer(void);\nint main(void) { return answer() != 42; }\n", 0o644)
 	build := func(args ...string) {
@@ -215,17 +212,17 @@ func TestOldLibraries(t *testing.T) {
 			t.Fatalf("gcc: %v\n%s", err, out)
 		}
 	}
-	versioned := func(script string) {
-		build("-shared", "-fPIC", "-Wl,-soname,libaged.so", "-Wl,--version-script="+script, "-o", library, dir+"/lib.c")
+	for _, version := range []string{"NEW_2.0", "OLD_1.0"} {
+		script := agenttest.WriteFile(t, dir+"/"+version+"/script", version+" { global: answer; };\n", 0o644)
+		build("-shared", "-fPIC", "-Wl,-soname,libaged.so", "-Wl,--version-script="+script, "-o", dir+"/"+version+"/libaged.so", dir+"/lib.c")
 	}
-	versioned(dir + "/new")
-	build("-o", dir+"/aged", dir+"/main.c", library)
-	v := Surveyor{Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir}), Children: processtest.New(t)}
-	for script, want := range map[string][]string{dir + "/new": nil, dir + "/old": {"NEW_2.0 of libaged.so"}} {
-		versioned(script)
+	build("-o", dir+"/aged", dir+"/main.c", dir+"/NEW_2.0/libaged.so")
+	children := processtest.New(t) // from here on, it waits for all children of this process
+	for version, want := range map[string][]string{"NEW_2.0": nil, "OLD_1.0": {"NEW_2.0 of libaged.so"}} {
+		v := Surveyor{Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir + "/" + version}), Children: children}
 		fact := v.program(t.Context(), job.Survey{Command: []string{dir + "/aged"}, Workdir: dir})
 		if !slices.Equal(fact.Old, want) || fact.Missing != nil {
-			t.Errorf("%s: %+v", filepath.Base(script), fact)
+			t.Errorf("%s: %+v", version, fact)
 		}
 	}
 }
