@@ -97,7 +97,7 @@ while test $step -lt 6; do
 	test $RANK = 1 || { echo {} > $GANGRUN_CHECKPOINT_DIR/.new; mv $GANGRUN_CHECKPOINT_DIR/.new $GANGRUN_CHECKPOINT_DIR/step_$step.json; }
 	test $step.$RANK.$GANGRUN_ATTEMPT != 4.0.1 || kill -9 $$
 done`)
-		if code != 0 || !strings.Contains(said, "resumed at ") {
+		if code != 0 || !strings.Contains(said, "resumed at ") || !strings.Contains(said, "besides what --mount names: "+filepath.Join(b.dir, "ck")+":rw\n") {
 			t.Errorf("code %d:\n%s", code, said)
 		}
 		var report runreport.Report
