@@ -36,5 +36,6 @@ const (
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
 	ImageNoUser    ImageProblem = "no-user"    // the user whom it names is not in it
+	ImageRootless  ImageProblem = "rootless"   // containerd is the user's own, and cannot do what the job wants
 	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

@@ -40,6 +40,7 @@ func (c *Container) Exited() <-chan struct{} { return c.exited }
 // container is left.
 func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err error) {
 	ctx = in(ctx, s.Image.Namespace)
+	s.rootless = r.Rootless
 	options, err := s.options()
 	if err != nil {
 		return nil, err

@@ -36,6 +36,8 @@ type Runtime struct {
 	Version string // as in "1.6.20"
 	// Owner is the process that is to remove the containers which are started: this one.
 	Owner string
+	// Rootless is set if containerd is this user's own: root in its containers is this user on the host.
+	Rootless bool
 }
 
 // Open connects to the containerd at the first of some sockets that exists. An error is an *UnavailableError.
@@ -77,7 +79,7 @@ func Open(ctx context.Context, sockets ...string) (*Runtime, error) {
 		problem.Err = errors.Join(err, c.Close())
 		return nil, &problem
 	}
-	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v"), Owner: Owner(os.Getpid())}, nil
+	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v"), Owner: Owner(os.Getpid()), Rootless: ownedByUser(info)}, nil
 }
 
 // Close closes the connection. Containers go on.

@@ -28,12 +28,12 @@ func Sockets(getenv func(name string) string) []string {
 	if dir == "" {
 		dir = filepath.Join("/run/user", strconv.Itoa(os.Geteuid()))
 	}
-	return append([]string{rootless(dir), filepath.Join(dir, "containerd", "containerd.sock")}, systemSockets...)
+	return append([]string{ownSocket(dir), filepath.Join(dir, "containerd", "containerd.sock")}, systemSockets...)
 }
 
-// rootless returns the path of the socket of a containerd that containerd-rootless.sh has started. It is in a mount
+// ownSocket returns the path of the socket of a containerd that containerd-rootless.sh has started. It is in a mount
 // namespace of RootlessKit, which names a process in it.
-func rootless(dir string) string {
+func ownSocket(dir string) string {
 	state := filepath.Join(dir, "containerd-rootless", "child_pid")
 	pid, err := os.ReadFile(state)
 	if err != nil {

@@ -35,7 +35,8 @@ type Spec struct {
 	Limits   Limits
 	Devices  Devices
 	// Log is a file for what the first process writes to its standard output and error.
-	Log string
+	Log      string
+	rootless bool // see Runtime.Rootless
 }
 
 // User has the IDs under which the processes of a container run.
@@ -129,6 +130,9 @@ func (s Spec) options() ([]oci.SpecOpts, error) {
 		oci.WithProcessArgs(s.Args...), oci.WithProcessCwd(cmp.Or(s.Image.Config.WorkingDir, "/")), asUser(s.User),
 		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
 		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
+	}
+	if s.rootless {
+		options = append(options, rootless)
 	}
 	if s.ImageUser { // root, if the image names nobody
 		options = append(options, asUser(User{}))

@@ -95,9 +95,12 @@ func New(ctx context.Context, sockets []string, gang, host, logs string, want jo
 		return nil, nil, err
 	}
 	defer listener.Close()
-	user, err := userOf(want.Container)
+	user, err := userOf(want.Container, runtime.Rootless)
 	if err != nil {
 		return nil, nil, err
+	}
+	if runtime.Rootless && (want.Memory > 0 || want.CPUs > 0) {
+		return nil, nil, &container.RootlessError{What: "limit memory and CPUs"}
 	}
 	mounts, err := dirs.mounts(want, logs)
 	if err != nil {
@@ -192,8 +195,14 @@ func labelsOf(gang, host string) map[string]string {
 	return map[string]string{labelRun: run, labelGang: gang, labelHost: host}
 }
 
-// userOf returns the user of the processes of a container.
-func userOf(c job.Container) (container.User, error) {
+// userOf returns the user of the processes of a container. In a rootless one, root is this user.
+func userOf(c job.Container, rootless bool) (container.User, error) {
+	if rootless && c.User == "" {
+		return container.User{}, nil
+	}
+	if rootless {
+		return container.User{}, &container.RootlessError{What: "have ranks run as another user"}
+	}
 	ids, named, err := c.IDs()
 	if err != nil {
 		return container.User{}, err

@@ -43,6 +43,9 @@ func Problem(name string, err error) job.ImageFact {
 	if _, ok := errors.AsType[*container.UserError](err); ok {
 		fact.Problem = job.ImageNoUser
 	}
+	if _, ok := errors.AsType[*container.RootlessError](err); ok {
+		fact.Problem = job.ImageRootless
+	}
 	if _, ok := errors.AsType[*mountError](err); ok {
 		fact.Problem = job.ImageMount
 	}
