@@ -254,7 +254,7 @@ func TestImageFaults(t *testing.T) {
 		"containerd is killed and started again":        {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
 		"containerd is killed":                          {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
 		"the controller is killed":                      {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
-		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/shm/x bs=1M count=1000"}, code: 137, cause: "cpu-oom oom-killer 1"},
+		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/null bs=400M count=1"}, code: 137, cause: "cpu-oom oom-killer 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,6 +289,24 @@ func TestImageFaults(t *testing.T) {
 			imageEndings.row(t, name, said, strings.Replace(fmt.Sprint(c.code), "-1", "137", 1), "0")
 		})
 	}
+}
+
+// TestImageMemoryFiles has ranks fill the memory of their container with files in /dev/shm, which stay when the ranks
+// are killed. The kernel may then kill the agent in the container, too: the cause is the same.
+func TestImageMemoryFiles(t *testing.T) {
+	t.Parallel()
+	b := newImageBench(t)
+	r := b.start(nil, "--image", b.image, "-n", "2", "--retries", "0", "--preflight", "off", "--container-memory", "40MiB", "--",
+		"sh", "-c", "while :; do dd if=/dev/zero of=/dev/shm/$RANK bs=1M count=1000; done")
+	if code := r.finish(); code == 0 {
+		t.Error("exit code 0")
+	}
+	cause := b.report().Attempts[0].Cause
+	t.Logf("%+v", cause)
+	if cause == nil || cause.Category != job.CPUOOM {
+		t.Errorf("cause %+v", cause)
+	}
+	b.nothingLeft()
 }
 
 // inner returns the PIDs of the agents in containers.
