@@ -66,6 +66,7 @@ var checks = []Check{
 	programCheck,
 	librariesCheck,
 	programSameCheck,
+	cudaCheck,
 	versionsCheck,
 	mpiCheck,
 	mpiSameCheck,

@@ -1,6 +1,10 @@
 package preflight
 
-import "github.com/gangrun/gangrun/internal/job"
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 const checkpointHint = "name another directory with --checkpoint-dir, or get permission to make and change files in it"
 
@@ -19,6 +23,12 @@ var checkpointDirCheck = Check{
 		{"checkpoint-dir-read-only", job.SeverityError, job.OutputError,
 			"the checkpoint directory {path} is on a file system that is mounted read-only: gangrun could not {step}",
 			"name a directory on another file system with --checkpoint-dir"},
+		{"checkpoint-dir-mount", job.SeverityError, job.OutputError,
+			"the checkpoint directory {path} is read-only in the container: the job mounts {mount} there",
+			"use --mount {write}, or leave this mount out: gangrun mounts the checkpoint directory by itself"},
+		{"checkpoint-dir-elsewhere", job.SeverityWarning, "",
+			"the checkpoint directory {path} is {source} of the host in the container: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes",
+			"use --checkpoint-dir {source}, or leave the mount out: gangrun mounts the checkpoint directory by itself"},
 		{"checkpoint-dir-kind", job.SeverityError, job.OutputError,
 			"the checkpoint directory {path} is not a directory",
 			"name a directory with --checkpoint-dir"},
@@ -29,9 +39,12 @@ var checkpointDirCheck = Check{
 			"the checkpoint directory {path} cannot be used: gangrun could not {step}: {error}",
 			elsewhereHint},
 	},
-	Judge: each(func(_ job.Spec, f job.Facts) []Hit {
+	Judge: each(func(s job.Spec, f job.Facts) []Hit {
 		if f.Check == nil {
 			return nil
+		}
+		if hits := mountHits(s, f.Check.PathFact); hits != nil {
+			return hits
 		}
 		hits := pathHits("checkpoint-dir", f.Check.PathFact,
 			job.ErrorMissing, job.ErrorPermission, job.ErrorReadOnly, job.ErrorKindOf, job.ErrorFull)
@@ -40,6 +53,28 @@ var checkpointDirCheck = Check{
 		}
 		return hits
 	}),
+}
+
+// mountHits returns the Hit for a mount of the user that covers the checkpoint directory, and is not what the
+// ranks or gangrun need there.
+func mountHits(s job.Spec, f job.PathFact) []Hit {
+	box := s.Box()
+	if box == nil {
+		return nil
+	}
+	m, ok := box.At(s.CheckpointDir)
+	switch {
+	case !ok:
+		return nil
+	case f.Kind == job.ErrorReadOnly && !m.Write:
+		write := m
+		write.Write = true
+		return []Hit{{Signature: "checkpoint-dir-mount", Path: f.Path, Values: about(f.Path, "mount", quote(m.String()), "write", quote(write.String()))}}
+	case f.Kind == job.ErrorNone && m.Source != m.Target:
+		below := strings.TrimPrefix(s.CheckpointDir, m.Target)
+		return []Hit{{Signature: "checkpoint-dir-elsewhere", Path: f.Path, Values: about(f.Path, "source", quote(m.Source+below))}}
+	}
+	return nil
 }
 
 // stepWords says what could not be done, for the end of "could not".

@@ -7,11 +7,14 @@ var imageCheck = Check{
 	Asks: "Can every host start a container from the image?",
 	Problems: []Problem{
 		{"image-no-runtime", job.SeverityError, job.LaunchError,
-			"the image needs containerd: {error}",
-			"install containerd there and start it; if it listens elsewhere, set CONTAINERD_ADDRESS to its socket"},
+			"the image needs containerd: {error}; nor are apptainer, singularity and enroot there",
+			"have the administrator install containerd and start it, or start one of your own (containerd-rootless-setuptool.sh of nerdctl); if it listens elsewhere, set CONTAINERD_ADDRESS to its socket"},
+		{"image-other-runtime", job.SeverityError, job.LaunchError,
+			"the image needs containerd: {error}; {others} is there, but --image does not use it",
+			"leave --image out, and begin the command of the ranks with it, as in: -- {start} python3 train.py; or have the administrator install containerd"},
 		{"image-forbidden", job.SeverityError, job.PermissionError,
 			"{error}",
-			"have the administrator add this user to a group that may open the socket, or use a rootless containerd; who may open it is root on that host"},
+			"have the administrator add this user to {group}; or start a containerd of your own (containerd-rootless-setuptool.sh of nerdctl), or set CONTAINERD_ADDRESS to the socket of another one; who may open the socket is root on that host"},
 		{"image-missing", job.SeverityError, job.IncorrectInputs,
 			"{error}",
 			"correct its name; or write it to an archive where it is, as with docker save -o train.tar, and use --image ./train.tar"},
@@ -39,6 +42,12 @@ var imageCheck = Check{
 		{"image-entry", job.SeverityError, job.LaunchError,
 			"{error}",
 			"build the image with an ENTRYPOINT that exists in it, or with none: ENTRYPOINT []"},
+		{"image-no-user", job.SeverityError, job.LaunchError,
+			"{error}",
+			"build the image with a USER that is in its /etc/passwd and /etc/group, or use --container-user UID:GID"},
+		{"image-rootless", job.SeverityError, job.LaunchError,
+			"{error}",
+			"leave out --container-memory, --container-cpus and --container-user, or use the containerd of the host: have the administrator add this user to a group that may open its socket"},
 		{"image-failed", job.SeverityError, job.LaunchError,
 			"no container can be started: {error}",
 			"look at the log of containerd there (journalctl -u containerd)"},
@@ -47,8 +56,26 @@ var imageCheck = Check{
 		if f.Image == nil || f.Image.Problem == "" {
 			return nil
 		}
-		return []Hit{{Signature: "image-" + string(f.Image.Problem), Path: f.Image.Name, Values: map[string]string{"error": f.Image.Error}}}
+		h := Hit{Signature: "image-" + string(f.Image.Problem), Path: f.Image.Name, Values: map[string]string{"error": f.Image.Error}}
+		switch {
+		case f.Image.Problem == job.ImageForbidden && f.Image.Group != "":
+			h.Values["group"] = "the group " + quote(f.Image.Group)
+		case f.Image.Problem == job.ImageForbidden:
+			h.Values["group"] = "a group that may open it ([grpc] gid in /etc/containerd/config.toml)"
+		case f.Image.Problem == job.ImageNoRuntime && len(f.Image.Others) > 0:
+			h.Signature = "image-other-runtime"
+			h.Values["others"], h.Values["start"] = f.Image.Others[0], startWith(f.Image.Others[0])
+		}
+		return []Hit{h}
 	}),
+}
+
+// startWith returns how a command line begins that runs a program in an image by apptainer, singularity or enroot.
+func startWith(runtime string) string {
+	if runtime == "enroot" {
+		return "enroot start NAME"
+	}
+	return runtime + " exec IMAGE"
 }
 
 var imageSameCheck = Check{

@@ -79,10 +79,16 @@ var librariesCheck = Check{
 		{"program-libraries-missing", job.SeverityError, job.MissingLibrary,
 			"the program {path} needs {libraries}, which the dynamic loader does not find",
 			"install what is missing on that host, or name its directory with -e LD_LIBRARY_PATH=DIR"},
+		{"program-libraries-old", job.SeverityError, job.MissingLibrary,
+			"the program {path} needs {versions}: the libraries there are older than those for which it was built",
+			"build the program there or, if it runs in an image, in that image; or use newer libraries"},
 	},
 	Judge: each(func(_ job.Spec, f job.Facts) []Hit {
-		if len(f.Program.Missing) == 0 {
+		if len(f.Program.Missing) == 0 && len(f.Program.Old) == 0 {
 			return nil
+		}
+		if len(f.Program.Missing) == 0 {
+			return []Hit{{Signature: "program-libraries-old", Path: f.Program.Path, Values: about(f.Program.Path, "versions", names(f.Program.Old))}}
 		}
 		return []Hit{{Signature: "program-libraries-missing", Path: f.Program.Path,
 			Values: about(f.Program.Path, "libraries", names(f.Program.Missing))}}

@@ -36,6 +36,7 @@ var imageEndings = docTable{
 		"the image does not have the working directory",
 		"the image does not have the program",
 		"the entry point of the image does not exist",
+		"the image does not have its user",
 		"the image has no shell, and the ranks need none",
 		"`--trial uncontained`",
 		"a rank is killed",

@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/internal/testcontainerd"
 	"github.com/gangrun/gangrun/internal/testimage"
 	"github.com/gangrun/gangrun/supervisor/runreport"
@@ -97,7 +94,7 @@ while test $step -lt 6; do
 	test $RANK = 1 || { echo {} > $GANGRUN_CHECKPOINT_DIR/.new; mv $GANGRUN_CHECKPOINT_DIR/.new $GANGRUN_CHECKPOINT_DIR/step_$step.json; }
 	test $step.$RANK.$GANGRUN_ATTEMPT != 4.0.1 || kill -9 $$
 done`)
-		if code != 0 || !strings.Contains(said, "resumed at ") {
+		if code != 0 || !strings.Contains(said, "resumed at ") || !strings.Contains(said, "besides what --mount names: "+filepath.Join(b.dir, "ck")+":rw\n") {
 			t.Errorf("code %d:\n%s", code, said)
 		}
 		var report runreport.Report
@@ -186,9 +183,10 @@ func TestImageRefused(t *testing.T) {
 	}
 	writeProgram(t, filepath.Join(b.dir, "bin/nvidia-smi"), []byte(simulatedDriver))
 	registry := testimage.Registry(t, "me", "hidden-secret")
-	other, entry, bare := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
+	other, entry, bare, nobody := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
 	other.Arch = "riscv64"
 	entry.Config.Entrypoint = []string{"/nosuch"}
+	nobody.Config.User = "nosuch"
 	bare.Links = map[string]string{"/bin/true": "/bin/busybox"}
 	for what, c := range map[string]struct {
 		image string
@@ -211,10 +209,11 @@ func TestImageRefused(t *testing.T) {
 		"`--trial uncontained`":                           {args: []string{"--trial", "uncontained", "--", "true"}, code: 64, says: "it cannot be uncontained"},
 		"the source of a mount does not exist":            {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
 		"the image does not have the working directory":   {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
-		"the checkpoint directory is mounted read-only":   {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck", "--", "true"}, code: 78, says: "read-only"},
+		"the checkpoint directory is mounted read-only":   {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck", "--", "true"}, code: 65, says: "is read-only in the container: the job mounts"},
 		"a mount is inside another that is read-only":     {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 65, says: "the mount around it"},
 		"the image does not have the program":             {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
 		"the entry point of the image does not exist":     {image: entry.Archive(t, "image.tar"), code: 78, says: `the entry point "/nosuch" of the image cannot be executed`},
+		"the image does not have its user":                {image: nobody.Archive(t, "image.tar"), args: []string{"--container-user", "image", "--", "true"}, code: 78, says: `the image is to run as the user "nosuch"`},
 		"the image has no shell, and the ranks need none": {image: bare.Archive(t, "image.tar"), says: "every rank ended well"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -233,80 +232,5 @@ func TestImageRefused(t *testing.T) {
 			with.nothingLeft()
 			imageEndings.row(t, what, lineWith(said, c.says, b.dir, "DIR", registry, "REGISTRY"), fmt.Sprint(code), "0")
 		})
-	}
-}
-
-// TestImageFaults ends what a gang in containers is made of: nothing is left, and the cause is true.
-func TestImageFaults(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		args   []string
-		break_ func(b imageBench, r *controlled) // nil: the gang breaks by itself
-		code   int
-		cause  string
-	}{
-		"a rank is killed":                              {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
-		"the agent in a container is killed":            {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
-		"the agent of the host is killed":               {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
-		"the shim of a container is killed":             {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
-		"containerd is killed and started again":        {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
-		"containerd is killed":                          {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
-		"the controller is killed":                      {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
-		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/shm/x bs=1M count=1000"}, code: 137, cause: "cpu-oom oom-killer 1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newImageBench(t)
-			if c.args == nil {
-				c.args = []string{"--mount", b.dir, "--", "sh", "-c", "echo $RANK > /tmp/ready.$RANK; while test ! -e end; do sleep 0.05; done"}
-			}
-			r := b.start(nil, append([]string{"--image", b.image, "-n", "2", "--retries", "0", "--preflight", "off"}, c.args...)...)
-			if c.break_ != nil {
-				r.started(1, 0)
-				r.started(1, 1)
-				c.break_(b, r)
-			}
-			if code := r.finish(); code != c.code {
-				t.Errorf("exit code %d, want %d", code, c.code)
-			}
-			said := map[int]string{0: "the job goes on", -1: "the run is lost"}[c.code]
-			if c.code > 0 {
-				cause := b.report().Attempts[0].Cause
-				said = fmt.Sprintf("`%s` (%s)", cause.Category, cause.Signature)
-				if got := fmt.Sprint(cause.Category, " ", cause.Signature, " ", cause.Rank); got != c.cause {
-					t.Errorf("cause %s, want %s: %s", got, c.cause, cause.Text)
-				}
-			}
-			if name == "containerd is killed" { // the next run removes what that one could not
-				b.daemon.Restart()
-				if code, said := b.run("-n", "1", "--preflight", "off", "--", "true"); code != 0 {
-					t.Errorf("code %d:\n%s", code, said)
-				}
-			}
-			b.nothingLeft()
-			imageEndings.row(t, name, said, strings.Replace(fmt.Sprint(c.code), "-1", "137", 1), "0")
-		})
-	}
-}
-
-// inner returns the PIDs of the agents in containers.
-func (b imageBench) inner() (pids []int) {
-	for below := b.daemon.Shims(); len(below) > 0; {
-		pid := below[0]
-		below = append(below[1:], procfs.Children(pid)...)
-		if args := procfs.Args(pid); len(args) == 4 && args[0] == innerProgram && args[3] == "worker" {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func killAll(t testing.TB, pids []int) {
-	t.Helper()
-	if len(pids) == 0 {
-		t.Error("there is nothing to kill")
-	}
-	for _, pid := range pids {
-		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 }

@@ -61,8 +61,7 @@ func (d *docTable) inOrder(t testing.TB) {
 // row holds a row of the table against what a test has seen. A test that has failed changes nothing.
 func (d *docTable) row(t testing.TB, cells ...string) {
 	t.Helper()
-	number := slices.Index(d.first, cells[0])
-	if number < 0 {
+	if !slices.Contains(d.first, cells[0]) {
 		t.Fatalf("the table in %s lacks %q", d.path, cells[0])
 	}
 	if t.Failed() {
@@ -73,16 +72,12 @@ func (d *docTable) row(t testing.TB, cells ...string) {
 	defer d.mu.Unlock()
 	before, rows, after := d.read(t)
 	if os.Getenv("UPDATE") == "1" {
-		rows = slices.DeleteFunc(rows, func(row string) bool {
-			return startsWith(cells[0])(row) || !slices.ContainsFunc(d.first, func(f string) bool { return startsWith(f)(row) })
-		})
-		at := 0
-		for _, earlier := range d.first[:number] {
-			if i := slices.IndexFunc(rows, startsWith(earlier)); i >= 0 {
-				at = i + 1
-			}
+		place := func(row string) int {
+			return slices.IndexFunc(d.first, func(first string) bool { return startsWith(first)(row) })
 		}
-		rows = slices.Insert(rows, at, row)
+		rows = slices.DeleteFunc(rows, func(row string) bool { return startsWith(cells[0])(row) || place(row) < 0 })
+		rows = append(rows, row)
+		slices.SortStableFunc(rows, func(a, b string) int { return place(a) - place(b) })
 		page := before + d.begin + d.head + strings.Join(rows, "") + d.end + after
 		if err := os.WriteFile(filepath.FromSlash(d.path), []byte(page), 0o644); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gangrun/gangrun/internal/agent/box"
+	"github.com/gangrun/gangrun/internal/agent/kernellog"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -11,11 +12,18 @@ import (
 )
 
 // boxRoom is a container as a room.
-type boxRoom struct{ *box.Box }
+type boxRoom struct {
+	*box.Box
+	kills string // the file that counts its OOM kills; empty for none
+}
 
 func (b boxRoom) exited() <-chan struct{} { return b.Exited() }
 func (b boxRoom) said() string            { return b.Said() }
 func (b boxRoom) end()                    { b.Close() }
+func (b boxRoom) outOfMemory() bool {
+	n, _ := kernellog.Kills(b.kills)
+	return n > 0
+}
 
 // newBox starts a container for a gang, and an agent in it. logs is the directory for the output of ranks.
 func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.Box) (*contained, error) {
@@ -23,7 +31,11 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 	if err != nil {
 		return nil, err
 	}
-	return connect(ctx, gang, host, boxRoom{b}, conn)
+	kills := ""
+	if want.Memory > 0 { // else the container's cgroup may be that of others, too
+		kills = kernellog.KillsFile(b.PID)
+	}
+	return connect(ctx, gang, host, boxRoom{b, kills}, conn)
 }
 
 // adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
@@ -38,8 +50,8 @@ func (b boxRoom) adapt(start *wire.Start) {
 	}
 }
 
-// containerd returns the path of containerd's socket, by the environment of the user.
-func (s *server) containerd() string {
+// containerd returns the paths of containerd's socket, by the environment of the user.
+func (s *server) containerd() []string {
 	_, env := s.settings.get()
-	return container.SocketOf(func(name string) string { return environ.Lookup(env, name) })
+	return container.Sockets(func(name string) string { return environ.Lookup(env, name) })
 }

@@ -38,6 +38,8 @@ type room interface {
 	exited() <-chan struct{}
 	// said returns what the contained agent has written to its standard error, if that is known.
 	said() string
+	// outOfMemory reports whether the kernel has killed processes because the room's memory was used up.
+	outOfMemory() bool
 	// end kills every process of the room, removes the room, and returns when both is done.
 	end()
 }

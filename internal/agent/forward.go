@@ -133,10 +133,13 @@ func (f *forwarded) receive() *wire.Done {
 // lose reports the ranks as lost whose exits have not been reported.
 func (f *forwarded) lose(err error) {
 	notify.Wait(f.room.exited(), lastReplyLimit) // it may be about to write why
-	why := "its container ended: " + cmp.Or(f.room.said(), status.Convert(err).Message())
+	why, reason := "its container ended: "+cmp.Or(f.room.said(), status.Convert(err).Message()), job.ReasonContainerEnded
+	if f.room.outOfMemory() {
+		why, reason = "the memory of its container was used up, and gangrun's agent in it ended", job.ReasonContainerMemory
+	}
 	for _, rank := range f.ranks {
 		if !f.ended[rank] {
-			exit := job.Exit{Rank: rank, Host: f.host, Status: job.Lost, Time: hostclock.Now(), Text: why, Reason: job.ReasonContainerEnded}
+			exit := job.Exit{Rank: rank, Host: f.host, Status: job.Lost, Time: hostclock.Now(), Text: why, Reason: reason}
 			f.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 		}
 	}

@@ -23,17 +23,6 @@ type gangs struct {
 // errBusy is why a gang is refused.
 var errBusy = status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 
-// begin makes the agent busy, unless it is.
-func (g *gangs) begin() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.busy {
-		return errBusy
-	}
-	g.busy = true
-	return nil
-}
-
 // dismiss records that no gang is running, so that the next one can start.
 func (g *gangs) dismiss() {
 	g.mu.Lock()

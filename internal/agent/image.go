@@ -44,7 +44,7 @@ const findLimit = 30 * time.Second
 // containers.
 func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream wire.Agent_ImageServer) (*job.ImageFact, error) {
 	fact := &job.ImageFact{Name: want.Name}
-	runtime, err := container.Open(ctx, s.containerd())
+	runtime, err := container.Open(ctx, s.containerd()...)
 	if err != nil {
 		return fact, err
 	}

@@ -191,6 +191,9 @@ func (v *view) exited() <-chan struct{} { return v.child.Exited }
 // said implements room: the agent writes to the same standard error as this one.
 func (v *view) said() string { return "" }
 
+// outOfMemory implements room. A view has no memory of its own.
+func (v *view) outOfMemory() bool { return false }
+
 // end implements room. The layer goes with the processes.
 func (v *view) end() {
 	v.children.Signal(v.child, unix.SIGKILL)

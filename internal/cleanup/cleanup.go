@@ -64,24 +64,31 @@ type removed struct {
 	Bytes int64     `json:"bytes"`
 	// Processes are the PIDs of those that the run had left behind on this machine.
 	Processes []int `json:"processes,omitempty"`
+	// Containers are the IDs of those that it had left on this machine.
+	Containers []string `json:"containers,omitempty"`
 	// Left is the directory that the run's entry was a link to, which stays; empty where
 	// it was no link.
 	Left string `json:"left,omitempty"`
 }
 
-// Result has what was removed and which processes were ended; if dry was true, what would be
-// removed and ended.
-type Result struct {
-	runs   []removed
-	killed []leftover.Process
-	dry    bool
-	err    error // of runs that could not be removed
+// ended is what runs had left on this machine.
+type ended struct {
+	killed     []leftover.Process
+	containers []job.CleanedContainer
 }
 
-// Remove removes the records of runs, and what lost runs have left in the temporary directory. If
-// dry is true, Remove removes nothing.
-func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
-	result := Result{runs: []removed{}, killed: killed, dry: dry}
+// Result is what was removed and ended, or with dry would be.
+type Result struct {
+	runs []removed
+	ended
+	dry bool
+	err error // of runs that could not be removed
+}
+
+// Remove removes the records of runs, and what lost ones have left in the temporary
+// directory. With dry it removes nothing.
+func Remove(runs []home.Summary, killed []leftover.Process, containers []job.CleanedContainer, dry bool) Result {
+	result := Result{runs: []removed{}, ended: ended{killed, containers}, dry: dry}
 	for _, v := range runs {
 		r := removed{Run: v.Run, State: v.State, Bytes: treeBytes(v.Dir)}
 		if info, err := os.Lstat(v.Dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
@@ -103,7 +110,7 @@ func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
 // could not remove a run.
 func (r Result) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return errors.Join(r.err, view.JSON(w, addProcesses(r.runs, r.killed)))
+		return errors.Join(r.err, view.JSON(w, r.ended.addTo(r.runs)))
 	}
 	verb, end := "removed", "ended"
 	if r.dry {
@@ -119,6 +126,9 @@ func (r Result) Print(w io.Writer, asJSON bool) error {
 	}
 	for _, p := range r.killed {
 		fmt.Fprintf(w, "%s process %d (%s), %s\n", end, p.PID, p.Name, leftBy(p))
+	}
+	for _, c := range r.containers {
+		fmt.Fprintf(w, "%s the container %s of %s\n", verb, c.ID, c.Gang)
 	}
 	_, err := fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, len(r.runs), float64(total)/1e6)
 	return errors.Join(r.err, err)

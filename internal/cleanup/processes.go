@@ -34,17 +34,24 @@ func leftBy(p leftover.Process) string {
 	return "which was left of attempt " + p.Gang
 }
 
-// addProcesses returns list with the processes that each run has left, and with an entry
-// at the end for each run that was not in it.
-func addProcesses(list []removed, killed []leftover.Process) []removed {
+// addTo returns list with what each run has left, and with an entry at the end for each run that was not in it.
+func (e ended) addTo(list []removed) []removed {
 	list = slices.Clone(list)
-	for _, p := range killed {
-		run, _, _ := strings.Cut(p.Gang, "/")
+	of := func(gang string) *removed {
+		run, _, _ := strings.Cut(gang, "/")
 		i := slices.IndexFunc(list, func(r removed) bool { return r.Run == run })
 		if i < 0 {
 			i, list = len(list), append(list, removed{Run: run, State: job.StateLost})
 		}
-		list[i].Processes = append(list[i].Processes, p.PID)
+		return &list[i]
+	}
+	for _, p := range e.killed {
+		r := of(p.Gang)
+		r.Processes = append(r.Processes, p.PID)
+	}
+	for _, c := range e.containers {
+		r := of(c.Gang)
+		r.Containers = append(r.Containers, c.ID)
 	}
 	return list
 }

@@ -29,6 +29,7 @@ type placer struct {
 	probed    *hosts.Found
 	turns     atomic.Int64 // places in queues for GPUs that were taken so far
 	batch     allocation
+	mounts    mountNote
 }
 
 // Place implements supervisor.Placer. The lease of ranks without GPUs cannot be lost.
@@ -48,6 +49,7 @@ func (p *placer) Place(ctx context.Context, spec job.Spec, excluded job.Excluded
 		}
 	}
 	if err == nil {
+		p.mounts.note(spec, emit)
 		if inventory, unknown := p.probed.Inventory(ctx); unknown == nil {
 			p.batch.note(lease.Placement, inventory.Hosts, emit)
 		}

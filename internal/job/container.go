@@ -119,9 +119,19 @@ type Box struct {
 	Empty string `json:"empty,omitempty"`
 }
 
-// Mounted returns the mounts of a job with an image. These are the mounts that the user names,
-// and further mounts for those inputs and the checkpoint directory that the user's mounts do
-// not show.
+// At returns the mount through which a container sees a path; ok is false if it is the image's.
+func (b Box) At(path string) (at Mount, ok bool) {
+	for _, m := range b.Mounts {
+		if (path == m.Target || strings.HasPrefix(path, m.Target+"/")) && len(m.Target) >= len(at.Target) {
+			at, ok = m, true
+		}
+	}
+	return at, ok
+}
+
+// Mounted returns the mounts of a job with an image: those that the user names, and those of the
+// job's inputs and checkpoint directory that these do not have. A mount of the user at the very path of
+// one of these is used, even if it is read-only.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)
@@ -133,7 +143,7 @@ func (s Spec) Mounted() (mounts []Mount, err error) {
 	covered := func(path string, write bool) bool {
 		return slices.ContainsFunc(mounts, func(m Mount) bool {
 			below := path == m.Target || strings.HasPrefix(path, m.Target+"/")
-			return below && (m.Write || !write)
+			return below && (m.Write || !write || path == m.Target)
 		})
 	}
 	if dir := s.CheckpointDir; dir != "" && !covered(dir, true) {

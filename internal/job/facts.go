@@ -43,6 +43,8 @@ type Facts struct {
 	// none.
 	OpenMPI  *OpenMPIFact  `json:"open_mpi,omitempty"`
 	Versions []VersionFact `json:"versions,omitempty"`
+	// CUDA is nil if the host has no NVIDIA driver, or nothing of CUDA was found.
+	CUDA *CUDAFact `json:"cuda,omitempty"`
 
 	// The following fields are known if the gang is on several machines. Skew is how far the
 	// host's clock is ahead of the controller's. SkewWithin is the largest error of Skew. Both
@@ -102,8 +104,10 @@ type ProgramFact struct {
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`
-	// Format is why the kernel cannot execute the file: for instance, the file is for another
-	// machine or has no #! line. It is empty if the kernel can execute it.
+	// Old has what libraries are too old for, as in "GLIBC_2.38 of libc.so.6".
+	Old []string `json:"old,omitempty"`
+	// Format is why the kernel cannot execute the file, for instance because it is for another
+	// machine or has no #! line; empty if it can.
 	Format string `json:"format,omitempty"`
 	// Interpreter is the missing interpreter of a script or program, if any.
 	Interpreter string `json:"interpreter,omitempty"`

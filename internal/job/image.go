@@ -13,6 +13,10 @@ type ImageFact struct {
 	// Problem is why the host cannot start a container from the image. Error says more.
 	Problem ImageProblem `json:"problem,omitempty"`
 	Error   string       `json:"error,omitempty"`
+	// Others are programs there that run images without containerd, if there is none.
+	Others []string `json:"others,omitempty"`
+	// Group is the group that may use containerd if this user may not, and if it is known.
+	Group string `json:"group,omitempty"`
 }
 
 // ImageProblem is why a host cannot start containers from an image.
@@ -31,5 +35,7 @@ const (
 	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
-	ImageFailed    ImageProblem = "failed"     // any other error, for instance containerd's when it starts the container
+	ImageNoUser    ImageProblem = "no-user"    // the user whom it names is not in it
+	ImageRootless  ImageProblem = "rootless"   // containerd is the user's own, and cannot do what the job wants
+	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

@@ -17,6 +17,7 @@ const (
 	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
 	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
 	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
+	ReasonContainerMemory  Reason = "container-memory"  // its container ended because its memory was used up
 
 	// Reasons why ranks could not be started.
 	ReasonMixedMPI    Reason = "mixed-mpi"    // the gang's programs use different MPIs

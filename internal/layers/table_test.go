@@ -162,6 +162,7 @@ var rooms = []room{
 	{paths: []string{"internal/controller/requeue"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/safefile", "internal/exact", "supervisor/runreport")},
 	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/exitcode", "supervisor/runreport", "internal/exact")},
 	{paths: []string{"internal/controller/hosts"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/controller/hostclean"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller"}, ours: allBut("internal/agent/...")},
 	{paths: []string{"cmd/gangrun"}, ours: allBut()},
 	{paths: []string{"cmd/gangrun-nvml"}, ours: withLeaves("internal/job", "internal/selfcheck", "topology", "topology/nvml")},

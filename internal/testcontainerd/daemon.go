@@ -30,6 +30,7 @@ type Daemon struct {
 	dir    string
 	lock   *os.File // locked as long as the process of the test lives
 	binary string
+	uid    int       // of the user in whose namespace it runs; 0 is none
 	cmd    *exec.Cmd // nil if the containerd does not run
 }
 
@@ -53,6 +54,18 @@ const startLimit = 20 * time.Second
 // container is left.
 func Start(t testing.TB) *Daemon {
 	t.Helper()
+	return start(t, 0)
+}
+
+// StartRootless is Start for a containerd in a user namespace in which root is a user of this machine, as a user
+// who is not root has it.
+func StartRootless(t testing.TB, uid int) *Daemon {
+	t.Helper()
+	return start(t, uid)
+}
+
+func start(t testing.TB, uid int) *Daemon {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		noskip.Skip(t, "containerd needs root")
 	}
@@ -67,9 +80,10 @@ func Start(t testing.TB) *Daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{Socket: filepath.Join(dir, socketName), t: t, dir: dir, lock: lock, binary: binary}
+	d := &Daemon{Socket: filepath.Join(dir, socketName), t: t, dir: dir, lock: lock, binary: binary, uid: uid}
 	t.Cleanup(d.close)
-	if err := os.WriteFile(filepath.Join(dir, configName), fmt.Appendf(nil, config, dir), 0o600); err != nil {
+	path := filepath.Join(dir, configName)
+	if err := errors.Join(os.WriteFile(path, fmt.Appendf(nil, config, dir), 0o600), os.Chown(path, uid, uid), os.Chown(dir, uid, uid)); err != nil {
 		t.Fatal(err)
 	}
 	d.Restart()
@@ -84,10 +98,20 @@ func (d *Daemon) Restart() {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(d.binary, "-c", filepath.Join(d.dir, configName))
+	argv := []string{d.binary, "-c", filepath.Join(d.dir, configName)}
+	if d.uid != 0 { // containerd 1.6 has the sockets of its shims below /run, whatever its configuration says
+		argv = append([]string{"sh", "-ec", `mount -t tmpfs tmpfs /run; exec "$@"`, "sh"}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(d.binary)+":"+os.Getenv("PATH")) // its shim may be beside it
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if d.uid != 0 {
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: d.uid, Size: 1}, {ContainerID: 1, HostID: 100_000, Size: 65_536}}
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS
+		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = ids, ids, true
+		cmd.SysProcAttr.Credential = &syscall.Credential{}
+	}
 	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}

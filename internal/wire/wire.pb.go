@@ -190,6 +190,94 @@ func (x *Leftover) GetGang() string {
 	return ""
 }
 
+type CleanRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UnusedMs      int64                  `protobuf:"varint,1,opt,name=unused_ms,json=unusedMs,proto3" json:"unused_ms,omitempty"` // images of gangrun that nobody has used for so long are removed, too
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanRequest) Reset() {
+	*x = CleanRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanRequest) ProtoMessage() {}
+
+func (x *CleanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanRequest.ProtoReflect.Descriptor instead.
+func (*CleanRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CleanRequest) GetUnusedMs() int64 {
+	if x != nil {
+		return x.UnusedMs
+	}
+	return 0
+}
+
+type CleanReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cleaned       []byte                 `protobuf:"bytes,1,opt,name=cleaned,proto3" json:"cleaned,omitempty"` // JSON of job.Cleaned
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CleanReply) Reset() {
+	*x = CleanReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CleanReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CleanReply) ProtoMessage() {}
+
+func (x *CleanReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CleanReply.ProtoReflect.Descriptor instead.
+func (*CleanReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CleanReply) GetCleaned() []byte {
+	if x != nil {
+		return x.Cleaned
+	}
+	return nil
+}
+
 type HelloRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
@@ -210,7 +298,7 @@ type HelloRequest struct {
 
 func (x *HelloRequest) Reset() {
 	*x = HelloRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -222,7 +310,7 @@ func (x *HelloRequest) String() string {
 func (*HelloRequest) ProtoMessage() {}
 
 func (x *HelloRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -235,7 +323,7 @@ func (x *HelloRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloRequest.ProtoReflect.Descriptor instead.
 func (*HelloRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *HelloRequest) GetHost() string {
@@ -290,7 +378,7 @@ type HelloReply struct {
 
 func (x *HelloReply) Reset() {
 	*x = HelloReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +390,7 @@ func (x *HelloReply) String() string {
 func (*HelloReply) ProtoMessage() {}
 
 func (x *HelloReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +403,7 @@ func (x *HelloReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloReply.ProtoReflect.Descriptor instead.
 func (*HelloReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HelloReply) GetPid() int32 {
@@ -379,7 +467,7 @@ type Interface struct {
 
 func (x *Interface) Reset() {
 	*x = Interface{}
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +479,7 @@ func (x *Interface) String() string {
 func (*Interface) ProtoMessage() {}
 
 func (x *Interface) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +492,7 @@ func (x *Interface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interface.ProtoReflect.Descriptor instead.
 func (*Interface) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Interface) GetName() string {
@@ -429,7 +517,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +529,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,7 +542,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
 }
 
 type ClockReply struct {
@@ -466,7 +554,7 @@ type ClockReply struct {
 
 func (x *ClockReply) Reset() {
 	*x = ClockReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -478,7 +566,7 @@ func (x *ClockReply) String() string {
 func (*ClockReply) ProtoMessage() {}
 
 func (x *ClockReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -491,7 +579,7 @@ func (x *ClockReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReply.ProtoReflect.Descriptor instead.
 func (*ClockReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ClockReply) GetClock() int64 {
@@ -511,7 +599,7 @@ type SurveyRequest struct {
 
 func (x *SurveyRequest) Reset() {
 	*x = SurveyRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +611,7 @@ func (x *SurveyRequest) String() string {
 func (*SurveyRequest) ProtoMessage() {}
 
 func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +624,7 @@ func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
 func (*SurveyRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SurveyRequest) GetSurvey() []byte {
@@ -562,7 +650,7 @@ type SurveyReply struct {
 
 func (x *SurveyReply) Reset() {
 	*x = SurveyReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +662,7 @@ func (x *SurveyReply) String() string {
 func (*SurveyReply) ProtoMessage() {}
 
 func (x *SurveyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +675,7 @@ func (x *SurveyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyReply.ProtoReflect.Descriptor instead.
 func (*SurveyReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SurveyReply) GetFacts() []byte {
@@ -609,7 +697,7 @@ type LibraryRequest struct {
 
 func (x *LibraryRequest) Reset() {
 	*x = LibraryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +709,7 @@ func (x *LibraryRequest) String() string {
 func (*LibraryRequest) ProtoMessage() {}
 
 func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +722,7 @@ func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
 func (*LibraryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LibraryRequest) GetArgv() [][]byte {
@@ -676,7 +764,7 @@ type LibraryReply struct {
 
 func (x *LibraryReply) Reset() {
 	*x = LibraryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +776,7 @@ func (x *LibraryReply) String() string {
 func (*LibraryReply) ProtoMessage() {}
 
 func (x *LibraryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +789,7 @@ func (x *LibraryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
 func (*LibraryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LibraryReply) GetMpi() string {
@@ -738,7 +826,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -750,7 +838,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -763,7 +851,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MeetRequest) GetSecret() []byte {
@@ -807,7 +895,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +907,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +920,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Peer) GetHost() string {
@@ -885,7 +973,7 @@ type MeetReply struct {
 
 func (x *MeetReply) Reset() {
 	*x = MeetReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -897,7 +985,7 @@ func (x *MeetReply) String() string {
 func (*MeetReply) ProtoMessage() {}
 
 func (x *MeetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -910,7 +998,7 @@ func (x *MeetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetReply.ProtoReflect.Descriptor instead.
 func (*MeetReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MeetReply) GetPort() int32 {
@@ -956,7 +1044,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1056,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1069,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 type PortReply struct {
@@ -993,7 +1081,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +1093,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +1106,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -1037,7 +1125,7 @@ type DevicesRequest struct {
 
 func (x *DevicesRequest) Reset() {
 	*x = DevicesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1137,7 @@ func (x *DevicesRequest) String() string {
 func (*DevicesRequest) ProtoMessage() {}
 
 func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1150,7 @@ func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesRequest.ProtoReflect.Descriptor instead.
 func (*DevicesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DevicesRequest) GetNvml() []byte {
@@ -1083,7 +1171,7 @@ type DevicesReply struct {
 
 func (x *DevicesReply) Reset() {
 	*x = DevicesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1183,7 @@ func (x *DevicesReply) String() string {
 func (*DevicesReply) ProtoMessage() {}
 
 func (x *DevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1196,7 @@ func (x *DevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesReply.ProtoReflect.Descriptor instead.
 func (*DevicesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DevicesReply) GetHost() []byte {
@@ -1143,7 +1231,7 @@ type LeaseTryRequest struct {
 
 func (x *LeaseTryRequest) Reset() {
 	*x = LeaseTryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1155,7 +1243,7 @@ func (x *LeaseTryRequest) String() string {
 func (*LeaseTryRequest) ProtoMessage() {}
 
 func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1168,7 +1256,7 @@ func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryRequest.ProtoReflect.Descriptor instead.
 func (*LeaseTryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LeaseTryRequest) GetTurn() string {
@@ -1201,7 +1289,7 @@ type LeaseTryReply struct {
 
 func (x *LeaseTryReply) Reset() {
 	*x = LeaseTryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1301,7 @@ func (x *LeaseTryReply) String() string {
 func (*LeaseTryReply) ProtoMessage() {}
 
 func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1314,7 @@ func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryReply.ProtoReflect.Descriptor instead.
 func (*LeaseTryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LeaseTryReply) GetWaiting() []byte {
@@ -1245,7 +1333,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1345,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1358,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaseRequest) GetTurn() string {
@@ -1288,7 +1376,7 @@ type LeaseReply struct {
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1300,7 +1388,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1313,7 +1401,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 type LeaseLostReply struct {
@@ -1325,7 +1413,7 @@ type LeaseLostReply struct {
 
 func (x *LeaseLostReply) Reset() {
 	*x = LeaseLostReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1425,7 @@ func (x *LeaseLostReply) String() string {
 func (*LeaseLostReply) ProtoMessage() {}
 
 func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1438,7 @@ func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLostReply.ProtoReflect.Descriptor instead.
 func (*LeaseLostReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LeaseLostReply) GetWhy() []byte {
@@ -1375,7 +1463,7 @@ type ContainRequest struct {
 
 func (x *ContainRequest) Reset() {
 	*x = ContainRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1475,7 @@ func (x *ContainRequest) String() string {
 func (*ContainRequest) ProtoMessage() {}
 
 func (x *ContainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1488,7 @@ func (x *ContainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainRequest.ProtoReflect.Descriptor instead.
 func (*ContainRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ContainRequest) GetGang() string {
@@ -1469,7 +1557,7 @@ type ImageRequest struct {
 
 func (x *ImageRequest) Reset() {
 	*x = ImageRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +1569,7 @@ func (x *ImageRequest) String() string {
 func (*ImageRequest) ProtoMessage() {}
 
 func (x *ImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +1582,7 @@ func (x *ImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageRequest.ProtoReflect.Descriptor instead.
 func (*ImageRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ImageRequest) GetName() string {
@@ -1556,7 +1644,7 @@ type ImageReply struct {
 
 func (x *ImageReply) Reset() {
 	*x = ImageReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1656,7 @@ func (x *ImageReply) String() string {
 func (*ImageReply) ProtoMessage() {}
 
 func (x *ImageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1669,7 @@ func (x *ImageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageReply.ProtoReflect.Descriptor instead.
 func (*ImageReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ImageReply) GetSend() bool {
@@ -1608,7 +1696,7 @@ type ContainReply struct {
 
 func (x *ContainReply) Reset() {
 	*x = ContainReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1708,7 @@ func (x *ContainReply) String() string {
 func (*ContainReply) ProtoMessage() {}
 
 func (x *ContainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1721,7 @@ func (x *ContainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainReply.ProtoReflect.Descriptor instead.
 func (*ContainReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ContainReply) GetReason() []byte {
@@ -1662,7 +1750,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1674,7 +1762,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1687,7 +1775,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FilesRequest) GetGang() string {
@@ -1732,7 +1820,7 @@ type FilesReply struct {
 
 func (x *FilesReply) Reset() {
 	*x = FilesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1832,7 @@ func (x *FilesReply) String() string {
 func (*FilesReply) ProtoMessage() {}
 
 func (x *FilesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1845,7 @@ func (x *FilesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesReply.ProtoReflect.Descriptor instead.
 func (*FilesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FilesReply) GetPartly() bool {
@@ -1808,7 +1896,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1908,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1921,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -2031,7 +2119,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2131,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2144,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Start) GetGang() string {
@@ -2207,7 +2295,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2307,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2320,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -2286,7 +2374,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2386,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2399,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Barrier) GetGroup() []byte {
@@ -2346,7 +2434,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +2446,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +2459,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -2395,7 +2483,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2495,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2508,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Name) GetId() int64 {
@@ -2461,7 +2549,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2473,7 +2561,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +2574,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Pair) GetKey() []byte {
@@ -2512,7 +2600,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2612,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2625,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 // Spawn starts an Open MPI daemon. The host of mpirun sends it to the controller, because mpirun
@@ -2553,7 +2641,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2653,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2666,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -2615,7 +2703,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2715,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2728,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2689,7 +2777,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +2789,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +2802,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2783,7 +2871,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +2883,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +2896,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2828,7 +2916,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +2928,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +2941,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Signal) GetNumber() int32 {
@@ -2880,7 +2968,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2892,7 +2980,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2905,7 +2993,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2981,7 +3069,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3081,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3094,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -3031,7 +3119,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3043,7 +3131,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3056,7 +3144,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -3099,7 +3187,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3199,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3212,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -3163,7 +3251,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3175,7 +3263,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3188,7 +3276,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 type KeepReply struct {
@@ -3199,7 +3287,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3299,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3312,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 type FeedRequest struct {
@@ -3238,7 +3326,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3338,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3351,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -3295,7 +3383,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3395,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3408,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -3337,7 +3425,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x12\n" +
-	"\x04gang\x18\x04 \x01(\tR\x04gang\"\x92\x01\n" +
+	"\x04gang\x18\x04 \x01(\tR\x04gang\"+\n" +
+	"\fCleanRequest\x12\x1b\n" +
+	"\tunused_ms\x18\x01 \x01(\x03R\bunusedMs\"&\n" +
+	"\n" +
+	"CleanReply\x12\x18\n" +
+	"\acleaned\x18\x01 \x01(\fR\acleaned\"\x92\x01\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06tmpdir\x18\x02 \x01(\fR\x06tmpdir\x12\x10\n" +
@@ -3552,7 +3645,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xb1\v\n" +
+	"\tFeedReply2\xf6\v\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
 	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
@@ -3567,7 +3660,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\tLeaseLost\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1f.gangrun.wire.v1.LeaseLostReply\x12J\n" +
 	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
 	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12O\n" +
-	"\tLeftovers\x12!.gangrun.wire.v1.LeftoversRequest\x1a\x1f.gangrun.wire.v1.LeftoversReply\x12G\n" +
+	"\tLeftovers\x12!.gangrun.wire.v1.LeftoversRequest\x1a\x1f.gangrun.wire.v1.LeftoversReply\x12C\n" +
+	"\x05Clean\x12\x1d.gangrun.wire.v1.CleanRequest\x1a\x1b.gangrun.wire.v1.CleanReply\x12G\n" +
 	"\x05Image\x12\x1d.gangrun.wire.v1.ImageRequest\x1a\x1b.gangrun.wire.v1.ImageReply(\x010\x01\x12I\n" +
 	"\aContain\x12\x1f.gangrun.wire.v1.ContainRequest\x1a\x1d.gangrun.wire.v1.ContainReply\x12C\n" +
 	"\x05Files\x12\x1d.gangrun.wire.v1.FilesRequest\x1a\x1b.gangrun.wire.v1.FilesReply\x12D\n" +
@@ -3588,124 +3682,128 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
 	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
 	(*Leftover)(nil),         // 2: gangrun.wire.v1.Leftover
-	(*HelloRequest)(nil),     // 3: gangrun.wire.v1.HelloRequest
-	(*HelloReply)(nil),       // 4: gangrun.wire.v1.HelloReply
-	(*Interface)(nil),        // 5: gangrun.wire.v1.Interface
-	(*ClockRequest)(nil),     // 6: gangrun.wire.v1.ClockRequest
-	(*ClockReply)(nil),       // 7: gangrun.wire.v1.ClockReply
-	(*SurveyRequest)(nil),    // 8: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),      // 9: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil),   // 10: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),     // 11: gangrun.wire.v1.LibraryReply
-	(*MeetRequest)(nil),      // 12: gangrun.wire.v1.MeetRequest
-	(*Peer)(nil),             // 13: gangrun.wire.v1.Peer
-	(*MeetReply)(nil),        // 14: gangrun.wire.v1.MeetReply
-	(*PortRequest)(nil),      // 15: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),        // 16: gangrun.wire.v1.PortReply
-	(*DevicesRequest)(nil),   // 17: gangrun.wire.v1.DevicesRequest
-	(*DevicesReply)(nil),     // 18: gangrun.wire.v1.DevicesReply
-	(*LeaseTryRequest)(nil),  // 19: gangrun.wire.v1.LeaseTryRequest
-	(*LeaseTryReply)(nil),    // 20: gangrun.wire.v1.LeaseTryReply
-	(*LeaseRequest)(nil),     // 21: gangrun.wire.v1.LeaseRequest
-	(*LeaseReply)(nil),       // 22: gangrun.wire.v1.LeaseReply
-	(*LeaseLostReply)(nil),   // 23: gangrun.wire.v1.LeaseLostReply
-	(*ContainRequest)(nil),   // 24: gangrun.wire.v1.ContainRequest
-	(*ImageRequest)(nil),     // 25: gangrun.wire.v1.ImageRequest
-	(*ImageReply)(nil),       // 26: gangrun.wire.v1.ImageReply
-	(*ContainReply)(nil),     // 27: gangrun.wire.v1.ContainReply
-	(*FilesRequest)(nil),     // 28: gangrun.wire.v1.FilesRequest
-	(*FilesReply)(nil),       // 29: gangrun.wire.v1.FilesReply
-	(*GangRequest)(nil),      // 30: gangrun.wire.v1.GangRequest
-	(*Start)(nil),            // 31: gangrun.wire.v1.Start
-	(*Mpirun)(nil),           // 32: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),          // 33: gangrun.wire.v1.Barrier
-	(*Part)(nil),             // 34: gangrun.wire.v1.Part
-	(*Name)(nil),             // 35: gangrun.wire.v1.Name
-	(*Pair)(nil),             // 36: gangrun.wire.v1.Pair
-	(*Look)(nil),             // 37: gangrun.wire.v1.Look
-	(*Spawn)(nil),            // 38: gangrun.wire.v1.Spawn
-	(*Relay)(nil),            // 39: gangrun.wire.v1.Relay
-	(*RankStart)(nil),        // 40: gangrun.wire.v1.RankStart
-	(*Stop)(nil),             // 41: gangrun.wire.v1.Stop
-	(*Signal)(nil),           // 42: gangrun.wire.v1.Signal
-	(*GangReply)(nil),        // 43: gangrun.wire.v1.GangReply
-	(*Done)(nil),             // 44: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),    // 45: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),      // 46: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),      // 47: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),        // 48: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),      // 49: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),        // 50: gangrun.wire.v1.FeedReply
+	(*CleanRequest)(nil),     // 3: gangrun.wire.v1.CleanRequest
+	(*CleanReply)(nil),       // 4: gangrun.wire.v1.CleanReply
+	(*HelloRequest)(nil),     // 5: gangrun.wire.v1.HelloRequest
+	(*HelloReply)(nil),       // 6: gangrun.wire.v1.HelloReply
+	(*Interface)(nil),        // 7: gangrun.wire.v1.Interface
+	(*ClockRequest)(nil),     // 8: gangrun.wire.v1.ClockRequest
+	(*ClockReply)(nil),       // 9: gangrun.wire.v1.ClockReply
+	(*SurveyRequest)(nil),    // 10: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),      // 11: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil),   // 12: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),     // 13: gangrun.wire.v1.LibraryReply
+	(*MeetRequest)(nil),      // 14: gangrun.wire.v1.MeetRequest
+	(*Peer)(nil),             // 15: gangrun.wire.v1.Peer
+	(*MeetReply)(nil),        // 16: gangrun.wire.v1.MeetReply
+	(*PortRequest)(nil),      // 17: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),        // 18: gangrun.wire.v1.PortReply
+	(*DevicesRequest)(nil),   // 19: gangrun.wire.v1.DevicesRequest
+	(*DevicesReply)(nil),     // 20: gangrun.wire.v1.DevicesReply
+	(*LeaseTryRequest)(nil),  // 21: gangrun.wire.v1.LeaseTryRequest
+	(*LeaseTryReply)(nil),    // 22: gangrun.wire.v1.LeaseTryReply
+	(*LeaseRequest)(nil),     // 23: gangrun.wire.v1.LeaseRequest
+	(*LeaseReply)(nil),       // 24: gangrun.wire.v1.LeaseReply
+	(*LeaseLostReply)(nil),   // 25: gangrun.wire.v1.LeaseLostReply
+	(*ContainRequest)(nil),   // 26: gangrun.wire.v1.ContainRequest
+	(*ImageRequest)(nil),     // 27: gangrun.wire.v1.ImageRequest
+	(*ImageReply)(nil),       // 28: gangrun.wire.v1.ImageReply
+	(*ContainReply)(nil),     // 29: gangrun.wire.v1.ContainReply
+	(*FilesRequest)(nil),     // 30: gangrun.wire.v1.FilesRequest
+	(*FilesReply)(nil),       // 31: gangrun.wire.v1.FilesReply
+	(*GangRequest)(nil),      // 32: gangrun.wire.v1.GangRequest
+	(*Start)(nil),            // 33: gangrun.wire.v1.Start
+	(*Mpirun)(nil),           // 34: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),          // 35: gangrun.wire.v1.Barrier
+	(*Part)(nil),             // 36: gangrun.wire.v1.Part
+	(*Name)(nil),             // 37: gangrun.wire.v1.Name
+	(*Pair)(nil),             // 38: gangrun.wire.v1.Pair
+	(*Look)(nil),             // 39: gangrun.wire.v1.Look
+	(*Spawn)(nil),            // 40: gangrun.wire.v1.Spawn
+	(*Relay)(nil),            // 41: gangrun.wire.v1.Relay
+	(*RankStart)(nil),        // 42: gangrun.wire.v1.RankStart
+	(*Stop)(nil),             // 43: gangrun.wire.v1.Stop
+	(*Signal)(nil),           // 44: gangrun.wire.v1.Signal
+	(*GangReply)(nil),        // 45: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 46: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 47: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 48: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 49: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 50: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 51: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 52: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
 	2,  // 1: gangrun.wire.v1.LeftoversReply.living:type_name -> gangrun.wire.v1.Leftover
-	5,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
-	13, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	31, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	41, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	33, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	37, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	38, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	39, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	35, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	34, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	42, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
-	40, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	32, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	36, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	44, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	33, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	38, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	39, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	35, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	3,  // 21: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	6,  // 22: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	8,  // 23: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	15, // 24: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	10, // 25: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	17, // 26: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	19, // 27: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	21, // 28: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 29: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 30: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 31: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	12, // 32: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	7,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
+	15, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
+	33, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	43, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	35, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	39, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	40, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	41, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	37, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	36, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	44, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
+	42, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	34, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	38, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	46, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	35, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	40, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	41, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	37, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	5,  // 21: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	8,  // 22: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	10, // 23: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	17, // 24: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	12, // 25: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	19, // 26: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	21, // 27: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	23, // 28: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 29: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 30: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 31: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	14, // 32: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
 	0,  // 33: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
-	25, // 34: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
-	24, // 35: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	28, // 36: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	30, // 37: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	45, // 38: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	47, // 39: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	49, // 40: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	4,  // 41: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	7,  // 42: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	9,  // 43: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	16, // 44: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	11, // 45: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	18, // 46: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	20, // 47: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	22, // 48: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	22, // 49: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	23, // 50: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	22, // 51: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	14, // 52: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	1,  // 53: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
-	26, // 54: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
-	27, // 55: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	29, // 56: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	43, // 57: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	46, // 58: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	48, // 59: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	50, // 60: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	41, // [41:61] is the sub-list for method output_type
-	21, // [21:41] is the sub-list for method input_type
+	3,  // 34: gangrun.wire.v1.Agent.Clean:input_type -> gangrun.wire.v1.CleanRequest
+	27, // 35: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
+	26, // 36: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	30, // 37: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	32, // 38: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	47, // 39: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	49, // 40: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	51, // 41: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	6,  // 42: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	9,  // 43: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	11, // 44: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	18, // 45: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	13, // 46: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	20, // 47: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	22, // 48: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	24, // 49: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	24, // 50: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	25, // 51: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	24, // 52: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	16, // 53: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 54: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	4,  // 55: gangrun.wire.v1.Agent.Clean:output_type -> gangrun.wire.v1.CleanReply
+	28, // 56: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
+	29, // 57: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	31, // 58: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	45, // 59: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	48, // 60: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	50, // 61: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	52, // 62: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	42, // [42:63] is the sub-list for method output_type
+	21, // [21:42] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -3716,7 +3814,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[30].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[32].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -3733,7 +3831,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

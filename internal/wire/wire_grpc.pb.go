@@ -36,6 +36,7 @@ const (
 	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
 	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
 	Agent_Leftovers_FullMethodName    = "/gangrun.wire.v1.Agent/Leftovers"
+	Agent_Clean_FullMethodName        = "/gangrun.wire.v1.Agent/Clean"
 	Agent_Image_FullMethodName        = "/gangrun.wire.v1.Agent/Image"
 	Agent_Contain_FullMethodName      = "/gangrun.wire.v1.Agent/Contain"
 	Agent_Files_FullMethodName        = "/gangrun.wire.v1.Agent/Files"
@@ -82,9 +83,10 @@ type AgentClient interface {
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
 	// gang must not start as long as any of these live.
 	Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error)
-	// Image lets the host look for an image. If the host lacks the image, and the controller has an
-	// archive of it, the agent asks for the archive, and imports it while it arrives. The last reply
-	// has the fact.
+	// Clean removes all that dead gangs have left on the host, and returns it.
+	Clean(ctx context.Context, in *CleanRequest, opts ...grpc.CallOption) (*CleanReply, error)
+	// Image has the host look for an image. If it lacks one and the controller has the archive, the
+	// agent asks for it, and imports it while it arrives. The last reply has the fact.
 	Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error)
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.
@@ -248,6 +250,16 @@ func (c *agentClient) Leftovers(ctx context.Context, in *LeftoversRequest, opts 
 	return out, nil
 }
 
+func (c *agentClient) Clean(ctx context.Context, in *CleanRequest, opts ...grpc.CallOption) (*CleanReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CleanReply)
+	err := c.cc.Invoke(ctx, Agent_Clean_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *agentClient) Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Image_FullMethodName, cOpts...)
@@ -373,9 +385,10 @@ type AgentServer interface {
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
 	// gang must not start as long as any of these live.
 	Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error)
-	// Image lets the host look for an image. If the host lacks the image, and the controller has an
-	// archive of it, the agent asks for the archive, and imports it while it arrives. The last reply
-	// has the fact.
+	// Clean removes all that dead gangs have left on the host, and returns it.
+	Clean(context.Context, *CleanRequest) (*CleanReply, error)
+	// Image has the host look for an image. If it lacks one and the controller has the archive, the
+	// agent asks for it, and imports it while it arrives. The last reply has the fact.
 	Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.
@@ -444,6 +457,9 @@ func (UnimplementedAgentServer) Meet(grpc.BidiStreamingServer[MeetRequest, MeetR
 }
 func (UnimplementedAgentServer) Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Leftovers not implemented")
+}
+func (UnimplementedAgentServer) Clean(context.Context, *CleanRequest) (*CleanReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Clean not implemented")
 }
 func (UnimplementedAgentServer) Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error {
 	return status.Error(codes.Unimplemented, "method Image not implemented")
@@ -710,6 +726,24 @@ func _Agent_Leftovers_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Clean_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CleanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Clean(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Clean_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Clean(ctx, req.(*CleanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Image_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Image(&grpc.GenericServerStream[ImageRequest, ImageReply]{ServerStream: stream})
 }
@@ -850,6 +884,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Leftovers",
 			Handler:    _Agent_Leftovers_Handler,
+		},
+		{
+			MethodName: "Clean",
+			Handler:    _Agent_Clean_Handler,
 		},
 		{
 			MethodName: "Contain",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -39,12 +40,20 @@ func (c *Container) Exited() <-chan struct{} { return c.exited }
 // container is left.
 func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err error) {
 	ctx = in(ctx, s.Image.Namespace)
+	s.rootless = r.Rootless
 	options, err := s.options()
 	if err != nil {
 		return nil, err
 	}
-	made, err := r.client.NewContainer(ctx, s.ID,
-		client.WithImage(s.Image.image), client.WithImageConfigLabels(s.Image.image), client.WithAdditionalContainerLabels(s.Labels),
+	labels := maps.Clone(s.Labels)
+	labels[ownerLabel] = r.Owner
+	making, done, err := r.lease(ctx) // with which Sweep finds a snapshot without a container
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	made, err := r.client.NewContainer(making, s.ID,
+		client.WithImage(s.Image.image), client.WithImageConfigLabels(s.Image.image), client.WithAdditionalContainerLabels(labels),
 		client.WithSnapshotter(snapshotter), client.WithNewSnapshot(s.ID, s.Image.image), client.WithNewSpec(options...))
 	if err != nil {
 		// The snapshot may have been made before the container failed.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gangrun/gangrun/internal/testcontainerd"
 	"github.com/gangrun/gangrun/internal/testimage"
 	"github.com/gangrun/gangrun/launcher/container"
@@ -196,45 +194,6 @@ func TestContainer(t *testing.T) {
 	})
 }
 
-// TestSweep ends the containers of agents that were killed, also after their shim or containerd was.
-func TestSweep(t *testing.T) {
-	b := newBed(t)
-	sweep := func(t *testing.T, want int) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		n, err := b.runtime.Sweep(ctx, "gangrun/test", func(labels map[string]string) bool { return labels["gangrun/test"] == "yes" })
-		if n != want || err != nil {
-			t.Errorf("%d containers were removed, want %d (%v)", n, want, err)
-		}
-		// What a killed shim has left, containerd itself removes soon.
-		for len(b.Left()) > 0 && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if left := b.Left(); len(left) > 0 {
-			t.Errorf("left: %v", left)
-		}
-	}
-	for name, harm := range map[string]func(){
-		"alive": func() {},
-		"shim killed": func() {
-			for _, pid := range b.Shims() {
-				_ = unix.Kill(pid, unix.SIGKILL)
-			}
-		},
-		"containerd restarted": func() { b.Kill(); b.Restart() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := b.start(t, container.Spec{}, "sleep 100"); err != nil {
-				t.Fatal(err)
-			}
-			harm()
-			sweep(t, 1)
-			sweep(t, 0)
-		})
-	}
-}
-
 func TestImages(t *testing.T) {
 	b := newBed(t)
 	small := testimage.Busybox(t)
@@ -301,22 +260,6 @@ func TestImages(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func TestUnavailable(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "socket")
-	_, err := container.Open(t.Context(), file)
-	if e, ok := errors.AsType[*container.UnavailableError](err); !ok || !e.Missing || e.Forbidden {
-		t.Errorf("got %v", err)
-	}
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = container.Open(t.Context(), file)
-	if e, ok := errors.AsType[*container.UnavailableError](err); !ok || e.Missing || e.Forbidden {
-		t.Errorf("got %v", err)
-	}
-}
 
 func TestFullName(t *testing.T) {
 	for ref, want := range map[string]string{

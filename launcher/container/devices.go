@@ -94,7 +94,8 @@ func (d Devices) hook(path string, s *specs.Spec) error {
 	if s.Hooks == nil {
 		s.Hooks = &specs.Hooks{}
 	}
-	s.Hooks.Prestart = append(s.Hooks.Prestart, specs.Hook{Path: path, Args: []string{nvidiaHook, "prestart"}}) //nolint:staticcheck // the hook is documented for it
+	//lint:ignore SA1019 the hook is documented for it
+	s.Hooks.Prestart = append(s.Hooks.Prestart, specs.Hook{Path: path, Args: []string{nvidiaHook, "prestart"}})
 	s.Process.Env = append(s.Process.Env, "NVIDIA_VISIBLE_DEVICES="+strings.Join(d.GPUs, ","), "NVIDIA_DRIVER_CAPABILITIES=all")
 	return nil
 }

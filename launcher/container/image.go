@@ -78,6 +78,9 @@ func (r *Runtime) Find(ctx context.Context, name string) (*Image, error) {
 		if err != nil {
 			return nil, err
 		}
+		if namespace == Namespace {
+			r.markUsed(within, image.Metadata())
+		}
 		return r.look(within, namespace, image)
 	}
 	return nil, &MissingError{Name: name}
@@ -151,12 +154,12 @@ func (r *Runtime) Import(ctx context.Context, name string, from io.Reader) (*Ima
 		return nil, reader.blame(err)
 	}
 	defer plain.Close()
-	ctx, done, err := r.client.WithLease(ctx) // until the image has its name, containerd may remove its blobs
+	ctx, done, err := r.lease(ctx) // until the image has its name, containerd may remove its blobs
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = done(context.WithoutCancel(ctx)) }()
-	imported, err := r.client.Import(ctx, plain, client.WithAllPlatforms(true), client.WithIndexName(name))
+	defer done()
+	imported, err := r.client.Import(ctx, plain, client.WithAllPlatforms(true), client.WithIndexName(name), client.WithImageLabels(map[string]string{usedLabel: nowUsed()}))
 	if err != nil && !errdefs.IsAlreadyExists(err) { // another process may import it at the same time
 		return nil, reader.blame(err)
 	}
@@ -214,6 +217,11 @@ func (r *Runtime) Unpack(ctx context.Context, i *Image) error {
 	if err != nil || ready {
 		return err
 	}
+	ctx, done, err := r.lease(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	return i.image.Unpack(ctx, snapshotter)
 }
 

@@ -52,7 +52,12 @@ func (r *Runtime) Pull(ctx context.Context, name string, who Credentials) (*Imag
 		HostDir:     config.HostDirFromRoot(hostsDir),
 		Credentials: func(string) (string, string, error) { return who.User, who.Secret, nil },
 	})})
-	pulled, err := r.client.Pull(ctx, name, client.WithResolver(resolver), client.WithPlatformMatcher(platforms.Default()))
+	pulling, done, err := r.lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	pulled, err := r.client.Pull(pulling, name, client.WithResolver(resolver), client.WithPlatformMatcher(platforms.Default()), client.WithPullLabel(usedLabel, nowUsed()))
 	if err == nil {
 		return r.look(ctx, Namespace, pulled)
 	}

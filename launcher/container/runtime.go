@@ -8,9 +8,8 @@ package container
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,9 +25,6 @@ const Namespace = "gangrun"
 // of ctr and nerdctl, that of Kubernetes, and that of Docker.
 var searched = []string{Namespace, "default", "k8s.io", "moby"}
 
-// defaultSocket is where containerd listens unless it is told otherwise.
-const defaultSocket = "/run/containerd/containerd.sock"
-
 // answerLimit bounds how long containerd may take to answer the first request.
 const answerLimit = 5 * time.Second
 
@@ -37,69 +33,34 @@ type Runtime struct {
 	client  *client.Client
 	Socket  string // the path of its socket
 	Version string // as in "1.6.20"
+	// Owner is the process that is to remove the containers which are started: this one.
+	Owner string
+	// Rootless is set if containerd is this user's own: root in its containers is this user on the host.
+	Rootless bool
 }
 
-// UnavailableError reports that containerd cannot be used here.
-type UnavailableError struct {
-	Socket    string
-	Missing   bool   // there is no such socket
-	Forbidden bool   // this user may not open it
-	Group     string // a group that may open it; empty if none is known
-	Err       error
-}
-
-// Error names the socket and says what is wrong.
-func (e *UnavailableError) Error() string {
-	switch {
-	case e.Missing:
-		return "there is no containerd here: " + e.Socket + " does not exist"
-	case e.Forbidden && e.Group != "":
-		return fmt.Sprintf("this user may not open containerd's socket %s: it is for root and the group %s", e.Socket, e.Group)
-	case e.Forbidden:
-		return fmt.Sprintf("this user may not open containerd's socket %s: it is for root", e.Socket)
-	}
-	return fmt.Sprintf("containerd does not answer at %s: %v", e.Socket, e.Err)
-}
-
-// Unwrap returns the error of the system call or of containerd.
-func (e *UnavailableError) Unwrap() error { return e.Err }
-
-// SocketOf returns the path of containerd's socket. It is CONTAINERD_ADDRESS if that variable
-// is set. Otherwise it is the socket of this user's rootless containerd or, if there is none,
-// the default path. getenv returns the value of an environment variable.
-func SocketOf(getenv func(name string) string) string {
-	if address := getenv("CONTAINERD_ADDRESS"); address != "" {
-		return strings.TrimPrefix(address, "unix://")
-	}
-	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" && os.Geteuid() != 0 {
-		if socket := rootless(dir); socket != "" {
-			return socket
+// Open connects to the containerd at the first of some sockets that exists. An error is an *UnavailableError.
+func Open(ctx context.Context, sockets ...string) (*Runtime, error) {
+	var info os.FileInfo
+	err := os.ErrNotExist
+	at := slices.IndexFunc(sockets, func(socket string) bool {
+		var statErr error
+		if info, statErr = os.Stat(socket); !errors.Is(statErr, os.ErrNotExist) {
+			err = statErr
+			return true
 		}
+		return false
+	})
+	if at < 0 {
+		return nil, &UnavailableError{Sockets: sockets, Missing: true, Err: err}
 	}
-	return defaultSocket
-}
-
-// rootless returns the socket of the user's own containerd, empty if there is none. Its
-// containerd runs in a namespace of RootlessKit, which names a process in it: see
-// containerd-rootless.sh of nerdctl.
-func rootless(dir string) string {
-	pid, err := os.ReadFile(filepath.Join(dir, "containerd-rootless", "child_pid"))
-	if err != nil {
-		return ""
-	}
-	return filepath.Join("/proc", strings.TrimSpace(string(pid)), "root", defaultSocket)
-}
-
-// Open connects to the containerd at a socket. An error is an *UnavailableError.
-func Open(ctx context.Context, socket string) (*Runtime, error) {
-	problem := UnavailableError{Socket: socket}
-	info, err := os.Stat(socket)
+	socket := sockets[at]
+	problem := UnavailableError{Sockets: []string{socket}}
 	if err == nil {
 		err = unix.Access(socket, unix.R_OK|unix.W_OK)
 	}
 	if err != nil {
-		problem.Err = err
-		problem.Missing, problem.Forbidden = errors.Is(err, os.ErrNotExist), errors.Is(err, os.ErrPermission)
+		problem.Err, problem.Forbidden = err, errors.Is(err, os.ErrPermission)
 		if info != nil {
 			problem.Group = groupOf(info)
 		}
@@ -117,7 +78,7 @@ func Open(ctx context.Context, socket string) (*Runtime, error) {
 		problem.Err = errors.Join(err, c.Close())
 		return nil, &problem
 	}
-	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v")}, nil
+	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v"), Owner: Owner(os.Getpid()), Rootless: ownedByUser(info)}, nil
 }
 
 // Close closes the connection. Containers keep running.

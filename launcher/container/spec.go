@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/containerd/containerd/v2/contrib/seccomp"
@@ -16,7 +17,7 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID is unique on this host. Labels are stored with the container; Sweep reads them.
+	// ID is unique on this host. Labels are for those who look for the container later; they are not nil.
 	ID     string
 	Labels map[string]string
 	Image  *Image
@@ -35,8 +36,9 @@ type Spec struct {
 	ReadOnly bool
 	Limits   Limits
 	Devices  Devices
-	// Log is the file to which the standard output and error of the first process go.
-	Log string
+	// Log is a file for what the first process writes to its standard output and error.
+	Log      string
+	rootless bool // see Runtime.Rootless
 }
 
 // User has the IDs under which the processes of a container run.
@@ -131,11 +133,14 @@ func (s Spec) options() ([]oci.SpecOpts, error) {
 		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
 		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
 	}
+	if s.rootless {
+		options = append(options, rootless)
+	}
 	if s.ImageUser { // root, if the image names nobody
 		options = append(options, asUser(User{}))
 	}
 	if s.ImageUser && s.Image.Config.User != "" {
-		options = append(options, oci.WithUser(s.Image.Config.User))
+		options = append(options, named(s.Image.Config.User))
 	}
 	if !s.OwnNetwork {
 		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace), oci.WithHostHostsFile, oci.WithHostResolvconf)
@@ -178,6 +183,25 @@ func asUser(u User) oci.SpecOpts {
 	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
 		s.Process.User = specs.User{UID: u.UID, GID: u.GID, AdditionalGids: u.Groups}
 		return nil
+	}
+}
+
+// UserError reports that an image has no user or group of the name under which it is to run.
+type UserError struct{ Name string }
+
+// Error returns the name.
+func (e *UserError) Error() string {
+	return fmt.Sprintf("the image is to run as the user %q, but its /etc/passwd or /etc/group has no such name", e.Name)
+}
+
+// named sets the user by a name or number of the image, as in "app" or "1000:users".
+func named(user string) oci.SpecOpts {
+	return func(ctx context.Context, c oci.Client, container *containers.Container, s *specs.Spec) error {
+		err := oci.WithUser(user)(ctx, c, container, s)
+		if errors.Is(err, oci.ErrNoUsersFound) || errors.Is(err, oci.ErrNoGroupsFound) || errors.Is(err, fs.ErrNotExist) {
+			return &UserError{user}
+		}
+		return err
 	}
 }
 

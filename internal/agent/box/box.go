@@ -19,9 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
-	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
@@ -63,10 +61,10 @@ func (b *Box) Image() string { return b.image.Name }
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
 // New starts a container for a gang, and an agent in it, and returns the connection to that agent.
-// containerd is the path of containerd's socket, and logs the directory for the output of ranks.
-// Problem turns the error into a fact for the controller.
-func New(ctx context.Context, containerd, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
-	runtime, err := container.Open(ctx, containerd)
+// sockets are those of containerd, and logs is the directory for the output of ranks. Problem
+// explains the error.
+func New(ctx context.Context, sockets []string, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
+	runtime, err := container.Open(ctx, sockets...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,9 +76,8 @@ func New(ctx context.Context, containerd, gang, host, logs string, want job.Box)
 			}
 		}
 	}()
-	tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)
-	tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
-	_, _ = runtime.Sweep(ctx, labelAgent, stale) // what could not be removed in time
+	removeDirs()
+	_, _ = runtime.Sweep(ctx, false) // what could not be removed in time
 	image, err := runtime.Find(ctx, want.Image)
 	if err != nil {
 		return nil, nil, err
@@ -98,9 +95,12 @@ func New(ctx context.Context, containerd, gang, host, logs string, want job.Box)
 		return nil, nil, err
 	}
 	defer listener.Close()
-	user, err := userOf(want.Container)
+	user, err := userOf(want.Container, runtime.Rootless)
 	if err != nil {
 		return nil, nil, err
+	}
+	if runtime.Rootless && (want.Memory > 0 || want.CPUs > 0) {
+		return nil, nil, &container.RootlessError{What: "limit memory and CPUs"}
 	}
 	mounts, err := dirs.mounts(want, logs)
 	if err != nil {
@@ -185,19 +185,24 @@ func idOf(gang, host string) string {
 
 // Labels of containers.
 const (
-	labelRun   = "gangrun/run"
-	labelGang  = "gangrun/gang"
-	labelHost  = "gangrun/host"
-	labelAgent = "gangrun/agent" // the process that has started it: see processID
+	labelRun  = "gangrun/run"
+	labelGang = "gangrun/gang"
+	labelHost = "gangrun/host"
 )
 
 func labelsOf(gang, host string) map[string]string {
 	run, _, _ := strings.Cut(gang, "/")
-	return map[string]string{labelRun: run, labelGang: gang, labelHost: host, labelAgent: processID(os.Getpid())}
+	return map[string]string{labelRun: run, labelGang: gang, labelHost: host}
 }
 
-// userOf returns the user of the processes of a container.
-func userOf(c job.Container) (container.User, error) {
+// userOf returns the user of the processes of a container. In a rootless one, root is this user.
+func userOf(c job.Container, rootless bool) (container.User, error) {
+	if rootless && c.User == "" {
+		return container.User{}, nil
+	}
+	if rootless {
+		return container.User{}, &container.RootlessError{What: "have ranks run as another user"}
+	}
 	ids, named, err := c.IDs()
 	if err != nil {
 		return container.User{}, err
@@ -211,40 +216,4 @@ func userOf(c job.Container) (container.User, error) {
 		u.Groups = append(u.Groups, uint32(group))
 	}
 	return u, err
-}
-
-// processID identifies a process of this host: its PID namespace, PID and start.
-func processID(pid int) string {
-	stat, err := procfs.ReadStat(pid)
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf("%s %d %d", procfs.Namespace(os.Getpid(), "pid"), pid, stat.Start)
-}
-
-// EndDead removes the containers of agents that were killed, with their directories.
-func EndDead() {
-	if tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)+tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
-	defer cancel()
-	runtime, err := container.Open(ctx, container.SocketOf(os.Getenv))
-	if err != nil {
-		return // the next agent here tries again if it finds other directories
-	}
-	defer runtime.Close()
-	_, _ = runtime.Sweep(ctx, labelAgent, stale)
-}
-
-// stale reports whether the agent that has started a container is gone. Agents in other PID
-// namespaces are not seen from here.
-func stale(labels map[string]string) bool {
-	id := labels[labelAgent]
-	var namespace string
-	var pid int
-	if n, err := fmt.Sscan(id, &namespace, &pid); n != 2 || err != nil || namespace != procfs.Namespace(os.Getpid(), "pid") {
-		return false
-	}
-	return processID(pid) != id
 }

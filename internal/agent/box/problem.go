@@ -14,9 +14,9 @@ func Problem(name string, err error) job.ImageFact {
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok {
 		switch {
 		case e.Missing:
-			fact.Problem = job.ImageNoRuntime
+			fact.Problem, fact.Others = job.ImageNoRuntime, container.Others()
 		case e.Forbidden:
-			fact.Problem = job.ImageForbidden
+			fact.Problem, fact.Group = job.ImageForbidden, e.Group
 		}
 	}
 	if _, ok := errors.AsType[*container.MissingError](err); ok {
@@ -40,6 +40,12 @@ func Problem(name string, err error) job.ImageFact {
 	}
 	if _, ok := errors.AsType[*container.DeviceError](err); ok {
 		fact.Problem = job.ImageDevice
+	}
+	if _, ok := errors.AsType[*container.UserError](err); ok {
+		fact.Problem = job.ImageNoUser
+	}
+	if _, ok := errors.AsType[*container.RootlessError](err); ok {
+		fact.Problem = job.ImageRootless
 	}
 	if _, ok := errors.AsType[*mountError](err); ok {
 		fact.Problem = job.ImageMount

@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Watch reads the kernel's log, if this user may read it, and the kernel's count of OOM kills.
@@ -89,6 +90,28 @@ func kernelRecord(record string) (string, bool) {
 	return "", false
 }
 
+// KillsFile returns the file in which the kernel counts the OOM kills of the memory cgroup of a process, "" if there is
+// none.
+func KillsFile(pid int) string {
+	of, _ := os.ReadFile(procfs.Path(pid, "cgroup"))
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, file := range oomFiles(string(of), string(mounts)) {
+		if _, ok := Kills(file); ok {
+			return file
+		}
+	}
+	return ""
+}
+
+// Kills returns the count in a file of KillsFile.
+func Kills(file string) (n int64, ok bool) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, false
+	}
+	return oomCount(string(data))
+}
+
 // oomKills returns the count of OOM kills of this process's own memory cgroup, else that of the
 // host, which counts other jobs too (oom_kill of /proc/vmstat, Linux 4.13). file is where it
 // was read.
@@ -96,10 +119,8 @@ func oomKills() (kills int64, file string) {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for _, file := range append(oomFiles(string(own), string(mounts)), "/proc/vmstat") {
-		if data, err := os.ReadFile(file); err == nil {
-			if n, ok := oomCount(string(data)); ok {
-				return n, file
-			}
+		if n, ok := Kills(file); ok {
+			return n, file
 		}
 	}
 	return 0, ""

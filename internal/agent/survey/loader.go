@@ -5,6 +5,8 @@ import (
 	"debug/elf"
 	"io"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
@@ -12,27 +14,34 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+// lacking is how glibc's loader says that a library is too old for a program, as in "./train: /lib/libc.so.6:
+// version `GLIBC_2.38' not found (required by ./train)".
+var lacking = regexp.MustCompile("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
+
 // missing asks the program's dynamic loader which libraries it does not find in the
-// environment of the ranks. Nothing of the program runs. It returns nil if the loader is
-// neither glibc's nor musl's.
-func (v Surveyor) missing(ctx context.Context, loader, path string) []string {
+// environment of the ranks, and which it finds in versions that are too old. Nothing of the program runs. It returns
+// nil if the loader is neither glibc's nor musl's.
+func (v Surveyor) missing(ctx context.Context, loader, path string) (names, old []string) {
 	argv, env, ok := listing(loader, path, v.Env)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	// The exit code does not matter: musl's loader fails when a library is missing,
 	// and names it on its standard error.
 	out, _ := v.Children.RunHelper(ctx, loader, argv, "/", env, nil, true)
-	var names []string
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(line), " => not found"); ok {
 			names = append(names, name)
 		} else if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Error loading shared library "); ok { // musl
 			name, _, _ := strings.Cut(rest, ":")
 			names = append(names, name)
+		} else if match := lacking.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+			if text := match[2] + " of " + filepath.Base(match[1]); !slices.Contains(old, text) {
+				old = append(old, text)
+			}
 		}
 	}
-	return names
+	return names, old
 }
 
 // libraries asks the program's dynamic loader which shared libraries it would load, and

@@ -120,6 +120,6 @@ func (v Surveyor) elf(ctx context.Context, path string, file *os.File, fact *job
 			fact.Interpreter = loader
 			return
 		}
-		fact.Missing = v.missing(ctx, loader, path)
+		fact.Missing, fact.Old = v.missing(ctx, loader, path)
 	}
 }

@@ -4,6 +4,7 @@ package survey
 
 import (
 	"context"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +22,10 @@ type Surveyor struct {
 	Children *process.Children // starts helper programs
 }
 
-// Survey returns the facts for which the controller asks.
+// root has the files of this host or container.
+var root = os.DirFS("/")
+
+// Survey returns what a survey asks for.
 func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 	cores, memory := Capacity()
 	facts := job.Facts{Host: v.Host, Cores: cores, Memory: memory, Time: hostclock.Now()}
@@ -36,8 +40,16 @@ func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 		facts.Script = v.script(ctx, ask, facts.Program.Path)
 		facts.OpenMPI = v.openMPI(ask.MPI, facts.Program, facts.Script)
 	}
-	if ask.Versions {
+	gpus := ask.GPUs != 0 && driverOf(root) != ""
+	if ask.Versions || gpus {
 		facts.Versions = v.versions(ctx, ask, facts)
+	}
+	if gpus {
+		facts.CUDA = cuda(root, facts.Versions, v.Env)
+		facts.Versions = withNCCL(root, facts.Versions, v.Env)
+	}
+	if !ask.Versions {
+		facts.Versions = nil
 	}
 	for _, input := range ask.Inputs {
 		facts.Inputs = append(facts.Inputs, pathfact.Readable(pathfact.In(ask.Workdir, input)))

@@ -192,8 +192,37 @@ func TestMissingLibraries(t *testing.T) {
 		"ld-other.so.1":        nil,
 		"ld-linux-absent.so.2": nil,
 	} {
-		if got := v.missing(t.Context(), dir+"/"+name, "/x/two"); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", name, got, want)
+		if got, old := v.missing(t.Context(), dir+"/"+name, "/x/two"); !slices.Equal(got, want) || old != nil {
+			t.Errorf("%s: got %q, %q, want %q", name, got, old, want)
+		}
+	}
+}
+
+// TestOldLibraries has a library that is older than the one with which the program was built.
+func TestOldLibraries(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	dir := t.TempDir()
+	agenttest.WriteFile(t, dir+"/lib.c", "int answer(void) { return 42; }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/main.c", "int answer(void);\nint main(void) { return answer() != 42; }\n", 0o644)
+	build := func(args ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(t.Context(), "gcc", args...).CombinedOutput(); err != nil {
+			t.Fatalf("gcc: %v\n%s", err, out)
+		}
+	}
+	for _, version := range []string{"NEW_2.0", "OLD_1.0"} {
+		script := agenttest.WriteFile(t, dir+"/"+version+"/script", version+" { global: answer; };\n", 0o644)
+		build("-shared", "-fPIC", "-Wl,-soname,libaged.so", "-Wl,--version-script="+script, "-o", dir+"/"+version+"/libaged.so", dir+"/lib.c")
+	}
+	build("-o", dir+"/aged", dir+"/main.c", dir+"/NEW_2.0/libaged.so")
+	children := processtest.New(t) // from here on, it waits for all children of this process
+	for version, want := range map[string][]string{"NEW_2.0": nil, "OLD_1.0": {"NEW_2.0 of libaged.so"}} {
+		v := Surveyor{Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir + "/" + version}), Children: children}
+		fact := v.program(t.Context(), job.Survey{Command: []string{dir + "/aged"}, Workdir: dir})
+		if !slices.Equal(fact.Old, want) || fact.Missing != nil {
+			t.Errorf("%s: %+v", version, fact)
 		}
 	}
 }

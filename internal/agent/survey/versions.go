@@ -2,8 +2,6 @@ package survey
 
 import (
 	"context"
-	"os"
-	"strings"
 
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/job"
@@ -16,8 +14,8 @@ const driverVersion = "/sys/module/nvidia/version"
 // versions returns the versions of everything that should be the same on all hosts of a
 // gang. What is not installed is left out.
 func (v Surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts) (list []job.VersionFact) {
-	if text, err := os.ReadFile(driverVersion); err == nil {
-		list = append(list, job.VersionFact{Kind: job.VersionDriver, Name: "the NVIDIA driver", Version: strings.TrimSpace(string(text))})
+	if driver := driverOf(root); driver != "" {
+		list = append(list, job.VersionFact{Kind: job.VersionDriver, Name: "the NVIDIA driver", Version: driver})
 	}
 	if facts.Program.Kind != job.ErrorNone {
 		return list

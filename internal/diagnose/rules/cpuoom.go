@@ -20,6 +20,11 @@ var cpuOOM = []Rule{{
 	Text: "killed by SIGKILL, and the kernel's count of out-of-memory kills rose meanwhile (${title})",
 	Ends: Ends{Reasons: []job.Reason{job.ReasonOOMKills}},
 }, {
+	Category: job.CPUOOM, Signature: "container-memory", Confidence: 1,
+	Meaning: "the memory of a container was used up, and the kernel killed gangrun's agent in it: what was left was no longer memory of ranks, as files in /dev/shm are not",
+	Hint:    "give the container more with --container-memory, or use less; files in /dev/shm count, and stay when the rank is killed that has written them",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonContainerMemory}},
+}, {
 	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95,
 	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",
 	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",

@@ -1,0 +1,63 @@
+package box
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/container"
+)
+
+// EndDead removes the containers of agents that were killed, with their directories.
+func EndDead() {
+	if removeDirs() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
+	runtime, err := container.Open(ctx, container.Sockets(os.Getenv)...)
+	if err != nil {
+		return // the next agent here tries again if it finds other directories, and so does gangrun clean
+	}
+	defer runtime.Close()
+	_, _ = runtime.Sweep(ctx, false)
+}
+
+// removeDirs removes the directories of agents that were killed, and returns how many there were.
+func removeDirs() int {
+	return tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll) + tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
+}
+
+// Clean removes all that agents which were killed have left of containers, and returns it. Images that no
+// container has, and that nobody has used for a time, are removed too; a negative time keeps all. With dry, Clean
+// removes nothing, and returns what it would remove but images and directories. sockets are those of
+// containerd. It is no error that there is none, or that this user may not open it: then the user has no containers.
+func Clean(ctx context.Context, sockets []string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
+	runtime, err := container.Open(ctx, sockets...)
+	if e, ok := errors.AsType[*container.UnavailableError](err); ok && (e.Missing || e.Forbidden) {
+		err = nil
+	}
+	if runtime != nil {
+		defer runtime.Close()
+		swept, sweepErr := runtime.Sweep(ctx, dry)
+		for _, left := range swept.Containers {
+			c.Containers = append(c.Containers, job.CleanedContainer{ID: left.ID, Gang: left.Labels[labelGang]})
+		}
+		c.Leases = swept.Leases
+		err = sweepErr
+		if unused >= 0 && !dry {
+			images, imagesErr := runtime.RemoveUnused(ctx, time.Now().Add(-unused))
+			for _, i := range images {
+				c.Images = append(c.Images, job.CleanedImage{Name: i.Name, Bytes: i.Bytes, Used: i.Used})
+			}
+			err = errors.Join(err, imagesErr)
+		}
+	}
+	if !dry {
+		c.Dirs = removeDirs()
+	}
+	return c, err
+}

@@ -1,0 +1,45 @@
+package job
+
+import "time"
+
+// Cleaned is what gangrun has removed on a host that dead runs had left there.
+type Cleaned struct {
+	Host       string             `json:"host"`
+	Processes  []CleanedProcess   `json:"processes,omitempty"`
+	Containers []CleanedContainer `json:"containers,omitempty"`
+	// Leases is the number of leases of containerd, Dirs that of gangrun's own directories for containers.
+	Leases int            `json:"leases,omitempty"`
+	Dirs   int            `json:"dirs,omitempty"`
+	Images []CleanedImage `json:"images,omitempty"`
+	// Left are processes that SIGKILL has not ended.
+	Left []CleanedProcess `json:"left,omitempty"`
+	// Problem is why not everything was looked at; Hint says what helps.
+	Problem string `json:"problem,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Nothing reports whether there was nothing to remove.
+func (c Cleaned) Nothing() bool {
+	return len(c.Processes)+len(c.Containers)+len(c.Images)+len(c.Left)+c.Leases+c.Dirs == 0
+}
+
+// CleanedProcess is a process that a gang has left.
+type CleanedProcess struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`           // of its program
+	State string `json:"state"`          // a letter, as in /proc/PID/stat
+	Gang  string `json:"gang,omitempty"` // RUN/ATTEMPT
+}
+
+// CleanedContainer is a container that an agent has left.
+type CleanedContainer struct {
+	ID   string `json:"id"`
+	Gang string `json:"gang"` // RUN/ATTEMPT, RUN/survey
+}
+
+// CleanedImage is an image that gangrun had brought to the host.
+type CleanedImage struct {
+	Name  string    `json:"name"`
+	Bytes int64     `json:"bytes"`
+	Used  time.Time `json:"used"` // last
+}
