@@ -96,11 +96,12 @@ there from the start.
   A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. It first waits until no rank can be left on a
   lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
-  default) and 5 s have passed since the last connection. A next attempt would wait, too.
+  default) and 5 s have passed since gangrun closed its last connection to the host. A next
+  attempt would wait, too.
 - left: the time from the end of gangrun until no process and no lease of the run was
-  left on the hosts; a cut or frozen host is restored for that. For "controller killed",
-  it is how long the ranks run after the end of the controller: their agent ends them
-  when it has received nothing for --orphan-grace.
+  left on the hosts. For this measurement, a host that was cut off or frozen is restored
+  first. For "controller killed", it is the time that the ranks run after the end of the
+  controller: their agent ends them when it has received nothing for --orphan-grace.
 
 In all runs, every log has exactly the bytes that its rank has printed. There are no
 retries (--retries 0), so that the exit code is that of the first failure.
@@ -115,7 +116,7 @@ retries (--retries 0), so that the exit code is that of the first failure.
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then they may still write.\n")
+			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then, the ranks may still write.\n")
 		}
 	}
 	return b.String()

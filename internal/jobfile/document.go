@@ -86,7 +86,7 @@ It is YAML, UTF-8, one document, at most {{size}}.
 
 ## Keys and flags
 
-Keys and flags have the same names, except two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
+Keys at the top level have the same names as their flags. Keys of ´trial:´ and ´container:´ may have other names than their flags: the table has both. In the table, ´trial.steps´ is the key ´steps:´ inside of ´trial:´. In the file, ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## Precedence
