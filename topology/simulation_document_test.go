@@ -39,14 +39,14 @@ HGX-H100, whose GPUs are all connected by NVSwitch. The third has two racks of e
 
 - **Number of GPUs** of a gang: %s. Gavel (Narayanan et
   al., OSDI 2020) draws the jobs of Microsoft's Philly cluster in the same way, but with
-  5 %% of eight GPUs and none above: the shares of 16 and 32 are our choice.
+  5 %% for eight GPUs and no larger gangs: the shares of 16 and 32 GPUs are our choice.
 - **Run time**: from Figure 2 of the Philly study (Jeon et al., USENIX ATC 2019), read
   from the plot in its authors' notebook. The mean is %.0f minutes for gangs of one GPU,
   %.0f for 2-4, %.0f for 8, and %.0f for more; the longest run takes a week. Distance between
   GPUs does not change the run time here, unlike on real machines.
 - **Arrival**: at the same rate at all hours (our choice), such that gangs ask for %.0f %% of
   the GPUs in the long run. In every %d gangs, each size and run time has its exact share.
-  Otherwise a few large gangs would decide a seed.
+  Otherwise a few large gangs would decide the result of a seed.
 
 Gangs arrive for %d days before the measurement begins. As with `+"`gangrun run`"+`, a gang that waits
 accepts the next wider level after %s. All policies use gangrun's rule for the order: the
@@ -83,7 +83,7 @@ one gang starts a little earlier, all later gangs get other places. The differen
 gangrun and ideal best-fit on one day therefore has a standard deviation of at least twice its
 mean. gangrun puts more gangs on an island than ideal best-fit on more days than it puts fewer there.
 But it puts more there in all seeds on at most a tenth of the days.
-The days in the tables above are the first days of the half years; they were not chosen.
+The days in the tables above are the first days of the half years; nobody has selected them.
 
 %s
 ## How long to wait

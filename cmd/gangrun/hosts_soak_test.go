@@ -91,7 +91,7 @@ every step. Most faults begin when every rank has printed five lines. Wrong host
 users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
 there from the start.
 
-- suspect: the time until gangrun warns of a silent host, which is 3 s.
+- suspect: the time until gangrun warns of a silent host. It warns after 3 s without contact.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
   A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. It first waits until no rank can be left on a
