@@ -85,7 +85,7 @@ func faultsPage(cells [][]hostCell) string {
 
 Written by `+"`make docs`"+`, which causes each of these faults on h2, one of four
 simulated hosts (internal/testhosts). The gang has %d ranks, two on each host, and is
-run with each value of `+"`--mpi`"+`. The ranks print numbered lines to both streams
+run with `+"`--mpi`"+` none, openmpi and mpich. The ranks print numbered lines to both streams
 (examples/steady). With MPI and torch (gloo), they also compute a sum over all ranks at
 every step. Most faults begin when every rank has printed five lines. Wrong host keys,
 users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
