@@ -8,8 +8,8 @@ import (
 
 // conclusion is the text that checkConclusion and checkPatience compare with the figures.
 const conclusion = `The claim "better locality, and no longer delay, than the best other policy" is **only partly
-shown**. Over half a year, locality is better. Delay is neither better nor worse on the clusters
-of equal machines, but a little longer in most seeds on the mixed one. A day is too short to
+shown**. Over half a year, locality is better. Delay is neither better nor worse on DGX-1V, but a
+little longer in most seeds on HGX-H100 and on the mixed cluster. A day is too short to
 distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun is not better.
 
 - **Islands, half a year.** gangrun puts more gangs on one island than first-fit, best-fit and
@@ -67,7 +67,8 @@ func checkRival(cluster, rival int, c compared) error {
 	if m := median(long, rowIsland); islands != want || rival == ruleLent && (m < 0.5 || m > 3.5) {
 		return fmt.Errorf("more gangs are on islands in %d seeds of half a year, by %.1f", islands, m)
 	}
-	if delays := held(long, rival, rowDelay); delays == 0 || delays == n || cluster == mixed && delays != 1 {
+	if delays := held(long, rival, rowDelay); delays == 0 || delays == n || cluster == mixed && delays != 1 ||
+		clusters[cluster].name == "HGX-H100" && delays > n/2 {
 		return fmt.Errorf("the delay is no longer in %d seeds of half a year", delays)
 	}
 	if m := median(long, rowDelay); math.Abs(m) >= 1.5 {
