@@ -103,8 +103,9 @@ there from the start.
   first. For "controller killed", it is the time that the ranks run after the end of the
   controller: their agent ends them when it has received nothing for --orphan-grace.
 
-In all runs, every log has exactly the bytes that its rank has printed. There are no
-retries (--retries 0), so that the exit code is that of the first failure.
+If the job goes on, every log has exactly the bytes that its rank has printed. If the job
+fails, each log may end earlier, but has no gap and no changed byte. There are no retries
+(--retries 0), so that the exit code is that of the first failure.
 
 | fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
