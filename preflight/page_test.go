@@ -117,15 +117,15 @@ These things differ from the gang:
   services, for instance) and of NVIDIA's MPS. It can reach services on the network. gangrun
   switches some of them off by variables, unless you have set these yourself: %[9]s.
 - Ranks do not see what ranks on another host write.
-- If gangrun is not root, the trial can change only files that have the user's own ID and
-  main group, whatever their mode allows. setuid programs have no effect. If the job has files of
-  others, a failed trial is only a warning, or is repeated on more ranks. Before Linux 6.6, a
+- If gangrun is not root, the trial can change only files that belong to the user and to the
+  user's main group, even if the mode of other files lets the user write to them. setuid programs
+  run without the rights of their owner. If the job has files of other users, a failed trial is only a warning, or is repeated on more ranks. Before Linux 6.6, a
   removed directory cannot be made again.
 - Files are on an overlay: after the first write to a file, its other hard links and the memory
   mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a
   file system may be refused.
-- These differences can cause the errors in brackets. A trial that fails with one of them is only a warning (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
-  ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `; ` + "`" + `trial-contained` + "`" + `).
+- These differences can cause the errors ` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `, ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `
+  and ` + "`" + `ESTALE` + "`" + `. If a trial fails with one of these errors, there is only a warning (` + "`" + `trial-contained` + "`" + `).
 
 Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
 off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,

@@ -26,9 +26,10 @@ const (
 // Two limits bound the restarts, and progress resets both. The first allows Retries restarts in a
 // row without progress; it does not count preemptions. The second applies to a cause that names an
 // artefact, such as a file, port, library, GPU or host. It allows one restart for the same cause
-// with the same artefact. If the action is "once", the second limit applies to every cause: it
-// allows one restart for the same cause, whatever the artefact, and also without one. If an attempt
-// failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
+// with the same artefact. If the action is "once", the second limit applies to every cause, also
+// to a cause that names no artefact: it allows one restart for the same cause, whatever its
+// artefact is. If an attempt failed to load its checkpoint, the next attempt starts from an earlier
+// checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int

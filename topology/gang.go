@@ -43,8 +43,8 @@ type Choice struct {
 // many slots a host has, PlaceGPUs puts at most that many ranks there.
 //
 // The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at
-// most some ten thousand ways to choose racks and switches, and at most 64 of these ways need
-// the fewest hosts. Otherwise the result is good, and has as few racks as possible. Among
+// most some ten thousand ways to choose racks and switches, and at most 64 of these ways reach
+// the smallest number of hosts. Otherwise the result is good, and has as few racks as possible. Among
 // placements of equal cost, PlaceGPUs prefers a placement that leaves well-connected free GPUs
 // on the gang's hosts for gangs of many different sizes. If that is equal too, it prefers the
 // fewest free GPUs on these hosts, and then hosts and GPUs early in the inventory.

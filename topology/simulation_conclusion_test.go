@@ -8,33 +8,35 @@ import (
 
 // conclusion is the text that checkConclusion and checkPatience compare with the figures.
 const conclusion = `The claim "better locality, and no longer delay, than the best other policy" is **only partly
-shown**. Over half a year, locality is better. Delay is neither better nor worse on the clusters
-of equal machines, but a little longer in most seeds on the mixed one. A day is too short to
+shown**. Over half a year, locality is better. Delay is neither better nor worse on DGX-1V, but a
+little longer in most seeds on HGX-H100 and on the mixed cluster. A day is too short to
 distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun is not better.
 
 - **Islands, half a year.** gangrun puts more gangs on one island than first-fit, best-fit and
-  best-fit with waiting, in every seed on all three clusters. It also puts more there than ideal
-  best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five on HGX-H100.
-  The median of this last difference is 0.5 to 3.5 of 100 gangs.
-- **Islands, a day.** gangrun has more than first-fit in every seed. On DGX-1V and on the mixed
-  cluster it also has more than best-fit, with and without waiting, in every seed. On HGX-H100,
-  where every host is an island, it has more than best-fit with waiting in four seeds, but more
-  than best-fit in at most one. Compared with ideal best-fit, it has more in two seeds of five on
-  the clusters of equal machines, and **in one on the mixed cluster**. That is mostly chance: see
+  best-fit with waiting, in every seed on all three clusters. It also puts more on one island than
+  ideal best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five on HGX-H100.
+  The median difference between gangrun and ideal best-fit is 0.5 to 3.5 of 100 gangs.
+- **Islands, a day.** gangrun puts more gangs on one island than first-fit in every seed. On DGX-1V
+  and on the mixed cluster it also puts more there than best-fit, with and without waiting, in every
+  seed. On HGX-H100, where every host is an island, it puts more there than best-fit with waiting in
+  four seeds, but more than best-fit without waiting in only one. It puts more there than ideal
+  best-fit in two seeds of five on the clusters of equal machines, and **in one on the mixed
+  cluster**. On a day, the comparison with ideal best-fit is mostly chance: see
   [what a day can tell](#what-a-day-can-tell).
 - **Delay.** Over half a year, on each cluster and compared with each of the other policies,
-  gangrun's delay is longer in some seeds and shorter in others. **On the mixed cluster it is longer in four of five seeds**, whatever
-  the other policy. The median difference is below 1.5 minutes, of about 25, in either direction.
-  On a day the median difference is 0.1 minutes at most. It counts as longer even if only one gang
-  waits two minutes for close GPUs on a cluster where hardly any gang waits.
-- **Hosts.** gangrun puts as many gangs on one host as each best-fit, within 2 of 100. Its better
-  locality comes from knowing the links.
+  gangrun's delay is longer in some seeds and shorter in others. **On the mixed cluster it is longer
+  in four of five seeds**, whatever the other policy. The mean delay is about 25 minutes; the median
+  difference is below 1.5 minutes in either direction. On a day the median difference is 0.1 minutes
+  at most. The table counts gangrun's delay as longer even if the only difference is one gang that
+  waits two minutes for close GPUs.
+- **Hosts.** The share of gangs that gangrun puts on one host differs by at most 2 of 100 from that
+  of each of the three best-fit policies. Its better locality comes from knowing the links.
 - **Rings and fragmentation, mixed cluster.** For gangrun, a fast ring is more important than
-  what stays free. So it starts to use a well-connected host where best-fit fills a slower one. In
-  every seed of the half year its rings are the fastest, and it leaves more GPUs free on partly
-  busy hosts than each best-fit.
-- **Waiting.** A gang that has to wait mostly waits for hours, so that two minutes for each level
-  change little. More patience gives closer GPUs; an hour for each level makes delays longer.
+  the value of the GPUs that stay free. So gangrun may put a gang on an empty, well-connected host
+  where best-fit fills a slower host. In every seed of the half year gangrun's rings are the fastest,
+  and it leaves more GPUs free on partly busy hosts than each of the three best-fit policies.
+- **Waiting.** A gang that has to wait mostly waits for hours, so that a patience of two minutes for
+  each level changes little. More patience gives closer GPUs; an hour for each level makes delays longer.
 `
 
 // checkConclusion fails if the figures of the clusters are not what the conclusion says.
@@ -65,7 +67,8 @@ func checkRival(cluster, rival int, c compared) error {
 	if m := median(long, rowIsland); islands != want || rival == ruleLent && (m < 0.5 || m > 3.5) {
 		return fmt.Errorf("more gangs are on islands in %d seeds of half a year, by %.1f", islands, m)
 	}
-	if delays := held(long, rival, rowDelay); delays == 0 || delays == n || cluster == mixed && delays != 1 {
+	if delays := held(long, rival, rowDelay); delays == 0 || delays == n || cluster == mixed && delays != 1 ||
+		clusters[cluster].name == "HGX-H100" && delays > n/2 {
 		return fmt.Errorf("the delay is no longer in %d seeds of half a year", delays)
 	}
 	if m := median(long, rowDelay); math.Abs(m) >= 1.5 {
@@ -78,7 +81,7 @@ func checkRival(cluster, rival int, c compared) error {
 	case rival == ruleLent:
 		least, most = 2, 2
 	case clusters[cluster].name == "HGX-H100" && rival == ruleBest:
-		least, most = 0, 1
+		least, most = 1, 1
 	case clusters[cluster].name == "HGX-H100" && rival == ruleBlind:
 		least, most = n-1, n-1
 	}

@@ -19,10 +19,15 @@ Nothing here was measured on machines. Time is simulated, and a gang is only a n
 GPUs and a run time.
 
 ## Verdict
-The table compares gangrun with every one of the other policies (see below) over %d seeds. It counts the seeds in which
-gangrun put at least as many gangs of two GPUs or more on one island; in which its mean
-queueing delay was not longer; and in which both were so. The first three columns are for the gangs that arrive
-within a day, the last three for those of half a year that begins with that day.
+The table compares gangrun with each of the [other policies](#what-is-compared) in %d seeds. A seed gives one
+sequence of gangs. For each other policy, the table counts
+
+- the seeds in which gangrun put more gangs of two GPUs or more on one island than that policy;
+- the seeds in which the mean queueing delay of gangrun was not longer;
+- the seeds in which both hold.
+
+The first three columns are for the gangs that arrive on the first day, the last three for the gangs
+that arrive within the half year that begins with that day.
 
 %s
 %s
@@ -34,31 +39,33 @@ HGX-H100, whose GPUs are all connected by NVSwitch. The third has two racks of e
 
 - **Number of GPUs** of a gang: %s. Gavel (Narayanan et
   al., OSDI 2020) draws the jobs of Microsoft's Philly cluster in the same way, but with
-  5 %% of eight GPUs and none above: the shares of 16 and 32 are our choice.
+  5 %% for eight GPUs and no larger gangs: the shares of 16 and 32 GPUs are our choice.
 - **Run time**: from Figure 2 of the Philly study (Jeon et al., USENIX ATC 2019), read
   from the plot in its authors' notebook. The mean is %.0f minutes for gangs of one GPU,
   %.0f for 2-4, %.0f for 8, and %.0f for more; the longest run takes a week. Distance between
   GPUs does not change the run time here, unlike on real machines.
 - **Arrival**: at the same rate at all hours (our choice), such that gangs ask for %.0f %% of
   the GPUs in the long run. In every %d gangs, each size and run time has its exact share.
-  Otherwise a few large gangs would decide a seed.
+  Otherwise a few large gangs would decide the result of a seed.
 
 Gangs arrive for %d days before the measurement begins. As with `+"`gangrun run`"+`, a gang that waits
 accepts the next wider level after %s. All policies use gangrun's rule for the order: the
-oldest gang starts first; a younger one may only use GPUs that are not reserved for an older
-one. No policy knows how long a gang will run.
+oldest gang starts first; a younger gang may only use GPUs that are not reserved for an older
+gang. No policy knows how long a gang will run.
 
 | policy | where it puts a gang | waits for |
 |---|---|---|
-| first-fit | the first host with enough free GPUs; if there is none, the first free GPUs of any hosts | nothing |
-| best-fit | on the host with the fewest free GPUs that has room, else under the switch, in the rack, or anywhere, as Slurm with a topology; the host's first free GPUs | nothing |
-| best-fit with waiting | the same, with gangrun's waiting rule: Slurm without Links between GPUs in its configuration | a host, then a rack |
-| ideal best-fit | the same, but it knows islands, and takes one on the fullest host that has a free one; no known scheduler does that | an island, a host, then a rack |
+| first-fit | on the first host with enough free GPUs; if there is none, on the first free GPUs of any hosts | nothing |
+| best-fit | on the first free GPUs of the host with the fewest free GPUs among those with room for the gang; if no host has room, under one switch, in one rack, or anywhere. Slurm with a topology does this | nothing |
+| best-fit with waiting | as best-fit, but with gangrun's rule for waiting. Slurm without Links between GPUs in its configuration places gangs so | a host, then a rack |
+| ideal best-fit | as best-fit with waiting, but it knows islands: it uses an island on the fullest host that has a free island. No known scheduler does this | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
-A gang of n GPUs is on an island if no other n GPUs of its host are better connected. A gang on
-an island also counts as on one host, and a gang on one host as in one
-rack. If all GPUs of a host are connected equally, the whole host is an island. Every figure
+On this page, a gang of n GPUs counts as on one island if it is on one host and no other n GPUs of
+this host are better connected. That is not quite the island of the [glossary](glossary.md): the best
+kind of link of the host need not connect the gang. A gang on one island also counts as on one host,
+and a gang on one host also counts as in one rack. If all GPUs of a host are connected equally, the
+whole host is an island. Every figure
 is the median of %d seeds, with the least and the greatest in brackets. Delays are in minutes.
 Each gang is followed until it has started.
 
@@ -68,15 +75,15 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on how many of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. The last columns show on how many days the
+days) gangrun puts more gangs on an island, or fewer. The last two columns show on how many days the
 result would have been the same in all %d seeds.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
-one gang starts a little earlier, all later ones get other places. The difference between
+one gang starts a little earlier, all later gangs get other places. The difference between
 gangrun and ideal best-fit on one day therefore has a standard deviation of at least twice its
-mean. On most days gangrun puts more gangs on an island than ideal best-fit, but on at most a
-tenth of the days does it do so in all seeds.
-The days in the tables above are the first days of the half years; they were not chosen.
+mean. gangrun puts more gangs on an island than ideal best-fit on more days than it puts fewer there.
+But it puts more there in all seeds on at most a tenth of the days.
+The days in the tables above are the first days of the half years; nobody has selected them.
 
 %s
 ## How long to wait

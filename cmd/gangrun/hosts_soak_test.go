@@ -85,25 +85,27 @@ func faultsPage(cells [][]hostCell) string {
 
 Written by `+"`make docs`"+`, which causes each of these faults on h2, one of four
 simulated hosts (internal/testhosts). The gang has %d ranks, two on each host, and is
-run with each value of `+"`--mpi`"+`. The ranks print numbered lines to both streams
+run with `+"`--mpi`"+` none, openmpi and mpich. The ranks print numbered lines to both streams
 (examples/steady). With MPI and torch (gloo), they also compute a sum over all ranks at
 every step. Most faults begin when every rank has printed five lines. Wrong host keys,
 users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
 there from the start.
 
-- suspect: the time until gangrun warns of a silent host, which is 3 s.
+- suspect: the time until gangrun warns of a silent host. It warns after 3 s without contact.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
   A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. It first waits until no rank can be left on a
   lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
-  default) and 5 s have passed since the last connection. A next attempt would wait, too.
+  default) and 5 s have passed since gangrun closed its last connection to the host. A next
+  attempt would wait, too.
 - left: the time from the end of gangrun until no process and no lease of the run was
-  left on the hosts; a cut or frozen host is restored for that. For "controller killed",
-  it is how long the ranks run after the end of the controller: their agent ends them
-  when it has received nothing for --orphan-grace.
+  left on the hosts. For this measurement, a host that was cut off or frozen is restored
+  first. For "controller killed", it is the time that the ranks run after the end of the
+  controller: their agent ends them when it has received nothing for --orphan-grace.
 
-In all runs, every log has exactly the bytes that its rank has printed. There are no
-retries (--retries 0), so that the exit code is that of the first failure.
+If the job goes on, every log has exactly the bytes that its rank has printed. If the job
+fails, each log may end earlier, but has no gap and no changed byte. There are no retries
+(--retries 0), so that the exit code is that of the first failure.
 
 | fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
@@ -115,7 +117,7 @@ retries (--retries 0), so that the exit code is that of the first failure.
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then they may still write.\n")
+			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then, the ranks may still write.\n")
 		}
 	}
 	return b.String()

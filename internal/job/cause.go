@@ -29,11 +29,12 @@ type Cause struct {
 	Also []int `json:"also,omitempty"`
 	// Cascades counts the other ranks and programs that failed as a consequence.
 	Cascades int `json:"cascades,omitempty"`
-	// Looks is what logs alone look like. It is empty if it is known how the ranks ended.
+	// Looks says whether the job seems to have failed or succeeded, judged only by its logs. It
+	// is empty if it is known how the ranks ended.
 	Looks Looks `json:"looks,omitempty"`
 }
 
-// Looks is what the logs of a job look like.
+// Looks says whether a job seems to have failed or succeeded, judged only by its logs.
 type Looks string
 
 // The values of Looks.

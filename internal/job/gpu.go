@@ -10,7 +10,7 @@ const (
 	GPUECCDouble  GPUSign = "ecc-double"      // a memory error that could not be corrected
 	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; it concerns all GPUs
 	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and it was not given to all of them
-	GPUUnwatched  GPUSign = "gpu-unwatched"   // gangrun does not learn of errors of the GPU, or does not any longer; without a UUID, of any GPU
+	GPUUnwatched  GPUSign = "gpu-unwatched"   // gangrun does not, or no longer, learn of errors of the gang's GPUs on the host
 )
 
 // GPU is a sign of trouble with a GPU of a gang. The gang may have the whole GPU, or MIG slices

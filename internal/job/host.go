@@ -16,7 +16,8 @@ type Host struct {
 	Hard   bool  `json:"hard,omitempty"`
 	Cores  int   `json:"cores,omitempty"`
 	Memory int64 `json:"memory,omitempty"` // bytes
-	// Rack and Switch say where the host is. All hosts without both count as being in one place.
+	// Rack and Switch say where the host is. All hosts that have neither
+	// Rack nor Switch count as being in one place.
 	Rack    string   `json:"rack,omitempty"`
 	Switch  string   `json:"switch,omitempty"`
 	Devices []Device `json:"devices,omitempty"`

@@ -86,7 +86,7 @@ It is YAML, UTF-8, one document, at most {{size}}.
 
 ## Keys and flags
 
-Keys and flags have the same names, except two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
+Keys at the top level have the same names as their flags. Keys of ´trial:´ and ´container:´ may have other names than their flags: the table has both. In the table, ´trial.steps´ is the key ´steps:´ inside of ´trial:´. In the file, ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## Precedence
@@ -109,7 +109,7 @@ A line of text is split at blanks. Single quotes, double quotes and backslashes 
 These are refused unless they are quoted, because a shell would treat them specially: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
 To use a shell, name it: ´command: [sh, -c, "python train.py > log"]´.
 
-Linux limits arguments and variables. Each argument, and each variable with its name, may have at most 131,071 bytes; all of them together may have a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB. gangrun refuses a longer command before it starts anything. For that, it expands the templates whose values it knows.
+Linux limits arguments and variables. Each argument, and each variable with its name, may have at most 131,071 bytes; all of them together may have a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB. gangrun refuses a longer command before it starts anything. To find the length, it expands the templates whose values it knows.
 
 ### Templates
 
@@ -136,10 +136,10 @@ gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, an
 
 ## Secrets
 
-´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place: in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end, also where these quote the output of ranks. It does not change the output of ranks, on the terminal and in logs, nor the arguments of the command.
+´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place: in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end, also where these quote the output of ranks. gangrun changes neither the output of ranks, on the terminal and in logs, nor the arguments of the command.
 If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It warns if the secret is not set there either. In the copy of the job file in the run's directory, secrets have the value ´***´. If you start a job from such a copy, set the secrets in the environment of gangrun.
 
-gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, it does not hide values of less than 4 bytes, with a warning, nor single lines and encoded forms of less than 8 bytes: that would hide too much other text.
+gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, gangrun does not hide values of less than 4 bytes, and warns of them. It also does not hide single lines and encoded forms of less than 8 bytes. To hide such short texts would hide too much other text.
 All users of the machine can see ´-e NAME=VALUE´ on the command line (´ps´) while gangrun runs. They cannot see the values with ´-e NAME´ or ´secret´ alone. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
 
 ## YAML

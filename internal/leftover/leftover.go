@@ -43,9 +43,9 @@ func (t Table) above(pid int) (pids []int) {
 // is empty if it is not known. Of other runs, Find returns only leftovers of the user of self.
 //
 // The process self, its ancestors and its descendants are never leftovers. If self is a descendant
-// of a rank, the other descendants of that rank are not leftovers either. A process below an agent
-// is not a leftover, with one exception: if self runs below the same agent, because a rank has
-// started gangrun, the processes of run are leftovers there, too.
+// of a rank, the other descendants of that rank are not leftovers either. A process below a living
+// agent is not a leftover, with one exception: a rank may have started gangrun, so that self is
+// itself below an agent. Processes of run that are below that agent are then leftovers.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

@@ -209,8 +209,8 @@ func (a *Agent) watch(limit time.Duration) {
 	}
 }
 
-// Judge records that gangrun gives the agent up, because it has received nothing for as long as
-// silence. It returns false if gangrun has given the agent up before.
+// Judge records that gangrun gives the agent up. silence is the time for which gangrun has
+// received nothing from the agent. Judge returns false if gangrun has given the agent up before.
 func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }

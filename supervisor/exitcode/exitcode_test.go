@@ -178,7 +178,7 @@ func TestOwnEndings(t *testing.T) {
 		rank, verdict int
 	}{
 		{"gangrun cannot make a directory", 70, 93},
-		{"gangrun itself needs a file system that is full", 75, 75},
+		{"A file system that gangrun itself needs is full", 75, 75},
 		{"The gang would not fit if every slot", 69, 93},
 		{"The gang does not fit because some GPUs are faulty", 69, 75},
 		{"The GPUs that the gang needs are in use", 69, 75},

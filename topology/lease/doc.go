@@ -29,7 +29,7 @@
 // Records of other users are not trusted. A ticket counts only if its file belongs to the user
 // whom it names, if it names at most MaxDevices GPUs, and if its names are short and printable.
 // Other tickets are ignored with a warning. An order file or a GPU's file may have a hard link.
-// That does no harm, since a user who can create the link can write to the file anyway.
+// The link does no harm, since a user who can create it can write to the file anyway.
 //
 // # The ticket rule
 //
@@ -42,31 +42,35 @@
 //  2. the grant takes nothing from an older ticket. To test this, every older ticket, the
 //     oldest first, claims up to Count idle GPUs of its Devices. A claim may move to another
 //     GPU so that a younger ticket can claim more. The claims are computed twice: with the GPUs
-//     of Take counted as idle, and without these GPUs. No ticket may have fewer claims without
-//     them.
+//     of Take counted as idle, and without these GPUs. No ticket may have fewer claims in the
+//     second computation than in the first.
 //
 // The second condition has an exception for a request with a time limit. An older ticket may
 // get less if the gang of the request ends before the earliest time at which the gang of that
 // ticket could start.
 //
-// So a small job can start before a big job that came earlier in three cases: on GPUs for which
-// the big job does not wait, on more GPUs than the big job needs, and while the big job could
-// not start anyway. The time at which the big job can start is known if the records of the
-// holders of the missing GPUs say when these holders end. A holder without a known end is
-// assumed to hold its GPUs for another Horizon. So jobs with a time limit can delay a ticket by
-// at most Horizon, and only once. When the holders without a known end are gone, all ends are
-// known, and only a job that ends in time can still start before the big one. The caller must
-// enforce the time limits. A job that exceeds its limit is assumed to end at once, so other
-// jobs do not start early because of it.
+// So a small job can start before a big job that came earlier in three cases:
 //
-// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket
-// on each of them. These tickets have the same age, and each claims all GPUs that the gang
-// could use on that host. A gang that came later does not get any of these GPUs, even when they
-// become idle. So the number of idle GPUs that the older gang could use only grows. The older
-// gang starts as soon as there are enough, however many gangs come after it. Until then, fewer
-// GPUs are kept idle for it on each host than it needs there. The NotBefore of its tickets is
-// the earliest time at which it can start on all of its hosts together (see Earliest). Short
-// jobs can use the idle GPUs until that time.
+//   - It takes only GPUs for which the big job does not wait.
+//   - There are more idle GPUs than the big job claims, and it takes only some of the others.
+//   - It has a time limit, and ends before the big job could start.
+//
+// The time at which the big job can start is known if the records of the holders of the missing
+// GPUs say when these holders end. A holder without a known end is assumed to hold its GPUs for
+// another Horizon. So jobs with a time limit can delay a ticket by at most Horizon, and only
+// once. When the holders without a known end are gone, all ends are known, and only a job that
+// ends in time can still start before the big one. The caller must enforce the time limits. If a
+// job exceeds its limit, the rule assumes that its GPUs become idle now. So these GPUs
+// are no reason to let another job start early.
+//
+// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on
+// each of them. These tickets have the same age, and each claims all GPUs that the gang could use
+// on that host. A gang that came later does not get any of these GPUs, even when they become
+// idle. So the number of idle GPUs that the older gang could use only grows. The older gang
+// starts as soon as there are enough, however many gangs come after it. Until then, GPUs are kept
+// idle for it, but on each host fewer than it would need to start there. The NotBefore of its
+// tickets is the earliest time at which it can start on all of its hosts together (see Earliest).
+// Short jobs can use the idle GPUs until that time.
 //
 // # Several hosts
 //
