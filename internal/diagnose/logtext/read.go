@@ -4,9 +4,11 @@ package logtext
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -21,9 +23,9 @@ const (
 	Behind    = 60 // lines after it, so that a traceback is whole
 )
 
-// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or begin one. If the rank is not known from the name of the log, it is
-// taken from the tags that launchers write before lines: mpirun (--tag-output), torch, srun -l, hydra -l, pdsh,
-// kubectl, Ray and gangrun itself. A rank that is not known is -1.
+// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or begin one. If the
+// name of the log does not say the rank, Read takes it from the tags that launchers write before lines: mpirun
+// (--tag-output), torch, srun -l, hydra -l, pdsh, kubectl, and gangrun itself. A rank that is not known is -1.
 func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	k := keeper{telling: telling}
@@ -64,6 +66,11 @@ type drawing struct {
 }
 
 func (d *drawing) add(part []byte) {
+	if !d.returned && bytes.IndexByte(part, '\r') < 0 { // as most lines
+		part = bytes.TrimSuffix(part, []byte{'\n'})
+		d.text = append(d.text, part[:min(len(part), KeepBytes-len(d.text))]...)
+		return
+	}
 	for _, c := range part {
 		switch {
 		case c == '\n':
@@ -79,7 +86,10 @@ func (d *drawing) add(part []byte) {
 }
 
 func (d *drawing) take() string {
-	text := strings.ToValidUTF8(string(d.text), "\ufffd")
+	text := string(d.text)
+	if !utf8.Valid(d.text) {
+		text = strings.ToValidUTF8(text, "\ufffd")
+	}
 	d.text, d.returned = d.text[:0], false
 	return text
 }

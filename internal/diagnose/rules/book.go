@@ -65,4 +65,18 @@ func (b *Book) Match(s Sign) *Rule {
 }
 
 // Candidate reports whether a needle of any rule occurs in a line.
-func (b *Book) Candidate(line string) bool { return len(b.needles.Find(line, nil)) > 0 }
+func (b *Book) Candidate(line string) bool { return b.needles.Contains(line) }
+
+// Words returns an index of the needles of all rules, and of further words.
+func (b *Book) Words(further []string) *textmatch.Index {
+	x := &textmatch.Index{}
+	for _, r := range b.rules {
+		for _, text := range r.Needles {
+			x.Add(text, 0)
+		}
+	}
+	for _, text := range further {
+		x.Add(text, 0)
+	}
+	return x
+}

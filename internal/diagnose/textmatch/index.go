@@ -75,6 +75,24 @@ func (x *Index) Find(text string, found []int) []int {
 	return found
 }
 
+// Contains reports whether any of the texts occurs in text. Upper and lower case are the same.
+func (x *Index) Contains(text string) bool {
+	key := uint32(0)
+	for i := 0; i < len(text); i++ {
+		key = key<<8 | uint32(lower[text[i]])
+		h := spread(key)
+		if x.maybe[h>>6]&(1<<(h&63)) == 0 || i < 3 {
+			continue
+		}
+		for _, n := range x.begin[key] {
+			if hasPrefixFold(text[i-3:], n.text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hasPrefixFold reports whether text begins with prefix, which is in lower
 // case, in any case.
 func hasPrefixFold(text, prefix string) bool {
