@@ -11,6 +11,9 @@ const processHint = "lower the number of threads (OMP_NUM_THREADS, OPENBLAS_NUM_
 // cannot be entered. It ends like the kernel's message for a missing program.
 var aboutWorkdir = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
+// noEnvironment matches messages of tools that set up an environment, and of licence managers.
+var noEnvironment = textmatch.New(`(?i)unable to locate a modulefile|module\(s\) are unknown|Lmod has detected the following error|could not find conda environment|Environment(?:Location|Name)NotFound|CommandNotFoundError|module: command not found|licen[sc]e (?:checkout failed|server|error|manager|file)|licensed number of users|no such feature exists|FlexN?e?t?LM|cannot (?:connect to|find) licen[sc]e|Run 'conda init' before|given prefix does not exist|matches no installed packages|[Nn]o virtual environment found|is not installed \(set by|(?:could not|unable to|failed to) (?:obtain|checkout|acquire|get) (?:an? )?licen[sc]e|size-limited licen[sc]e|licen[sc]e.{0,40}(?:not available|expired|denied|could not|unable|failed)`)
+
 var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "workdir", Confidence: 1,
 	Meaning: "the job's working directory cannot be entered on the host",
@@ -147,7 +150,7 @@ var launchError = []Rule{{
 	Meaning: "the script cannot set up its environment: a module, a conda or virtual environment, a licence",
 	Hint:    "see what exists on the host of the job: module avail, conda env list",
 	Needles: []string{"unable to locate a modulefile", "the following module(s) are unknown", "lmod has detected", "could not find conda environment", "environmentlocationnotfound", "environmentnamenotfound", "commandnotfounderror", "'conda init' before", "given prefix does not exist", "matches no installed packages", "no virtual environment found", "is not installed (set by", "license manager error", "obtain license", "license file", "failed to checkout license", "size-limited license", "error: module", "module: not found", "prefix does not exist", "module: command not found", "no license", "license checkout failed", "licence", "license server", "license error", "flexnet", "flexlm", "no such feature exists"},
-	Match:   textmatch.New(`(?i)unable to locate a modulefile|module\(s\) are unknown|Lmod has detected the following error|could not find conda environment|Environment(?:Location|Name)NotFound|CommandNotFoundError|module: command not found|licen[sc]e (?:checkout failed|server|error|manager|file)|licensed number of users|no such feature exists|FlexN?e?t?LM|cannot (?:connect to|find) licen[sc]e|Run 'conda init' before|given prefix does not exist|matches no installed packages|[Nn]o virtual environment found|is not installed \(set by|(?:could not|unable to|failed to) (?:obtain|checkout|acquire|get) (?:an? )?licen[sc]e|size-limited licen[sc]e|licen[sc]e.{0,40}(?:not available|expired|denied|could not|unable|failed)`),
+	Match:   noEnvironment,
 }, {
 	Category: job.LaunchError, Signature: "build-failed", Confidence: 0.85,
 	Meaning: "make or another build tool stopped in the job's script",
@@ -213,4 +216,9 @@ var launchError = []Rule{{
 	Hint:    "make the directories of the output files (--output, -o, -e) before the job starts, on the file system of the compute nodes",
 	Needles: []string{"could not open stdout file", "could not open stderr file", "io setup failed", "opening input/output file", "post job file processing error", "' as standard output", "' as standard error"},
 	Match:   textmatch.New(`[Cc]ould not open std(?:out|err) file|IO setup failed|failed opening input/output file|Post job file processing error|Failed to open '(?P<artefact>[^']+)' as standard (?:output|error)`),
+}, {
+	Category: job.LaunchError, Signature: "environment-missing", Confidence: 0.85,
+	Hint:    "see what exists on the host of the job: module avail, conda env list",
+	Classes: []string{Message},
+	Match:   noEnvironment,
 }}

@@ -27,7 +27,7 @@ var invalidMemoryAccess = []Rule{{
 	Needles: []string{"fatal python error: segmentation fault", "signal: segmentation fault (11)", "program received signal sigsegv", "signal (11): segmentation fault",
 		"sigsegv: segmentation", "sigsegv, segmentation fault occurred", "!!!!!!! segfault encountered", "caught signal 11 (segmentation fault", "segmentation fault", "segmentation violation", "sigsegv (0xb) at pc", "*** sigsegv ", "caught segfault ***", "memory access violation at address", "received sigsegv for address", "signal number 11 segv", "died from signal 11", "terminated with signal 11", "terminated by signal 11", "11/segv", "signal sigsegv", "killed by sigsegv", "access violation detected", "has overflowed its stack"},
 	Match:  textmatch.New(`(?i)fatal python error: segmentation|signal: segmentation fault \(11\)|(?:received|by) (?:signal )?sigsegv|signal \(?11(?:\.\d+)?\)?(?: \(\d+\))?: segmentation fault|sigsegv: segmentation|sigsegv, segmentation|segfault encountered|caught signal 11 \(segmentation|caught error: segmentation fault \(signal 11\)|^(?:error: )?segmentation violation|sigsegv \(0xb\) at pc|\*\*\* sigsegv (?:received|\(@)|caught segfault \*\*\*|memory access violation at address|signal number 11 segv|rank (?P<rank>\d+)\)? (?:died from|terminated with) signal 11\b|PE RANK (?P<rank>\d+) exit signal segmentation|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 11\b|(?:command|terminated by|died from|terminated with) signal 11\b|status=11/SEGV|signal 11/SEGV|^zsh: segmentation fault|^make(?:\[\d+\])?: \*\*\* .*\] segmentation fault|segmentation fault. is detected by the operating system|access violation detected at|^(?:\S+: )segmentation fault(?: \(core dumped\))?$`),
-	Unless: textmatch.New(`(?i)as (?:wanted|expected|intended)|could be caused|may be|might be|no segmentation fault|handler|warning`),
+	Unless: textmatch.New(`(?i)as (?:wanted|expected|intended)|could be caused|may be|might be|no segmentation fault|\bhandler|warning`),
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "kernel-segfault", Confidence: 1, Traits: Kernel,
 	Meaning: "the kernel noted where the process accessed memory that does not belong to it",
@@ -75,14 +75,8 @@ var invalidMemoryAccess = []Rule{{
 	Needles: []string{"warning: threadsanitizer: "},
 	Match:   textmatch.New(`WARNING: ThreadSanitizer: (?:data race|lock-order|heap-use|signal-unsafe|thread leak|destroy of)`),
 }, {
-	Category: job.SemanticError, Signature: "memory-leak", Confidence: 0.6, Traits: Weak,
+	Category: job.SemanticError, Signature: "memory-leak", Confidence: 0.6, Traits: Generic,
 	Meaning: "LeakSanitizer found memory that the program did not free, and ended it with an error for that",
 	Hint:    "free what the report names, or set ASAN_OPTIONS=detect_leaks=0",
 	Needles: []string{"error: leaksanitizer: detected memory leaks"},
-}, {
-	Category: job.SemanticError, Signature: "undefined-behaviour", Confidence: 0.6, Traits: Weak,
-	Meaning: "UndefinedBehaviorSanitizer found an operation that the language does not define",
-	Hint:    "correct the operation at the place named",
-	Needles: []string{": runtime error: "},
-	Match:   textmatch.New(`\.(?:c|cc|cpp|cxx|cu|h|hpp|hxx):\d+:\d+: runtime error: `),
 }}

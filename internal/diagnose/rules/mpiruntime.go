@@ -11,16 +11,21 @@ var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons, usually because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
-	Needles: []string{"close of the compute node connection", "apid_kill", "has died: pmi", "lost communication with a remote daemon", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
+	Needles: []string{"close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
+}, {
+	Category: job.HostLost, Signature: "daemon-host-lost", Confidence: 0.85, Traits: Cascade,
+	Meaning: "mpirun lost contact with the daemon on another host, usually because that host or its network failed",
+	Hint:    "look at the host that the next lines name: whether it is up, and whether somebody killed the daemon there",
+	Needles: []string{"has lost communication with a remote daemon"},
 }, {
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.95,
 	Hint: "a host or its network failed, or the daemon was killed there: look at that host first",
 	Ends: Ends{Reasons: []job.Reason{job.ReasonDaemonLost}},
 }, {
-	Category: job.MPIRuntime, Signature: "daemon-not-started", Confidence: 0.9,
+	Category: job.LaunchError, Signature: "daemon-not-started", Confidence: 0.9,
 	Meaning: "mpirun could not start its daemons on every host",
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
-	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons", "unable to run bstrap_proxy", "bstrap_proxy", "error launching processes", "before communicating back", "failed after launch and before", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
+	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons", "unable to run bstrap_proxy", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
 	Unless:  textmatch.New(`(?i)execvp error on file|debug|verbose`),
 	Find:    textmatch.New(`(?P<artefact>orted|prted): command not found`),
 }, {
