@@ -20,8 +20,8 @@ var mpiError = []Rule{{
 	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Traits: Cascade,
 	Meaning: "MPI lost the connection to another rank, usually because that rank failed",
 	Hint:    peerHint,
-	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll", "failed to tcp connect to a peer mpi process", "handshake with a connecting peer mpi", "peer process has unexpectedly disconnected"},
-	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected`),
+	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll", "failed to tcp connect to a peer mpi process", "handshake with a connecting peer mpi", "peer process has unexpectedly disconnected", "poll hangup", "control_cb", "socket closed unexpectedly", "mpi_err_revoked", "ulfm", "one of the processes terminated badly"},
+	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected|MPI_ERR_REVOKED|control_cb .*assert \(!closed\) failed`),
 }, {
 	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Traits: Generic | Peer,
 	Meaning: "an MPI call failed, and the error handler ended the program",
@@ -36,12 +36,13 @@ var mpiError = []Rule{{
 	Hint:    mpiHint,
 	Needles: []string{"*** mpi_err_", "mpi_errors_are_fatal"},
 	Match:   textmatch.New(`\*\*\* (?P<artefact>MPI_ERR_\w+)|MPI_ERRORS_ARE_FATAL`),
+	Unless:  textmatch.New(`MPI_ERR_(?:NO_SUCH_FILE|NO_SPACE|QUOTA|IO|NO_MEM)\b`),
 }, {
 	Category: job.MPIError, Signature: "mpi-abort", Confidence: 0.8, Traits: Generic | Mute,
 	Meaning: "the program called MPI_Abort",
 	Hint:    "the program ended itself on purpose: its own message, just before, tells why",
-	Needles: []string{"application called mpi_abort", "mpi_abort was invoked on rank", "mpi_abort was called"},
-	Match:   textmatch.New(`MPI_ABORT was invoked on rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (?P<rank>\d+)|MPI_ABORT was called by rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort`),
+	Needles: []string{"application called mpi_abort", "mpi_abort was invoked on rank", "mpi_abort was called", "internal abort - process", "calling mpi_abort", "mpi_abort called"},
+	Match:   textmatch.New(`MPI_ABORT was invoked on rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (?P<rank>\d+)|MPI_ABORT was called by rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort|internal ABORT - process (?P<rank>\d+)|(?i)calling mpi_abort\b|mpi_abort called\b`),
 }, {
 	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Mute,
 	Meaning: "a rank ended without MPI_Finalize",
@@ -74,4 +75,16 @@ var mpiError = []Rule{{
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95, Retry: job.RetryNever,
 	Hint: "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
 	Ends: Ends{Reasons: []job.Reason{job.ReasonSingleton}},
+}, {
+	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Traits: Generic | Peer,
+	Hint:    mpiHint,
+	Needles: []string{"before mpi_init was invoked", "after mpi_finalize was invoked", "use an mpi routine before", "use an mpi routine after", "mpi had an error", "before calling mpi_init", "after calling mpi_finalize"},
+	Match:   textmatch.New(`(?:The )?(?P<artefact>MPI_\w+)\(\) function was called (?:before|after)|use an MPI routine (?:before|after)`),
+}, {
+	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9,
+	Hint:    mpiHint,
+	Classes: []string{"Exception", "MPIError"},
+	Needles: []string{"mpi_err_", "error stack", "invalid communicator", "invalid rank", "invalid tag", "invalid datatype", "invalid count", "invalid root", "invalid buffer pointer", "other mpi error"},
+	Match:   textmatch.New(`(?P<artefact>MPI_ERR_\w+)|(?P<artefact>MPI_\w+)\(\S*\)|(?:Invalid \w+(?: pointer)?|Other MPI error|Message truncated), error stack`),
+	Unless:  textmatch.New(`(?i)message truncated|MPI_ERR_(?:TRUNCATE|NO_SUCH_FILE|NO_SPACE|QUOTA|IO|NO_MEM|ACCESS|FILE_EXISTS|READ_ONLY|PROC_FAILED|REVOKED)\b`),
 }}
