@@ -50,6 +50,9 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	s := choose(all)
 	if !live {
 		s = chooseFromLogs(all)
+		if s == nil || s.record == nil && s.tier() >= tierPeer {
+			s = cmp.Or(recorded(records, members), s)
+		}
 	}
 	if s == nil {
 		return nothing(e, live)

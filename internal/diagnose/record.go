@@ -91,6 +91,21 @@ func (r record) near(end time.Time) bool {
 	return d <= windowBefore && d >= -windowAfter
 }
 
+// recorded returns a suspect of what a host's kernel has recorded: memory that was used up, a GPU, a disk or a host
+// that failed. It is nil if nothing was.
+func recorded(records []record, members []*member) *suspect {
+	for _, s := range unexplained(records) {
+		switch s.rule.Category {
+		case job.CPUOOM, job.GPUHardware, job.StorageError, job.HostLost, job.NetworkError:
+			if s.pid = logtext.Number(s.names["pid"]); s.pid > 0 {
+				s.rank = rankOfPID(members, s.pid)
+			}
+			return s
+		}
+	}
+	return nil
+}
+
 // unexplained makes suspects of records alone.
 func unexplained(records []record) []*suspect {
 	var all []*suspect
