@@ -40,11 +40,18 @@ type corpusCase struct {
 	files []txtar.File
 }
 
-// corpus reads one half of the corpus: the one that rules are written with ("work"), or the one that is only
-// measured ("held"). The name of a case decides where it belongs.
+// halves are the parts of the corpus: the one that rules are written with, the one that is only measured, and the
+// one that was made last.
+var halves = []string{"work", "held", "unseen"}
+
+// corpus reads a part of the corpus. Of those in cases, the name decides which part they belong to.
 func corpus(t testing.TB, half string) (cases []corpusCase) {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/corpus/cases/*.txtar")
+	dir := "cases"
+	if half == "unseen" {
+		dir = half
+	}
+	paths, err := filepath.Glob("testdata/corpus/" + dir + "/*.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +59,7 @@ func corpus(t testing.TB, half string) (cases []corpusCase) {
 		c := corpusCase{name: strings.TrimSuffix(filepath.Base(path), ".txtar")}
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(c.name))
-		if (half == "held") != (h.Sum32()>>8&1 == 1) {
+		if half != "unseen" && (half == "held") != (h.Sum32()>>8&1 == 1) {
 			continue
 		}
 		data, err := os.ReadFile(path)
@@ -106,7 +113,7 @@ func (l label) rankRight(found job.Cause) bool { return found.Rank == *l.Rank }
 
 // score is how well gangrun does on one half of the corpus.
 type score struct {
-	failed, right, ranked, rankRight, retryRight, placed int
+	failed, run, right, ranked, rankRight, retryRight, placed int
 	passed, alarms                                       int
 	confusion                                            map[[2]job.Category]int // wanted and found
 }
@@ -156,6 +163,9 @@ func measure(t testing.TB, half string, report func(c corpusCase, found job.Caus
 			}
 		} else {
 			s.failed++
+			if c.label.Made == "run" {
+				s.run++
+			}
 			count("category", found.Category == c.label.Category, &s.right)
 			if c.label.Rank != nil {
 				s.ranked++
@@ -171,9 +181,9 @@ func measure(t testing.TB, half string, report func(c corpusCase, found job.Caus
 	return s
 }
 
-// TestCorpus measures both halves of the corpus. CORPUS=work lists what is not right in that half.
+// TestCorpus measures the parts of the corpus. CORPUS=work lists what is not right in that part.
 func TestCorpus(t *testing.T) {
-	for _, half := range []string{"work", "held"} {
+	for _, half := range halves {
 		var report func(c corpusCase, found job.Cause, wrong []string)
 		if os.Getenv("CORPUS") == half {
 			report = func(c corpusCase, found job.Cause, wrong []string) {
@@ -195,5 +205,73 @@ func TestCorpus(t *testing.T) {
 				t.Logf("%3d %s taken for %s", s.confusion[k], k[0], k[1])
 			}
 		}
+	}
+}
+
+const (
+	figuresPage  = "../../docs/diagnosis.md"
+	figuresBegin = "<!-- figures: written by UPDATE=1 go test -run TestDocumentDiagnosis ./internal/diagnose -->\n"
+	figuresEnd   = "<!-- end of figures -->\n"
+)
+
+// TestDocumentDiagnosis: docs/diagnosis.md has the figures of the corpus.
+func TestDocumentDiagnosis(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(figuresBegin + "| | work | held | unseen |\n|---|---|---|---|\n")
+	var all []score
+	for _, half := range halves {
+		all = append(all, measure(t, half, nil))
+	}
+	row := func(what string, figure func(score) string) {
+		fmt.Fprintf(&b, "| %s |", what)
+		for _, s := range all {
+			fmt.Fprintf(&b, " %s |", figure(s))
+		}
+		b.WriteString("\n")
+	}
+	part := func(n, of int) string { return fmt.Sprintf("%.3f", float64(n)/float64(max(of, 1))) }
+	row("failed jobs (by running them)", func(s score) string { return fmt.Sprintf("%d (%d)", s.failed, s.run) })
+	row("category right", func(s score) string { return part(s.right, s.failed) })
+	row("macro-F1 of the categories", func(s score) string { return fmt.Sprintf("%.3f", s.macroF1()) })
+	row("rank at fault right (of so many)", func(s score) string { return fmt.Sprintf("%s (%d)", part(s.rankRight, s.ranked), s.ranked) })
+	row("advice on a retry right", func(s score) string { return part(s.retryRight, s.failed) })
+	row("the line quoted is in its place", func(s score) string { return part(s.placed, s.failed) })
+	row("successful jobs that are called failed", func(s score) string { return fmt.Sprintf("%d of %d", s.alarms, s.passed) })
+	b.WriteString("\nWhat was taken for what, in all three (at least twice):\n\n| category | taken for | times |\n|---|---|---|\n")
+	wrong := map[[2]job.Category]int{}
+	for _, s := range all {
+		for k, n := range s.confusion {
+			if k[0] != k[1] {
+				wrong[k] += n
+			}
+		}
+	}
+	name := func(c job.Category, none string) string { return cmp.Or(string(c), none) }
+	for _, k := range slices.SortedFunc(maps.Keys(wrong), func(a, b [2]job.Category) int {
+		return cmp.Or(cmp.Compare(wrong[b], wrong[a]), cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+	}) {
+		if wrong[k] > 1 {
+			fmt.Fprintf(&b, "| %s | %s | %d |\n", name(k[0], "(successful)"), name(k[1], "(no cause found)"), wrong[k])
+		}
+	}
+	b.WriteString(figuresEnd)
+	page, err := os.ReadFile(figuresPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(page), figuresBegin)
+	_, after, ok2 := strings.Cut(rest, figuresEnd)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s has no place for the figures", figuresPage)
+	}
+	want := before + b.String() + after
+	if string(page) == want {
+		return
+	}
+	if os.Getenv("UPDATE") != "1" {
+		t.Fatalf("%s does not have the figures of today: run UPDATE=1 go test -run TestDocumentDiagnosis ./internal/diagnose", figuresPage)
+	}
+	if err := os.WriteFile(figuresPage, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -156,7 +156,7 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.title, 300), ": "), s.sign.class, rules.Named(s.rule.Signature).Meaning)
+		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.title, 300), ": "), s.sign.class, s.rule.Means())
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
 	quoted := ""

@@ -230,6 +230,8 @@ var anyNumber = textmatch.New(`\d+`)
 
 // alike reports whether two titles begin with the same words, whatever message.Numbers are in them.
 func alike(a, b string) bool {
+	a, _, _ = strings.Cut(a, "; Last command")
+	b, _, _ = strings.Cut(b, "; Last command")
 	a, b = anyNumber.ReplaceAllString(a, "#"), anyNumber.ReplaceAllString(b, "#")
 	return a == b
 }

@@ -81,6 +81,22 @@ func laggard(members []*member, waiting map[int]bool) int {
 
 var maybe = textmatch.New(`most likely|\bmay be\b|can be caused`)
 
+// absentReach is how many lines around a sign may name the rank for which others wait.
+const absentReach = 12
+
+// absentNear returns the rank that the lines of a sign, or those around it, name as the one that others wait for, or
+// -1.
+func absentNear(text []string, g *sign) int {
+	for _, part := range [][2]int{{g.from, g.to}, {g.to, min(len(text), g.to+absentReach)}, {max(0, g.from-absentReach), g.from}} {
+		for _, t := range text[part[0]:part[1]] {
+			if r := absentRank.FindStringSubmatch(t); len(t) < 2000 && r != nil && !advice(t) {
+				return logtext.Number(cmp.Or(r[1], r[2], r[3], r[4], r[5]))
+			}
+		}
+	}
+	return -1
+}
+
 // advice reports whether a line only says what may be the reason.
 func advice(t string) bool {
 	return maybe.MatchString(t)
@@ -156,7 +172,13 @@ func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 			}
 		}
 	}
-	rank := laggard(members, waiting)
+	rank := -1
+	if s.stream != nil {
+		rank = absentNear(s.stream.text, s.sign)
+	}
+	if rank < 0 {
+		rank = laggard(members, waiting)
+	}
 	if rank < 0 && s.rule.Category == job.Hang {
 		return
 	}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -246,7 +247,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	if m.rank < 0 {
 		if r, ok := s.names["rank"]; ok {
 			s.rank = logtext.Number(r)
-		} else if g.rule.Category == job.MPIError && s.rank < 0 {
+		} else if s.rank < 0 && (g.rule.Category == job.MPIError || strings.Contains(g.text, "MPI_ERR_")) {
 			s.rank = st.reporter(g)
 		}
 		if h, ok := s.names["host"]; ok {

@@ -41,6 +41,17 @@ func OfEnd(signal, code int) *Rule {
 	return Named("exit-code")
 }
 
+// Means returns the meaning of the rule's signature, or the signature if no rule has it.
+func (r *Rule) Means() string {
+	if r.Meaning != "" {
+		return r.Meaning
+	}
+	if i := slices.IndexFunc(rules(), func(o *Rule) bool { return o.Signature == r.Signature && o.Meaning != "" }); i >= 0 {
+		return rules()[i].Meaning
+	}
+	return r.Signature
+}
+
 // Named returns the first rule with a signature.
 func Named(signature string) *Rule {
 	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })
