@@ -26,7 +26,9 @@ func init() {
 				"Error: Unable to access jarfile solver.jar",
 				"Error in file(file, \"rt\") : cannot open the connection\nCalls: read.csv -> read.table -> file\nExecution halted",
 				"Error using load\nUnable to read file 'grid.mat'. No such file or directory.",
+				"unzip:  cannot find or open data.zip, data.zip.zip or data.zip.ZIP.", raise("OSError: SavedModel file does not exist at: /m/{saved_model.pbtxt|saved_model.pb}"),
 				"FATAL ERROR: Unable to access config file run.namd",
+				what("std::runtime_error", "Failed to open mesh file: grid.msh"),
 				what("std::filesystem::__cxx11::filesystem_error", "filesystem error: cannot open file: No such file or directory [mesh/block.bin]"),
 			},
 			no: []string{
@@ -54,9 +56,10 @@ func init() {
 				raise("configparser.NoSectionError: No section: 'train'"),
 				raise("deepspeed.runtime.config_utils.DeepSpeedConfigError: Float16 and bfloat16 cannot be enabled together"),
 				raise("lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!"),
+				"In 'config': Could not find 'model/resnt'\n\nAvailable options in 'model':\n\tresnet",
 				raise("dacite.exceptions.MissingValueError: missing value for field \"lr\""),
 				raise("click.exceptions.NoSuchOption: No such option: --lr"),
-				raise("train.ConfigError: lr must be positive"),
+				raise("train.ConfigError: lr must be positive"), raise("qm.SolverInputError: the basis set is unknown"),
 			},
 			no: []string{raise("KeyError: 'config'"), raise("ValueError: the ConfigError was handled")},
 		},
@@ -81,6 +84,7 @@ func init() {
 				"2026/11/26 13:20:29 config.json: json: cannot unmarshal string into Go struct field cfg.workers of type int",
 				"At line 9 of file read.f90 (unit = 10, file = 'in.nml')\nFortran runtime error: Cannot match namelist object name nstepp",
 				"At line 9 of file read.f90 (unit = 10, file = 'x.dat')\nFortran runtime error: Bad real number in item 1 of list input",
+				raise("ase.io.formats.UnknownFileTypeError: xyzz"), "End-of-central-directory signature not found.  Either this file is not\n  a zipfile, or it constitutes one disk of a multi-part archive.", "/data/a.mp4: Invalid data found when processing input",
 				"forrtl: severe (24): end-of-file during read, unit 10, file /data/x.dat",
 				"forrtl: severe (64): input conversion error, unit 10, file /data/x.dat",
 				"fatal Fortran runtime error(/home/ana/job/read.f90:3): End of file during input",
@@ -90,6 +94,7 @@ func init() {
 				raise("EOFError: EOF when reading a line", "input()"),
 			},
 		},
+		"bad-encoding": {yes: []string{"Error: Custom { kind: InvalidData, error: \"stream did not contain valid UTF-8\" }", "Error in gsub(\"a\", \"b\", x) : input string 1 is invalid\nError in nchar(x) : invalid multibyte string, element 1"}, no: []string{"invalid UTF-8 sequence in line 3: skipped\n" + raise("KeyError: 'x'")}},
 		"bad-image": {
 			yes: []string{
 				raise("SyntaxError: not a PNG file"), raise("SyntaxError: broken PNG file (chunk b'\\x00\\x00\\x00\\x00')"), raise("PIL.Image.DecompressionBombError: Image size (400000000 pixels) exceeds limit of 178956970 pixels, could be decompression bomb DOS attack."),
@@ -169,6 +174,7 @@ func init() {
 			},
 			no: []string{raise("RuntimeError: the type of the model is odd")},
 		},
+		"python-value-error": {yes: []string{raise("UnicodeEncodeError: 'ascii' codec can't encode character '\\xe9' in position 3: ordinal not in range(128)"), raise("solver.mesh.CellIndexError: cell 12"), raise("ufl.log.UFLValueError: Shapes do not match")}, no: []string{raise("app.MyConfigKeyError: lr"), raise("app.BadValueErrors: x")}},
 		"python-index-error": {
 			yes: []string{raise("RuntimeError: index 10 is out of bounds for dimension 1 with size 3"), raise("RuntimeError: selected index k out of range"), raise("IndexError: index 5 is out of bounds for axis 0 with size 3"), raise("RuntimeError: NetCDF: Index exceeds dimension bound")},
 			no:  []string{raise("RuntimeError: the index is old")},
@@ -248,7 +254,7 @@ func init() {
 			yes: []string{
 				"Error in solve.default(a, b) : \n  non-conformable arguments\nCalls: solve\nExecution halted",
 				"Error in f(x) : object 'y' not found\nCalls: f\nExecution halted", "Error in eval(expr, p) : could not find function \"fti\"\nExecution halted", "Error in x + y : non-numeric argument to binary operator\nExecution halted",
-				"Error in `[.data.frame`(d, , \"z\") : undefined columns selected\nExecution halted", "Error using  * \nIncorrect dimensions for matrix multiplication. Check that the number of columns in the first matrix matches", "Unrecognized function or variable 'solvee'.", "error: operator +: nonconformant arguments (op1 is 1x2, op2 is 1x3)",
+				"Error in `[.data.frame`(d, , \"z\") : undefined columns selected\nExecution halted", "Error using  * \nIncorrect dimensions for matrix multiplication. Check that the number of columns in the first matrix matches", "Unrecognized function or variable 'solvee'.", "error: 'foo' undefined\nerror: called from\n    run at line 3 column 1", "error: operator +: nonconformant arguments (op1 is 1x2, op2 is 1x3)",
 				"Error in if (x > 1) print(x) : missing value where TRUE/FALSE needed\nExecution halted",
 			},
 			no: []string{"The following object is masked from 'package:stats'", "the matrix dimensions must agree, and they do"},

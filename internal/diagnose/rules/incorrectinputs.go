@@ -81,10 +81,15 @@ var incorrectInputs = []Rule{{
 	Hint:    "correct the setting that the message names",
 	Classes: []string{"ConfigError", "ConfigurationError", "InvalidConfigError", "InvalidConfigurationError", "ConfigException", "ConfigFileError"},
 }, {
+	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.75, Traits: Generic,
+	Hint:    "correct the input or setting that the message names",
+	Classes: []string{"*"},
+	Match:   textmatch.New(`^(?:\w+\.)*\w+(?:Config|Configuration|Settings?|CommandLine|Option|Input|InputFile|InputData|Namelist|Manifest)(?:Error|Exception)(?::|$|\n)`),
+}, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
 	Hint:    "correct the key in the configuration or the override on the command line",
-	Needles: []string{"could not override '", "primary config", "lexernoviablealtexception"},
-	Match:   textmatch.New(`Could not override '(?P<artefact>[^']+)'|Primary config .*not found|LexerNoViableAltException`),
+	Needles: []string{"could not override '", "primary config", "lexernoviablealtexception", "': could not find '"},
+	Match:   textmatch.New(`^In '[^']+': Could not find '(?P<artefact>[^']+)'|Could not override '(?P<artefact>[^']+)'|Primary config .*not found|LexerNoViableAltException`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-json", Confidence: 0.9,
 	Meaning: "a JSON file or line cannot be parsed",
@@ -96,8 +101,8 @@ var incorrectInputs = []Rule{{
 	Hint:    "correct the input at the place given, or check that it is the file you mean and whole",
 	Classes: []string{"ScannerError", "ParserError", "ConstructorError", "ComposerError", "YAMLError", "TOMLDecodeError", "TomlDecodeError", "EmptyDataError", "ArrowInvalid", "DatasetGenerationError", "DataFilesNotFoundError", "XMLSyntaxError", "ParseError", "DataError", "ReaderError", "DuplicateKeyError",
 		"DatasetGenerationCastError", "NonMatchingSplitsSizesError", "ExpectedMoreSplitsError", "UnexpectedSplitsError", "NonMatchingChecksumError", "UnexpectedDownloadedFileError", "ExpectedMoreDownloadedFilesError", "ExpectedMoreDownloadedFiles", "NoDataError", "MatReadError", "InvalidDicomError", "ImageFileError", "HeaderDataError",
-		"MetadataError", "MetadataValidationError", "CorruptedError", "ExpatError", "ConversionException", "CastError", "InvalidInputException", "VersionMismatchError", "FileTypeError", "FileFormatError", "BadFile", "ParserException", "TypedBadConversion", "KeyNotFound", "toml::syntax_error", "toml::parse_error", "toml::v3::parse_error", "toml::ex::parse_error", "YAML::BadFile", "YAML::ParserException",
-		"YAML::InvalidNode", "YAML::BadConversion"},
+		"MetadataError", "MetadataValidationError", "CorruptedError", "ExpatError", "ConversionException", "CastError", "InvalidInputException", "VersionMismatchError", "FileTypeError", "FileFormatError", "UnknownFileTypeError", "FormatError", "DataFormatError", "UnsupportedFormatError", "InvalidFormatError", "InvalidFileError", "InputError", "InvalidInputError", "BadInputError", "BadFile", "ParserException", "TypedBadConversion", "KeyNotFound", "toml::syntax_error", "toml::parse_error", "toml::v3::parse_error", "toml::ex::parse_error", "YAML::BadFile", "YAML::ParserException",
+		"YAML::InvalidNode", "YAML::BadConversion", "H5::FileIException", "H5::DataSetIException", "HighFive::FileException", "HighFive::DataSetException"},
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.9,
 	Hint:    "correct the input at the place given, or check that it is the file you mean and whole",
@@ -116,6 +121,11 @@ var incorrectInputs = []Rule{{
 	Meaning: "a text is not in the encoding in which it is read",
 	Hint:    "convert the file, or open it with its real encoding; compressed and binary files show this too",
 	Classes: []string{"UnicodeDecodeError", "UnicodeError"},
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-encoding", Confidence: 0.85,
+	Hint:    "convert the file, or open it with its real encoding; compressed and binary files show this too",
+	Needles: []string{"stream did not contain valid utf-8", "invalid multibyte string", "invalid utf-8 sequence", "malformed utf-8 character (fatal)"},
+	Unless:  textmatch.New(`(?i)warning|skip|replac|ignor`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-image", Confidence: 0.9,
 	Meaning: "an image or media file is damaged or in an unknown format",
@@ -173,7 +183,7 @@ var incorrectInputs = []Rule{{
 	Meaning: "the program's own error message is about its input: a file, a keyword, an option, a parameter",
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
 	Classes: []string{Message},
-	Match: textmatch.New(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
+	Match: textmatch.New(`(?i)\bjq: error|\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
 		`undefined|misspelled|must be (?:specified|given|set|positive|one of|a multiple of)|must not be (?:smaller|larger|greater|less) than|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number)|non-?existent|not set\b|are not set|does not match|do not match|not defined|not divisible|out of range|too (?:few|many) (?:arguments|parameters|columns|fields|values|items|ranks|processors|processes)|no (?:such )?(?:input|topology|atoms|k-points|moleculetype)|potcar|poscar|incar|kpoints|atomtype|moleculetype|restraint|multiplicity|parameter file|` +
 		`(?:is|are) required|requires? (?:a|an|the|at least)|unable to find \w+ parameters|didn't find \w+ parameter|must (?:be|have)|needs? to be|cannot be (?:negative|zero|empty))\b`),
 	Unless: textmatch.New(`(?i)\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|\bcfl\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)|zero pivot|out of range atoms|zero-?divi|object is in wrong state|arguments? out of range|nonconforming object|arguments are incompatible|wrong type of object|null argument|index out of range|subscript|object '|file descriptor|bytes expected|socket|connection|heap|stack`),
@@ -184,9 +194,9 @@ var incorrectInputs = []Rule{{
 		"errors while reading one or more namelists", "namelists from namelist.input", "misspelled variable in namelist", "analysis input file processor exited with an error", "end of file in zsymb", "a syntax error was detected in the input line", "symbol not found in z-matrix", "is impossible.", "there was 1 error in input file", "errors in input file(s)",
 		"no such moleculetype", "does not match topology", "unknown left-hand '", "unable to find bond parameters", "unable to find angle parameters", "unable to find dihedral parameters", "didn't find vdw parameter", "were set in the configuration file but are not valid", "unknown patchfield type", "unknown patchfieldtype", "pgfio-f-", "fio-f-", "set in options database", "input error",
 		"number of processor directories", "unrecoverable library error", "option used that is not recognised"},
-	Match: textmatch.New(`(?i)I REFUSE TO CONTINUE WITH THIS SICK JOB|there is an error in the (?:input file|specified basis set)|UNRECOGNIZED OR DUPLICATED KEYWORD|^\W*Error reading item '|incompatible with number of species|found an unknown keyword|^\W*(?:\*+ERROR: *)?unknown keyword\b|is an invalid option name|` +
+	Match: textmatch.New(`(?i)I REFUSE TO CONTINUE WITH THIS SICK JOB|there is an error in the (?:input file|specified basis set)|UNRECOGNIZED OR DUPLICATED KEYWORD|^\W*Error reading item '|incompatible with number of species|found an unknown keyword|^\W*\*+ERROR: *unknown keyword\b|is an invalid option name|` +
 		`ERRORS while reading one or more namelists|misspelled variable in namelist|Input File Processor exited with an error|End of file in ZSymb|syntax error was detected in the input line|Symbol not found in Z-matrix|combination of multiplicity .* is impossible|There (?:was|were) \d+ errors? in input file|` +
-		`No such moleculetype|does not match topology|Unknown left-hand '|UNABLE TO FIND \w+ PARAMETERS|DIDN'T FIND \w+ PARAMETER|in the configuration file but are NOT VALID|Unknown patchField ?type|^(?:PGFIO|FIO)-F-\d+/(?:OPEN|list-directed read|formatted read|unformatted read|namelist read)|^\W*INPUT ERROR\b|number of processor directories|^ *A (?:READ|numeric input)`),
+		`No such moleculetype|does not match topology|Unknown left-hand '|UNABLE TO FIND \w+ PARAMETERS|DIDN'T FIND \w+ PARAMETER|in the configuration file but are NOT VALID|Unknown patchField ?type|^(?:PGFIO|FIO)-F-\d+/(?:OPEN|list-directed read|formatted read|unformatted read|namelist read)|^ *INPUT ERROR *$|number of processor directories|^ *A (?:READ|numeric input)`),
 	Unless: textmatch.New(`(?i)warning|permission|write/`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
@@ -222,7 +232,7 @@ var incorrectInputs = []Rule{{
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
 	Hint:    "correct the path, or put the file there on every host",
 	Classes: []string{"std::invalid_argument", "std::runtime_error", "std::ios_base::failure", "std::filesystem::filesystem_error", "std::logic_error", "go panic", "rust panic", "RuntimeError", "OSError", "ValueError", "Exception"},
-	Match:   textmatch.New(`(?i)(?:cannot|can't|could not|couldn't|unable to|failed to) (?:open|find|read|locate|access|load) (?:the )?(?:input |data |mesh |config\w* )?(?:file |dataset |deck )?['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]?(?: for reading)?|\bopen (?P<artefact>[^\s:]+): no such file|os error 2\)|code: 2, kind: NotFound`),
+	Match:   textmatch.New(`(?i)(?:cannot|can't|could not|couldn't|unable to|failed to) (?:open|find|read|locate|access|load) (?:the )?(?:input |data |mesh |config\w* )?(?:file:? |dataset:? |deck:? )?['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]?(?: for reading)?|\bopen (?P<artefact>[^\s:]+): no such file|os error 2\)|code: 2, kind: NotFound`),
 	Unless:  textmatch.New(`(?i)for writing|\.so\b|checkpoint|ckpt|\.pt\b|CUDA|permission|socket|device|zip archive`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: Weak,
@@ -242,7 +252,7 @@ var incorrectInputs = []Rule{{
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Classes: []string{"NotFoundError", "RasterioIOError", "LibsndfileError", "CPLE_OpenFailedError", "DataSourceError", "OperationalError", "IOException", "Error", "lmdb.Error", "NotFound", "Exception", "RuntimeError", "ValueError", "OSError", "LoadError", "ClickException", "FileError"},
-	Match:   textmatch.New(`(?P<artefact>[^\s'":;]*/[^\s'":;]*)['"]?[:;] [Nn]o such file or directory|[Nn]o such file or directory: ['"]?(?P<artefact>[^\s'"]+)|unable to open database file|(?i:\bfile) ['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]? (?:does not exist|doesn't exist|is missing|(?:was |is |could )?not (?:be )?found)|Error opening '?(?P<artefact>[^\s':]+)'?: System error|No files found that match the pattern "(?P<artefact>[^"]+)"`),
+	Match:   textmatch.New(`Could not find directory (?P<artefact>/\S+)|SavedModel file does not exist at: (?P<artefact>[^\s{]+)|(?P<artefact>[^\s'":;]*/[^\s'":;]*)['"]?[:;] [Nn]o such file or directory|[Nn]o such file or directory: ['"]?(?P<artefact>[^\s'"]+)|unable to open database file|(?i:\bfile) ['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]? (?:does not exist|doesn't exist|is missing|(?:was |is |could )?not (?:be )?found)|Error opening '?(?P<artefact>[^\s':]+)'?: System error|No files found that match the pattern "(?P<artefact>[^"]+)"`),
 	Unless:  textmatch.New(`(?i)\.so\b|checkpoint|ckpt|shared object`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.9,
@@ -257,13 +267,13 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.7, Traits: Weak,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
-	Needles: []string{"unable to read file '", "could not find file", "file does not exist"},
-	Match:   textmatch.New(`Unable to read file '(?P<artefact>[^']+)'|could not find file (?P<artefact>\S+)|(?i:file) ['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]? does not exist`),
+	Needles: []string{"unable to read file '", "could not find file", "cannot find or open ", "file does not exist"},
+	Match:   textmatch.New(`Unable to read file '(?P<artefact>[^']+)'|could not find file (?P<artefact>\S+)|cannot find or open (?P<artefact>[^\s,]+)|(?i:file) ['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]? does not exist`),
 	Unless:  textmatch.New(`(?i)warning|creat|will|default|skip|ignor`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.75, Traits: Weak,
 	Hint:    "correct the input at the place given, or check that it is the file you mean and whole",
-	Needles: []string{"json: cannot unmarshal", "yaml: unmarshal errors", "yaml: line ", "looking for beginning of", "strconv.parse", "strconv.atoi", "no lines available in input", "unexpected end of json input", "jq: error", "jq: parse error", "is not in the gromos", "parse error at line"},
+	Needles: []string{"json: cannot unmarshal", "yaml: unmarshal errors", "yaml: line ", "looking for beginning of", "strconv.parse", "strconv.atoi", "no lines available in input", "unexpected end of json input", "jq: error", "jq: parse error", "end-of-central-directory signature not found", "invalid data found when processing input", "parse error at line"},
 	Unless:  textmatch.New(`(?i)warn|retry|skip|ignor`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.85,

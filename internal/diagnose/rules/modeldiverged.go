@@ -43,7 +43,7 @@ var modelDiverged = []Rule{{
 		"is not finite", "became nan", "is nan or inf", "diverging", "not-a-number", "solution diverged", "diverged"},
 	Match: textmatch.New(`(?i)loss scale already at minimum|minimum loss scale reached|unexpected result (?:nan|inf)|found (?:nan|inf)\b.{0,60}(?:loss|grad)|loss\b.{0,30}\b(?:is|was|became|has been|=|:)\s*(?:nan|inf)\b.{0,60}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|quit\w*|halt\w*)|monitored metric .* is not finite|(?:model|training|loss|run|optimi[sz]ation|solution|solver|simulation) (?:has )?diverged|(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*)\b.{0,60}\b(?:nan|inf|non-?finite|diverg\w*)\b|` +
 		`(?:grad\w*|gradient) norm\b.{0,20}\b(?:nan|inf|non-?finite|not finite)|non-?finite (?:loss|grad\w*)\b.{0,40}(?:stop|abort|exit|terminat|rais|consecutive|times)|\bnan (?:loss|encountered|detected)\b.{0,60}(?:stop|abort|exit|terminat)`),
-	Unless: textmatch.New(`(?i)skip|ignor|continu|retry|recover|not diverged|did not diverge|resum|zero-?ing|early stopping patience|warning`),
+	Unless: textmatch.New(`(?i)skip|ignor|continu|retry|recover|not diverged|did not diverge|diverged (?:from|branch)|diverged: *(?:no|false|0|none)\b|resum|zero-?ing|early stopping patience|warning`),
 }, {
 	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
 	Hint:    divergedHint,
@@ -59,11 +59,11 @@ var modelDiverged = []Rule{{
 		"su2 has diverged", "has diverged", "divergence detected in amg solver", "too many attempts made for this increment", "ratio of deformation speed to wave speed", "negative volume in brick", "out-of-range forces", "this indicates numerical instability", "bad departure points", "nan encounter in the tests", "the zonal velocity is larger", "speed is larger than", "extreme surface sfc_state",
 		"nan in input field of reproducing", "emergency exit", "ran away", "floating point exception", "is not-a-number or infinite", "lost atoms: original", "cfl number exceed", "diverged_nanorinf", "diverged_dtol", "constraint failure in rattle",
 		"velocity is nan", "density is nan", "temperature is nan", "pressure is nan", "energy is nan", "excessive deformation", "numerical instability"},
-	Match: textmatch.New(`(?i)non-numeric .* - simulation unstable|simulation has become unstable|out of range atoms - cannot compute|\batoms? (?:\d+ )+missing on proc|too many LINCS warnings|moved too far between two domain decomposition steps|(?:can not|cannot) be settled|more than 2/3 times the cut-off|total potential energy is (?:nan|inf|-nan|\S+, which is)|low global CUDA exclusion count|` +
+	Match: textmatch.New(`(?i)non-numeric .* - simulation unstable|simulation has become unstable|out of range atoms - cannot compute|\batoms? (?:\d+ )+missing on proc|too many LINCS warnings|moved too far between two domain decomposition steps|\batom \d+ (?:can not|cannot) be settled|more than 2/3 times the cut-off|total potential energy is (?:nan|inf|-nan|\S+, which is)|low global CUDA exclusion count|` +
 		`SU2 has diverged|\b(?:solution|solver|simulation|calculation|scf|md|run) has diverged|divergence detected in AMG solver|TOO MANY ATTEMPTS MADE FOR THIS INCREMENT|RATIO OF DEFORMATION SPEED TO WAVE SPEED|negative volume in brick|due to out-of-range forces|this indicates numerical instability|bad departure points|NaN encounter in the tests|zonal velocity is larger|speed is larger than|Extreme surface sfc_state detected|NaN in input field of reproducing|` +
 		`^\s*Emergency exit: +\d|^Error(?: at (?:host|Node \d+))?: floating point (?:exception|error)|A floating point exception has occurred: floating point exception|is not-a-number or infinite|DIVERGED_(?:NANORINF|DTOL)|constraint failure in RATTLE|` +
 		`lost atoms: original (?:\d{7} current \d{1,6}|\d{6} current \d{1,5}|\d{5} current \d{1,4}|\d{4} current \d{1,3}|\d{3} current \d{1,2}|\d\d current \d)\b|(?:^|: |error.*|stop.*|abort.*|fatal.*)\b(?:velocity|density|temperature|pressure|energy) is nan|CFL number exceed\w* .*(?:abort|stop|exit)|excessive deformation|(?:error|fatal|stop|abort)\w*\b.*numerical instability`),
-	Unless: textmatch.New(`(?i)\bwarning\b|skip|ignor|continu|retry|recover|resum|restarting|not diverged|reducing|reduced`),
+	Unless: textmatch.New(`(?i)\bwarning\b|skip|ignor|continu|retry|recover|resum|restarting|not diverged|diverged (?:from|branch)|diverged: *(?:no|false|0|none)\b|nan-\w|reducing|reduced`),
 }, {
 	Category: job.ModelDiverged, Signature: "solution-diverged", Confidence: 0.85,
 	Hint:    unstableHint,
