@@ -10,12 +10,21 @@ const checkpointHint = "delete the damaged file, or move it away, and resume fro
 // loads matches frames that read a checkpoint.
 var loads = textmatch.New(`(?i)checkpoint|ckpt|resume|restore|load_state|torch\.load|serialization|safe_open|load_file|load_model|from_pretrained|\bweights\b|\.pth?\b`)
 
+var (
+	// restores matches frames that read the state of a run which is to go on.
+	restores = textmatch.New(`(?i)\b(?:checkpoint|ckpt|resume|restore|restart|load_state|load_checkpoint|trainer_state)\w*\b`)
+	// damagedState matches messages that call a checkpoint or restart file damaged.
+	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic))|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR`)
+	// notDamaged matches what is no damage: other words for other failures.
+	notDamaged = textmatch.New(`(?i)warning|shape|size mismatch|permission|no space|quota`)
+)
+
 var checkpointError = []Rule{{
 	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.95,
 	Meaning: "a PyTorch checkpoint is cut short or damaged",
 	Hint:    checkpointHint,
 	Find:    textmatch.New(`['"](?P<artefact>/[^'"]+)['"]`),
-	Needles: []string{"pytorchstreamreader failed", "invalid magic number; corrupt file", "unexpected eof, expected", "is this a torch.save"},
+	Needles: []string{"pytorchstreamreader failed", "invalid magic number; corrupt file", "unexpected eof, expected", "is this a torch.save", "file in archive is not in a subdirectory", "storage has wrong byte size", "storage has wrong size: expected"},
 }, {
 	Category: job.CheckpointError, Signature: "pickle-damaged", Confidence: 0.9,
 	Meaning: "a pickled checkpoint is empty or cut short",
@@ -23,6 +32,7 @@ var checkpointError = []Rule{{
 	Find:    textmatch.New(`['"](?P<artefact>/[^'"]+)['"]`),
 	Classes: []string{"EOFError", "UnpicklingError", "BadZipFile", "BadGzipFile", "zlib.error"},
 	Context: loads,
+	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
 }, {
 	Category: job.CheckpointError, Signature: "safetensors-damaged", Confidence: 0.95,
 	Meaning: "a safetensors file is cut short or damaged",
@@ -50,18 +60,43 @@ var checkpointError = []Rule{{
 }, {
 	Category: job.CheckpointError, Signature: "tensorflow-damaged", Confidence: 0.9,
 	Hint:    checkpointHint,
-	Needles: []string{"unable to open table file", "checksum does not match", "unsuccessful tensorslicereader"},
+	Needles: []string{"unable to open table file", "checksum does not match", "unsuccessful tensorslicereader", "data_loss: "},
 }, {
 	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.9,
 	Meaning: "a sharded checkpoint lacks its metadata or a shard",
 	Hint:    checkpointHint,
 	Classes: []string{"*"},
-	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard"},
-	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard`),
+	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
+	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint files found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
 }, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Meaning: "the program's own code refused a checkpoint",
 	Hint:    checkpointHint,
 	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
-	Classes: []string{"CheckpointError", "CheckpointLoadError", "CheckpointCorruptError", "CorruptCheckpointError", "InvalidCheckpointError", "CheckpointReadError"},
+	Classes: []string{"CheckpointError", "CheckpointLoadError", "CheckpointCorruptError", "CorruptCheckpointError", "InvalidCheckpointError", "CheckpointReadError", "CheckpointingException", "CheckpointLoadException", "CheckpointCorruptedError", "CorruptedCheckpointError", "RestoreError", "CheckpointRestoreError", "CheckpointNotFoundError", "CheckpointIntegrityError", "RestartError", "RestartFileError"},
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
+	Classes: []string{"*"},
+	Match:   damagedState,
+	Unless:  notDamaged,
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
+	Classes: []string{Message},
+	Match:   damagedState,
+	Unless:  notDamaged,
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`(?P<artefact>[^\s'",:()]+\.\w+)`),
+	Classes: []string{"JSONDecodeError", "BadZipFile", "EOFError", "UnpicklingError", "struct.error", "ScannerError", "UnicodeDecodeError"},
+	Context: restores,
+	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.8,
+	Hint:    checkpointHint,
+	Needles: []string{"cannot read/write checkpoint; corrupt file", "error: while reading wavecar", "is not a valid restart file", "invalid flag in peratom section of restart file", "checkpoint file corrupted"},
 }}

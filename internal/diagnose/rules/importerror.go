@@ -21,8 +21,9 @@ var importError = []Rule{{
 }, {
 	Category: job.ImportError, Signature: "module-missing", Confidence: 0.9,
 	Hint:    installHint,
-	Needles: []string{"not found in current path", "package {0}", "there is no package called"},
-	Match:   textmatch.New(`Package (?P<artefact>\w+) not found in current path|no package called .(?P<artefact>[\w.]+)`),
+	Needles: []string{"not found in current path", "there is no package called", "does not seem to be installed", "@inc", "cannot find module '", "cannot load such file -- ", "could not find or load main class", "classnotfoundexception", "noclassdeffounderror", "module '"},
+	Match: textmatch.New(`Package (?P<artefact>\w+) not found in current path|no package called .(?P<artefact>[\w.]+)|Package (?P<artefact>\w+) \[[0-9a-f-]+\] is required but does not seem to be installed|Can't locate (?P<artefact>\S+\.pm) in @INC|^(?:Error: )?Cannot find module '(?P<artefact>[^']+)'|cannot load such file -- (?P<artefact>\S+)|Could not find or load main class (?P<artefact>\S+)|` +
+		`Exception in thread ".*(?:ClassNotFoundException|NoClassDefFoundError): *(?P<artefact>[\w./$]+)|module '(?P<artefact>[\w.]+)' not found:$`),
 }, {
 	Category: job.ImportError, Signature: "import-name", Confidence: 0.95,
 	Meaning: "a module is installed but lacks the name that is imported; usually it is of another version",
@@ -34,6 +35,8 @@ var importError = []Rule{{
 	Meaning: "an installed package refuses the version of another one",
 	Hint:    "install the versions that the message asks for",
 	Classes: []string{"*"},
-	Needles: []string{"is required for a normal functioning of this module", "distributionnotfound", "packagenotfounderror", "versionconflict", "numpy.dtype size changed", "a module that was compiled using numpy 1.x"},
-	Find:    textmatch.New(`(?P<artefact>[\w-]+[<>=!]=?[\w.]+) is required`),
+	Needles: []string{"is required for a normal functioning of this module", "distributionnotfound", "packagenotfounderror", "versionconflict", "numpy.dtype size changed", "a module that was compiled using numpy 1.x",
+		"numpy is not available", "operator torchvision::nms does not exist", "module compiled against api version", "failed to import transformers", "failed to import diffusers", "because of the following error (look up to see", "module compiled against abi version", "is incompatible with this version of", "flash_attn_2_cuda", "requires jaxlib version", "jaxlib is version",
+		"package or namespace load failed", "unsupportedclassversionerror"},
+	Find: textmatch.New(`(?P<artefact>[\w-]+[<>=!]=?[\w.]+) is required`),
 }}

@@ -19,19 +19,36 @@ var (
 	existing = textmatch.New(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)
 )
 
+// cannotWriteText matches what programs say of an output that they cannot open.
+const cannotWriteText = `(?i:(?:cannot|can't|could not|couldn't|unable to|failed to|error) (?:open(?:ing)?|creat\w+|writ\w+)(?: to)? (?:the )?(?:(?:output|result|log|trajectory|restart|dump|new) )?(?:file|directory)?:? ?['"<]?(?P<artefact>[^\s'">]*[/.][^\s'">]*)['">]? (?:for (?:writing|output|appending)|in write mode)|` +
+	`(?:cannot|can't|could not|couldn't|unable to|failed to|error) (?:open(?:ing)?|creat\w+|writ\w+)(?: to)? (?:the )?(?:output|result|results|trajectory|dump) (?:file|directory|folder|path)\b)`
+
+var (
+	cannotWrite = textmatch.New(cannotWriteText)
+	// otherRefusal matches reasons that other categories have.
+	otherRefusal = textmatch.New(`(?i)permission|no space|quota|read-only|input/output error|warning|socket|thread|cuda`)
+)
+
 var outputError = []Rule{{
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
 	Meaning: "the directory in which the job wants to write does not exist",
 	Hint:    outputHint,
 	Classes: []string{"FileNotFoundError", "OSError", "NotADirectoryError"},
 	Match:   textmatch.New(`directory: ['"](?P<artefact>[^'"]+)['"]|non-existent directory: '(?P<artefact>[^']+)'`),
-	Context: textmatch.New(`(?:open|fopen|File|ZipFile|TarFile)\(.*,\s*(?:mode\s*=\s*)?["'][rbt]*[wxa]|\b(?:save|savez|savetxt|to_csv|to_json|to_parquet|to_pickle|savefig|write_text|write_bytes|mkdir|makedirs|save_file|save_pretrained)\(`),
+	Context: textmatch.New(`(?:open|fopen|File|ZipFile|TarFile)\(.*,\s*(?:mode\s*=\s*)?["'][rbt]*[wxa]|\b(?:save|savez|savetxt|to_csv|to_json|to_parquet|to_pickle|savefig|write_text|write_bytes|mkdir|makedirs|save_file|save_pretrained|to_hdf|to_excel|to_feather|to_netcdf|to_zarr|write_table|imwrite|imsave|write_csv|write_parquet|sink_parquet|export|FileHandler|SummaryWriter)\(|\bopen\w*\(self\.baseFilename|\bopen\w*\([^()]*(?:out|output|result|log)\w*(?:\)|, ?mode)`),
 }, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.95,
 	Hint:    outputHint,
 	Classes: []string{"*"},
-	Needles: []string{"parent directory ", "cannot save file into a non-existent directory"},
-	Match:   textmatch.New(`Parent directory (?P<artefact>\S+) does not exist|non-existent directory: '(?P<artefact>[^']+)'`),
+	Needles: []string{"parent directory ", "cannot save file into a non-existent directory", "unable to create file", "unable to synchronously create file"},
+	Match:   textmatch.New(`Parent directory (?P<artefact>\S+) does not exist|non-existent directory: '(?P<artefact>[^']+)'|[Uu]nable to (?:synchronously )?create file \(unable to open file: name = '(?P<artefact>[^']+)', errno = 2`),
+}, {
+	Category: job.OutputError, Signature: "output-is-directory", Confidence: 0.9,
+	Meaning: "the path of an output file is a directory",
+	Hint:    "give a file inside ${artefact|it}, not the directory",
+	Classes: []string{"IsADirectoryError"},
+	Find:    textmatch.New(`directory: ['"](?P<artefact>[^'"]+)['"]`),
+	Context: textmatch.New(`(?:open|fopen|File|ZipFile|TarFile)\(.*,\s*(?:mode\s*=\s*)?["'][rbt]*[wxa]|\b(?:save|savez|savetxt|to_csv|to_json|to_parquet|to_pickle|savefig|write_text|write_bytes|save_file|save_pretrained|dump|export|imwrite|imsave|copy\w*|write_csv|write_parquet)\(|\bargs\.out`),
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.9,
 	Meaning: "a file or directory that the job wants to create is there already",
@@ -68,4 +85,32 @@ var outputError = []Rule{{
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.95,
 	Hint: "raise the limit (ulimit -f) or write smaller files",
 	Text: "ended by ${signal}: a file grew beyond the limit on its size", Ends: Ends{Signals: []int{25}},
+}, {
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.9,
+	Hint:    existsHint,
+	Classes: []string{"AlreadyExistsError", "ContainsArrayError", "ContainsGroupError", "ContainsArrayAndGroupError", "ResourceExistsError", "StepAlreadyExistsError", "FileAlreadyExistsException", "fortran runtime error", "forrtl severe", "ValueError"},
+	Match:   textmatch.New(`^(?:\w+\.)*(?:AlreadyExistsError|Contains\w+Error|ResourceExistsError|StepAlreadyExistsError|FileAlreadyExistsException)|File '(?P<artefact>[^']+)' already exists|cannot overwrite existing file(?:.*file (?P<artefact>\S+))?|Destination (?P<artefact>/?\S+) already exists`),
+}, {
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.85,
+	Hint:    existsHint,
+	Needles: []string{"filealreadyexistsexception", "path_already_exists"},
+	Match:   textmatch.New(`FileAlreadyExistsException: (?:Output directory )?(?P<artefact>\S+)|PATH_ALREADY_EXISTS`),
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.85,
+	Hint:    outputHint,
+	Classes: []string{Message},
+	Match:   cannotWrite,
+	Unless:  otherRefusal,
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.85,
+	Hint:    outputHint,
+	Classes: []string{"std::runtime_error", "std::ios_base::failure", "std::ios_base::failure[abi:cxx11]", "std::filesystem::filesystem_error", "std::filesystem::__cxx11::filesystem_error", "std::invalid_argument", "std::logic_error", "go panic", "rust panic", "RuntimeError", "OSError", "IOError", "Exception", "ValueError"},
+	Match:   cannotWrite,
+	Unless:  otherRefusal,
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: Weak,
+	Hint:    outputHint,
+	Needles: []string{"cannot create regular file", "cannot create directory", "for writing", "cannot create ", "cannot write ", "could not write ", "could not create ", "failed to create ", "unable to create "},
+	Match:   textmatch.New(`^(?:cp|mv|mkdir|touch|install|ln|rsync|tee|gzip|sh|dash|bash)\b.*(?:cannot create|cannot touch) .*['"‘](?P<artefact>[^'"’]+)['"’]: (?:No such file or directory|Not a directory)|: cannot create (?P<artefact>\S+): Directory nonexistent|` + cannotWriteText),
+	Unless:  otherRefusal,
 }}

@@ -45,7 +45,33 @@ var permissionError = []Rule{{
 	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
 	Meaning: "a server refused the job's credentials",
 	Hint:    "log in or set the token on every host (as a secret), and accept the licence where the model is gated",
-	Classes: []string{"GatedRepoError", "*"},
-	Needles: []string{"401 client error", "403 client error", "http error 403", "http error 401", "access to model", "cannot access gated repo", "invalid user token", "accessdenied"},
+	Classes: []string{"*"},
+	Needles: []string{"401 client error", "403 client error", "http error 403", "http error 401", "access to model", "cannot access gated repo", "invalid user token", "accessdenied", "api_key not configured", "unable to locate credentials", "expiredtoken", "invalidaccesskeyid", "signaturedoesnotmatch", "trying to access a gated repo", "is restricted and you are not in the authorized list", "do not have permission to access the requested", "password authentication failed", "access denied for user", "permission_denied: ", "authentication failed for", "401 unauthorized", "403 forbidden", "invalid api key", "you must be authenticated", "token is required", "(401)", "(403)"},
 	Find:    textmatch.New(`url: (?P<artefact>\S+)`),
+	Unless:  textmatch.New(`Repository ?Not ?Found`),
+}, {
+	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
+	Hint:    "log in or set the token on every host (as a secret)",
+	Classes: []string{"UsageError", "CommError"},
+	Needles: []string{"api_key not configured", "do not have permission", "user is not logged in"},
+}, {
+	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
+	Hint:    "log in or set the token on every host (as a secret)",
+	Classes: []string{"GatedRepoError", "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "UnauthorizedSSOTokenError", "SSOTokenLoadError", "DefaultCredentialsError", "RefreshError", "ClientAuthenticationError", "AuthenticationError", "AuthenticationException", "AuthorizationError", "Forbidden", "Unauthorized", "LocalTokenNotFoundError", "NoAuthTokenError"},
+}, {
+	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
+	Hint:    permissionHint,
+	Classes: []string{"PermissionDeniedError", "PermissionDenied", "AccessDeniedError", "InsufficientPrivilege"},
+}, {
+	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
+	Hint:    permissionHint,
+	Needles: []string{"permission to access file denied", "accessdeniedexception", "accesscontrolexception"},
+	Match:   textmatch.New(`severe \(9\): permission to access file denied(?:.*file (?P<artefact>\S+))?|Exception in thread ".*(?:AccessDenied|AccessControl)Exception: *(?P<artefact>\S+)?|^(?:\w+\.)*AccessControlException: `),
+}, {
+	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
+	Hint:    permissionHint,
+	Classes: []string{"fortran runtime error", "forrtl severe", "std::filesystem::filesystem_error", "std::filesystem::__cxx11::filesystem_error", "std::system_error", "std::runtime_error", "std::ios_base::failure", "go panic", "rust panic", "OSError", "RuntimeError", "NotFoundError", "SystemError", "IOError"},
+	Needles: []string{"permission denied", "permissiondenied", "operation not permitted"},
+	Find:    textmatch.New(`file '(?P<artefact>[^']+)': Permission denied|Permission denied \[(?P<artefact>[^\]]+)\]|open (?P<artefact>/\S+): permission denied`),
+	Unless:  textmatch.New(`publickey|perf_event|ibv_|CUDA`),
 }}

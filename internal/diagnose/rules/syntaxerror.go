@@ -1,6 +1,9 @@
 package rules
 
-import "github.com/gangrun/gangrun/internal/job"
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 var syntaxError = []Rule{{
 	Category: job.SyntaxError, Signature: "python-syntax", Confidence: 1,
@@ -11,11 +14,19 @@ var syntaxError = []Rule{{
 	Category: job.SyntaxError, Signature: "shell-syntax", Confidence: 0.95,
 	Meaning: "the shell cannot parse the job's script",
 	Hint:    "correct the script's line named; bash -n checks it without running it",
-	Needles: []string{"syntax error near unexpected token", "syntax error: unexpected", "syntax error: end of file unexpected", "unexpected eof while looking for", "syntax error: \""},
+	Needles: []string{"syntax error near unexpected token", "syntax error: unexpected", "syntax error: end of file unexpected", "unexpected eof while looking for", "syntax error: \"", "syntax error in expression (error token is", "unmatched ", "missing endif", "unexpected operator"},
+	Match:   textmatch.New(`(?i)syntax error near unexpected token|syntax error: (?:unexpected|end of file unexpected|")|unexpected EOF while looking for|syntax error in expression|: line \d+: .*unmatched |^Unmatched ['"\x60({]|then: then/endif not found`),
 }, {
 	Category: job.SyntaxError, Signature: "julia-syntax", Confidence: 0.95,
 	Meaning: "Julia cannot parse the program",
 	Hint:    "correct the line named",
 	Classes: []string{"ParseError", "ErrorException"},
 	Needles: []string{"syntax: ", "# error @"},
+}, {
+	Category: job.SyntaxError, Signature: "script-syntax", Confidence: 0.9,
+	Meaning: "the interpreter of R, MATLAB, Octave, Perl, Lua, Ruby, Java or awk cannot parse the program",
+	Hint:    "correct the line named",
+	Needles: []string{"error: unexpected ", "parse error:", "invalid expression. check for", "invalid expression.", "syntax error at ", "had compilation errors", "awk: syntax error", "awk: line ", "awk: cmd. line", "error: incomplete string", "unexpected end of input", "error: file: ", "expected near"},
+	Match:   textmatch.New(`^Error: unexpected (?:symbol|string constant|numeric constant|'|end of input|input|assignment|INCOMPLETE_STRING)|^Error in parse\(|^parse error:$|^parse error near line \d+|Invalid expression\. (?:Check for|When calling)|^Error: File: .* Line: \d+ Column: \d+|^syntax error at \S+ line \d+|had compilation errors\.$|^[gm]?awk: (?:syntax error|line \d+: syntax error|cmd\. line:\d+: .*\^ (?:syntax error|parse error))|^lua\S*: .*(?:expected|unexpected symbol) near|: unexpected end of input$`),
+	Unless:  textmatch.New(`(?i)warning|json|jq:`),
 }}

@@ -6,7 +6,12 @@ var traceback = []Rule{{
 	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
 	Meaning: "a launcher inside the rank reports that a process of its own failed",
 	Hint:    "look for the first failure among the processes that the rank started, above the report",
-	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "WorkerCrashedError", "ActorDiedError", "DistBackendError", "RayActorError", "SignalException"},
+	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "WorkerCrashedError", "ActorDiedError", "DistBackendError", "RayActorError", "SignalException", "EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "TrainingFailedError", "TuneError", "BrokenBarrierError", "ProcessRaisedException", "DeadlockDetectedException", "ActorUnavailableError", "WorkflowError", "DeadKernelError", "DistributedRunError", "JobTimeoutError"},
+}, {
+	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
+	Hint:    "look for the first failure among the processes that the rank started, above the report",
+	Classes: []string{"RuntimeError", "Exception"},
+	Needles: []string{"engine core initialization failed", "see root cause above", "enginecore encountered an issue", "worker failed with error", "engine process failed to start", "failed core proc(s)"},
 }, {
 	Category: job.Traceback, Signature: "peer-failed", Confidence: 0.5, Traits: Cascade | Generic,
 	Meaning: "a rank says that it ends because another one failed",
