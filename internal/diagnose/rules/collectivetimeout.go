@@ -30,9 +30,9 @@ var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "not every rank arrived at the rendezvous in time",
 	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
-	Needles: []string{"clients joined", "socket timeout", "rendezvoustimeouterror", "storetimeouterror", "store.get('", "timed out initializing process group", "wait timeout after "},
+	Needles: []string{"clients joined", "workers joined", "nodes joined", "ranks joined", "socket timeout", "rendezvoustimeouterror", "storetimeouterror", "store.get('", "timed out initializing process group", "wait timeout after "},
 	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),
-	Match:   textmatch.New(`[Tt]imed out after .*clients joined|\d+/\d+ clients joined|Socket Timeout|RendezvousTimeoutError|StoreTimeoutError|Timed out initializing|[Ww]ait timeout after`),
+	Match:   textmatch.New(`[Tt]imed out after .*joined|\d+/\d+ clients joined|Socket Timeout|RendezvousTimeoutError|StoreTimeoutError|Timed out initializing|[Ww]ait timeout after`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "the JAX or TensorFlow coordination service lost a task",
@@ -51,4 +51,24 @@ var collectiveTimeout = []Rule{{
 	Hint:    waitHint,
 	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "missing ranks:"},
 	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
+	Hint:    waitHint,
+	Needles: []string{"termination timeout for `", "may be stuck. expected", "barrier has failed", "barrier failed"},
+	Match:   textmatch.New("Termination timeout for `|not all of them arrived|[Bb]arrier (?:has )?failed"),
+}, {
+	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.8, Traits: Cascade,
+	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
+	Classes: []string{"WorkerGroupStartupTimeoutError", "RendezvousTimeoutError", "RendezvousGracefulExitError", "DistStoreTimeoutError", "BarrierTimeout", "BrokenBarrierError", "HorovodTimeoutException", "TimeoutException"},
+	Needles: []string{"worker group", "rendezvous", "barrier", "horovod", "store", "broken", "ranks"},
+}, {
+	Category: job.CollectiveTimeout, Signature: "collective-timed-out", Confidence: 0.75, Traits: Cascade,
+	Meaning: "the program says that a collective, a barrier or a rendezvous timed out",
+	Hint:    waitHint,
+	Classes: []string{"*", Message},
+	Needles: []string{"allreduce", "all_reduce", "all-reduce", "allgather", "all_gather", "all-gather", "reduce_scatter", "reduce-scatter", "all_to_all", "alltoall", "all-to-all", "broadcast", "barrier", "collective", "rendezvous", "halo exchange"},
+	Match: textmatch.New(`(?i)(?:all[-_]?reduce|all[-_]?gather|reduce[-_]scatter|all[-_]?to[-_]?all|broadcast|barrier|collective|rendezvous|halo exchange)\b.{0,100}\b(?:timed out|time-?out|(?:did|has|have) not (?:complet|finish|return|arriv|join|reach)\w*|not (?:complete|finished|completed) (?:with)?in|expired)\b|` +
+		`\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)`),
+	Find:   textmatch.New(`(?i)(?:missing|waiting for|lagging|absent|not arrived:?|never (?:reached|arrived)\W*) ?(?:ranks?|process(?:es)?|workers?)[ :=\[]*(?P<rank>\d+)|ranks? \[?(?P<rank>\d+)\]? (?:did|has|have) not`),
+	Unless: textmatch.New(`(?i)must be|timeout ?= ?\S+ (?:is|must)|invalid timeout|timeout argument`),
 }}

@@ -9,7 +9,7 @@ var cudaFailure = []Rule{{
 	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.9,
 	Meaning: "a GPU kernel could not be started or did not finish",
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
-	Needles: []string{"unspecified launch failure", "illegal instruction was encountered", "hiperrorlaunchfailure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not", "hsa_status_error_exception", "hsa_status_error_illegal_instruction", "hardware exception. code", "blas xgemm launch failed", "blas gemm launch failed", "blas sgemm launch failed", "blas gemv launch failed", "unknown_cuda_error", "cuda error: device kernel image is invalid", "triton error [", "out of resource: shared memory", "ur_result_error_device_lost", "ur_result_error_unknown", "pi_error_unknown", "ze_result_error_device_lost", "ze_result_error_unknown", "illegal instruction was encountered", "hip error: unspecified launch", "hiperrorunknown", "cudaerrorunknown", "cudaerrorlaunchfailure", "cuda runtime error (", "device kernel image is invalid", "acl stream synchronize failed", "graph.launch' failed"},
+	Needles: []string{"unspecified launch failure", "illegal instruction was encountered", "hiperrorlaunchfailure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not", "hsa_status_error_exception", "hsa_status_error_illegal_instruction", "hardware exception. code", "blas xgemm launch failed", "blas gemm launch failed", "blas sgemm launch failed", "blas gemv launch failed", "unknown_cuda_error", "cuda error: device kernel image is invalid", "triton error [", "out of resource: shared memory", "ur_result_error_device_lost", "ur_result_error_unknown", "pi_error_unknown", "ze_result_error_device_lost", "ze_result_error_unknown", "hip error: unspecified launch", "hiperrorunknown", "cudaerrorunknown", "cudaerrorlaunchfailure", "cuda runtime error (", "device kernel image is invalid", "acl stream synchronize failed", "graph.launch' failed"},
 	Unless:  textmatch.New(`(?i)runtime error \((?:2|77|59|700|710|209|48|8|35|38|46|10|101|100|3)\)|illegal (?:memory )?address|illegal memory|device-side assert|invalid device function|unsupported toolchain|no kernel image|out of memory`),
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.85,
@@ -40,7 +40,7 @@ var cudaFailure = []Rule{{
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:8|11|13|25|31|32|39|40|41|68|69|80),"),
 }, {
-Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.7, Traits: Generic,
+	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.7, Traits: Generic,
 	Hint:    "look at the messages above it: a full GPU memory and a cuDNN of another version show this",
 	Needles: []string{"dnn library initialization failed", "dnn library is not found", "could not create cudnn handle"},
 	Unless:  textmatch.New(`\bINFO\b|^W\d{4} `),

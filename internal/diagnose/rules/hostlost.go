@@ -68,18 +68,18 @@ var hostLost = []Rule{{
 	Meaning: "the batch system, the launcher or another host reports that a host is gone",
 	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
 	Needles: []string{"nodelost", "node lost", "node is not ready", "nodenotready", "node not ready", "node-unreachable", "node unreachable", "unreachable", "node down", "node is down", "nodefailure", "node_fail", "lost communication with a remote daemon", "unhealthy tasks", "tasks are unhealthy", "host is down", "host down", "rebooted", "unexpected reboot", "kernel panic",
-		"power loss", "lost heartbeat", "not responding, setting down", "node failed", "node died", "lost connection to node", "lost contact with node", "heartbeats from node", "is dead", "term_unknown", "marked dead", "lost node", "node failure", "machine check", "ipmi", "disappeared", "stopped responding", "hardware failure", "host error", "unplanned"},
-	Match: textmatch.New(`NodeLost|NodeNotReady|(?i)\bnode (?:\S+ )?(?:is )?(?:not ready|unreachable|lost|down|dead|gone|failed|died|disappeared|rebooted|offline)\b|node[.\w/-]*unreachable|NODE_FAIL|lost communication with a remote daemon|following tasks are unhealthy|unhealthy tasks|(?:host|node|machine|instance|server)\b.{0,60}\b(?:not responding|stopped responding|is down|went down|has (?:died|failed|rebooted|crashed)|unexpectedly rebooted|power(?:ed)? off|lost power|hardware failure|is dead|marked dead|unreachable since)|` +
-		`lost (?:contact|connection|heartbeat\w*) (?:with|to|from) (?:node|host|agent|worker|machine) ?(?P<host>[\w.-]*)|missed too many heartbeats|hasn't sent heartbeat|raylet.*(?:died|dead)|(?:host|instance) (?:error|hardware failure)|kernel panic`),
+		"power loss", "lost heartbeat", "not responding, setting down", "node failed", "node died", "lost connection to node", "lost contact with node", "heartbeats from node", "is dead", "on failed node", "is down", "went down", "powered off", "is offline", "became unavailable", "is unavailable", "host unavail", "sister_eof", "job disconnected too long", "job reconnection failed", "type=node-failure", "lost contact with", "lost connection to", "broker disconnected", "stopped posting node status", "nodestatusunknown", "system status check", "has crashed", "node was terminated", "node has died", "nodes failed", "not responding", "hardware issue", "instance failure", "instance terminated", "vm was terminated", "node was lost", "unhealthy node", "node is unhealthy", "health check failed on node", "failed node", "marked dead", "lost node", "node failure", "machine check", "ipmi", "disappeared", "stopped responding", "hardware failure", "host error", "unplanned"},
+	Match: textmatch.New(`NodeLost|NodeNotReady|(?i)\bnode (?:\S+ )?(?:is )?(?:not ready|unreachable|lost|down|dead|gone|failed|died|disappeared|rebooted|offline)\b|node[.\w/-]*unreachable|NODE_FAIL|lost communication with a remote daemon|following tasks are unhealthy|unhealthy tasks|on failed node|SISTER_EOF|job disconnected too long|job reconnection failed|type=node-failure|broker disconnected|stopped posting node status|NodeStatusUnknown|(?:system|instance) status check.{0,20}fail|fail\w* .{0,30}(?:system|instance) status check|node (?:was terminated|has died)|(?:execution )?host (?:\S+ )?(?:became|is) (?:unavailable|unreachable)|host unavail\b|faulty nodes?\b.{0,40}(?:detected|found|remov|exclu)|(?:hosts?|nodes?|machine|instance|server)\b.{0,60}\b(?:not responding|stopped responding|is down|went down|has (?:died|failed|rebooted|crashed)|unexpectedly rebooted|power(?:ed)? off|lost power|hardware failure|is dead|marked dead|unreachable since)|` +
+		`lost (?:contact|connection|heartbeat\w*) (?:with|to|from) (?:node|host|agent|worker|machine) ?(?P<host>[\w.-]*)|missed too many heartbeats|hasn't sent heartbeat|lost (?:contact|connection|communication) (?:with|to) .{0,40}\bon (?:node|host) ?(?P<host>[\w.-]*)|raylet.*(?:died|dead)|(?:host|instance) (?:error|hardware failure)|kernel panic`),
 	Find:   textmatch.New(`(?i)\b(?:node|host|on) (?P<host>[a-z][\w.-]*\d[\w.-]*)|task:(?P<rank>\d+)`),
-	Unless: textmatch.New(`(?i)NoExecute|NoSchedule|toleration|network is unreachable|host is unreachable|destination|host unreachable|retry|will be rebooted|object|weak`),
+	Unless: textmatch.New(`(?i)NoExecute|NoSchedule|toleration|network is unreachable|host is unreachable|destination|host unreachable|retry|will be rebooted|object|weak|nfs|lustre|file ?server|\bOSTs?\b|storage|\b(?:link|port|database|server|service|proxy|endpoint) (?:\S+ )?is (?:down|offline|unavailable)`),
 }, {
 	Category: job.HostLost, Signature: "kernel-panic", Confidence: 0.95, Traits: Kernel,
 	Meaning: "a host crashed, or its processor or memory reported an error that could not be corrected",
 	Hint:    downHint,
 	Text:    "the host failed (${title})",
-	Needles: []string{"kernel panic", "machine check", "[hardware error]", "edac", "uncorrected error", "fatal machine", "oops:", "unable to handle kernel"},
-	Match:   textmatch.New(`Kernel panic|[Ff]atal [Mm]achine [Cc]heck|Machine check: Processor context corrupt|EDAC MC\d+: \d+ UE|Uncorrect(?:ed|able) (?:hardware |memory )?error|Hardware Error\]: (?:.*[Uu]ncorrected|.*event severity: (?:fatal|recoverable))`),
+	Needles: []string{"kernel panic", "machine check", "[hardware error]", "edac", "uncorrected error", "fatal machine", "oops: ", "unable to handle kernel", "unable to handle page fault", "kernel null pointer", "power supply", "caterr"},
+	Match:   textmatch.New(`Kernel panic|Oops: [\w ]*\[#\d+\]|[Uu]nable to handle (?:kernel|page fault)|kernel NULL pointer dereference|[Ff]atal [Mm]achine [Cc]heck|Machine check: Processor context corrupt|EDAC MC\d+: \d+ UE|Uncorrect(?:ed|able) (?:hardware |memory )?error|Hardware Error\]: (?:.*[Uu]ncorrected|.*event severity: (?:fatal|recoverable))`),
 }, {
 	Category: job.HostLost, Signature: "host-rebooted", Confidence: 0.9, Traits: Kernel,
 	Meaning: "a host was booted again while the job ran there, as its kernel log shows",
@@ -92,4 +92,10 @@ var hostLost = []Rule{{
 	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
 	Needles: []string{"ssh: connect to host"},
 	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: (?:Connection timed out|No route to host)`),
+}, {
+	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.9,
+	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
+	Classes: []string{"ActorDiedError", "RayActorError", "ActorUnavailableError", "WorkerCrashedError", "RayTaskError", "NodeDiedError", "ObjectLostError", "OwnerDiedError", "WorkerGroupError"},
+	Needles: []string{"node has died", "node it was running on", "node was terminated", "node died", "node is dead", "node failure", "node id"},
+	Match:   textmatch.New(`(?i)node (?:has |is )?(?:died|dead)|node (?:it )?was (?:terminated|running on is dead|preempted)|node failure|running on (?:\S+ ){0,3}is dead`),
 }}

@@ -55,7 +55,7 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "unreachable", Confidence: 0.85,
 	Meaning: "the network has no route to a host, or the host does not answer",
 	Hint:    "check routes, firewalls and interface names (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME) between the hosts",
-	Needles: []string{"no route to host", "network is unreachable", "host is unreachable", "connection timed out", "cannot assign requested address", "destination is unreachable", "destination host unreachable", "unable to find address for"},
+	Needles: []string{"no route to host", "network is unreachable", "host is unreachable", "connection timed out", "cannot assign requested address", "destination is unreachable", "destination host unreachable", "unable to find address for", "unable to find interface for", "psm2 no hfi units are active", "psm3 no nic units", "endpoint is unreachable", "no usable network interface", "none of the network interfaces"},
 	Unless:  textmatch.New(`^ssh: connect to host`),
 	Find:    textmatch.New(`(?P<artefact>\d+\.\d+\.\d+\.\d+(?:[:<]\d{2,5})?)|find address for: (?P<artefact>\S+)`),
 }, {
@@ -93,8 +93,8 @@ var networkError = []Rule{{
 	Meaning: "the network card of a host lost its link",
 	Hint:    "check the cable, the port of the switch and the card of that host",
 	Text:    "the network of the host failed (${title})",
-	Needles: []string{"link down", "link is down", "cable error", "port module event", "nic link is down", "lost carrier", "link_down", "port error", "tx timeout", "transmit queue"},
-	Match:   textmatch.New(`(?i)(?:mlx\d\w*|ib\d|eth\d|en\w+|bond\d|hfi1\w*|bnxt\w*|ice|i40e|ixgbe|igb)\b.*(?:link (?:is )?down|cable error|lost carrier|high temperature)|Port: \d+ Link DOWN|Port module event.*(?:error|High Temperature)|NETDEV WATCHDOG`),
+	Needles: []string{"link down", "link is down", "cable error", "port module event", "nic link is down", "lost carrier", "link_down", "port error", "tx timeout", "transmit queue", "health compromised", "mlx5_health_check_fatal", "firmware fatal", "lost signal", "fw fatal", "link failure"},
+	Match:   textmatch.New(`(?i)(?:mlx\d\w*|ib\d|eth\d|en\w+|bond\d|hfi1\w*|bnxt\w*|ice|i40e|ixgbe|igb)\b.*(?:link (?:is )?down|cable error|lost carrier|high temperature)|Port: \d+ Link DOWN|Port module event.*(?:error|High Temperature)|NETDEV WATCHDOG|mlx\d_core .*(?:health compromised|[Ff]atal error|FW fatal)`),
 }, {
 	Category: job.NetworkError, Signature: "ssh-failed", Confidence: 0.85,
 	Meaning: "an SSH connection to a host could not be made, or broke",
@@ -122,4 +122,42 @@ var networkError = []Rule{{
 	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
 	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error"},
 	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr`),
+}, {
+	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.6, Traits: Cascade,
+	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",
+	Needles: []string{"socketstartconnect: connect to", "socketfinalizeaccept: wrong", "socketfinalizeconnect:", "socketpollconnect", "socketprogressopt", "[service thread] accept failed", "[service thread] could not receive", "failed to execute operation connect", "socket recv failed while polling", "socket-based communication failed", "bootstrapcheckin", "unex_remote"},
+	Match:   textmatch.New(`NCCL WARN .*(?:socketStartConnect: Connect to \S+ failed|socketFinalize(?:Accept: wrong|Connect)|socketPollConnect|socketProgressOpt|Accept failed|Could not receive|Failed to execute operation|Socket recv failed)`),
+	Find:    textmatch.New(`(?:to|peer) (?P<artefact>[\w.-]+<\d+>)`),
+}, {
+	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,
+	Meaning: "the program could not connect to a server or another process",
+	Hint:    "see whether ${artefact|what it connects to} runs, and whether it can be reached from this host",
+	Classes: []string{"*", Message},
+	Needles: []string{"not connect", "to connect", "can't connect", "couldn't connect", "connection to server", "connect timeout", "connection timeout", "connection failed", "connection error", "no response from", "no reply from", "stream is closed", "connection lost", "failed to reach", "could not reach", "cannot reach", "unable to reach", "contact server", "too many clients", "too many connections", "gone away", "statuscode.unavailable"},
+	Match:   textmatch.New(`(?i)(?:could not|couldn't|cannot|can not|can't|unable to|failed to|failure to|trying to|did not|attempt\w* to) (?:re-?)?(?:connect|reach)(?: to| on| with)? (?:\S+ ){0,4}?(?:\S+://\S+|\S+:\d{2,5}\b|server|host|scheduler|master|head|gcs|coordinator|database|db|redis|broker|store|controller|daemon|port|remote|the \w+)|connection to server (?:at|on|closed)|connect(?:ion)? time-?out|too many (?:clients|connections)|server has gone away|StatusCode\.UNAVAILABLE|no (?:response|reply) from (?:the )?(?:server|master|host|\S+://)|stream is closed`),
+	Find:    textmatch.New(`(?P<artefact>\w+://[\w.\-:]+|[\w.-]+:\d{2,5}\b)`),
+	Unless:  textmatch.New(`(?i)clients joined|\bssh\b|x11|display|fabric manager|docker daemon|containerd|licen[cs]e|nvidia driver|connected component|password|authenticat|permission|denied|socket file|\.sock\b`),
+}, {
+	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
+	Hint: "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
+	Classes: []string{"CommError", "CommClosedError", "ServerSelectionTimeoutError", "AutoReconnect", "NoBrokersAvailable", "KafkaTimeoutError", "KafkaConnectionError", "AMQPConnectionError", "HfHubHTTPError", "PoolTimeout", "WriteTimeout", "ReadError", "ClientPayloadError", "ClientOSError", "ContentTooShortError", "SSLCertVerificationError", "SSLEOFError", "SSLZeroReturnError",
+		"ServiceUnavailable", "GatewayTimeout", "TooManyRequests", "ServiceRequestError", "ServiceResponseError", "IncompleteRead", "RemoteDisconnected", "BadStatusLine", "herror", "NoValidConnectionsError", "SSHException", "APITimeoutError", "TTransportException", "HTTPStatusError", "BadGateway", "InternalServerError", "RateLimitError", "_InactiveRpcError", "AioRpcError", "RpcError", "WebSocketConnectionClosedException", "ConnectionClosed", "TransportServerError", "TransportQueryError", "EndpointConnectionError", "ClientConnectorDNSError", "ConnectionTimeoutError", "ClientConnectorSSLError", "ClientConnectorCertificateError", "ServiceUnavailableError", "ConnectionInterrupted", "ConnectionDoesNotExistError"},
+}, {
+	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
+	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
+	Classes: []string{"*", Message},
+	Needles: []string{"bad gateway", "service unavailable", "gateway time", "too many requests", "certificate has expired", "certificate is not yet valid", "certificate verify failed", "local issuer certificate", "self-signed certificate", "self signed certificate", "tls handshake", "ssl handshake", "unexpected eof while reading"},
+	Match:   textmatch.New(`(?i)\b50[234]\b|\b429\b|certificate|(?:tls|ssl) handshake|bad gateway|gateway time-?out|service unavailable|too many requests`),
+}, {
+	Category: job.NetworkError, Signature: "socket-timeout", Confidence: 0.8,
+	Hint:    "see whether the server runs and can be reached from this host",
+	Classes: []string{"Again"},
+}, {
+	Category: job.NetworkError, Signature: "database-unreachable", Confidence: 0.9,
+	Meaning: "a database server could not be reached, or takes no more connections",
+	Hint:    "see whether the server runs, can be reached from this host, and how many connections it allows",
+	Classes: []string{"OperationalError", "InterfaceError", "DatabaseError"},
+	Needles: []string{"connection to server at", "could not connect", "can't connect to", "too many clients", "too many connections", "server closed the connection", "lost connection to", "server has gone away", "could not translate host name", "timeout expired"},
+	Find:    textmatch.New(`(?:at|on|to) ['"](?P<artefact>[\w.-]+)['"]`),
+	Unless:  textmatch.New(`(?i)password|authentication|no pg_hba|role ".*" does not exist|database ".*" does not exist`),
 }}

@@ -22,10 +22,10 @@ var timeLimit = []Rule{{
 	Meaning: "the batch system's time limit ended the job",
 	Hint:    limitHint,
 	Needles: []string{"due to time limit", "application timed out", "user-provided time limit", "walltime", "term_runlimit", "deadlineexceeded", "deadline exceeded", "run time limit", "runtime limit", "wall clock limit", "maxruntime",
-		"exceeded maximum run", "time limit reached", "time limit exceeded", "wallclock", "h_rt", "attempt duration exceeded", "stopping condition", "maximum runtime", "time limit expired", "exec.timelimit", "active longer than specified deadline", "time budget", "time is up", "duration limit"},
+		"exceeded maximum run", "time limit reached", "time limit exceeded", "wallclock", "h_rt", "attempt duration exceeded", "stopping condition", "maximum runtime", "time limit expired", "exec.timelimit", "active longer than specified deadline", "time budget", "time is up", "duration limit", "wall-clock limit", "wall time limit", "wall-time limit", "wall clock time", "runtime time limit", "type=timeout", "execute duration", "took longer than", "ran longer than", "running for more than", "maximum execution time", "maximum allowed time", "max execution time", "maximum time of", "maximum duration", "max duration", "executiontimelimit", "timelimitexceeded", "exceeded timeout of", "job timeout", "timeout exceeded", "time allotment", "allotted time", "allocation expired", "exceeded its time", "time allocation", "time quota", "maxwaittimeexceeded", "exceeded the time", "time-limit", "timed out after"},
 	Match: textmatch.New(`DUE TO TIME LIMIT|(?i)time limit of \S+ ?\w* (?:was )?(?:exceeded|reached)|time budget.{0,20}(?:exceeded|exhausted|used up)|APPLICATION TIMED OUT|user-provided time limit|TERM_RUNLIMIT|\bTIMEOUT\b.*(?i:walltime)|(?i)walltime \S+ exceeded|walltime exceeded|walltime limit|exceed\w* (?:\w+ )*(?:walltime|wallclock|wall clock|run ?time|time limit)|` +
 		`wall ?clock (?:time )?(?:limit )?(?:exceeded|reached|expired)|DeadlineExceeded\b|active longer than specified deadline|(?:job|task|step|run|pod|container|application) .{0,60}(?:time limit|run ?time limit|max\w* run ?time|deadline)\b.{0,20}(?:reached|exceeded|expired)|` +
-		`MaxRuntimeExceeded|attempt duration exceeded|hard (?:wallclock|runtime) limit|initiate terminate method due to .*(?:h_rt|wallclock)|exceeded hard wallclock|time limit (?:reached|exceeded|expired)`),
+		`MaxRuntimeExceeded|attempt duration exceeded|hard (?:wallclock|runtime) limit|initiate terminate method due to .*(?:h_rt|wallclock)|exceeded hard wallclock|wall[- ]?(?:clock)?[- ]?(?:time )?limit of .{1,20}(?:exceeded|reached)|reached runtime time limit|job\.exception type=timeout|allowed execute duration|(?:job|run|task|step|workflow|pipeline)\b.{0,60}\b(?:took|ran|running|has run) (?:for )?(?:longer|more) than (?:the )?(?:max\w* |allowed |\d)|(?:exceeded|reached) (?:the |its |their )?(?:job |run )?(?:max(?:imum)?|allowed|allotted) (?:allowed |wall )?(?:execution |run |running )?(?:time|duration)|maximum (?:execution|allowed) time.{0,30}exceeded|ExecutionTimeLimitExceeded|job exceeded timeout of|(?:resource )?allocation expired|MaxWaitTimeExceeded|exceeded its (?:allotted )?time|job timed out after \d|time (?:allotment|quota|allocation) (?:exceeded|expired|exhausted|used up)|time limit (?:reached|exceeded|expired)`),
 	Unless: textmatch.New(`DEADLINE_EXCEEDED|CUDA|^WARN|(?i)context deadline exceeded|retry|barrier|ETA|remaining|rpc error|optimi[sz]er|solver|gurobi|cplex|mip|highs`),
 }, {
 	Category: job.TimeLimit, Signature: "timeout-command", Confidence: 0.85, Traits: Verdict,
@@ -33,4 +33,11 @@ var timeLimit = []Rule{{
 	Hint:    "give timeout a longer time, or look for the reason why the program took so long",
 	Needles: []string{"timeout: sending signal "},
 	Match:   textmatch.New(`timeout: sending signal \w+ to command`),
+}, {
+	Category: job.TimeLimit, Signature: "batch-time-limit", Confidence: 0.9,
+	Hint:    limitHint,
+	Classes: []string{"*", Message},
+	Needles: []string{"time limit", "wall-clock", "wall clock", "wallclock", "walltime", "wall time", "took longer than", "ran longer than", "time budget", "maximum execution time", "maximum allowed time", "exceeded the maximum", "out of time", "run time", "runtime"},
+	Match:   textmatch.New(`(?i)(?:wall[- ]?(?:clock )?(?:time )?|run ?time |time |execution time |job )(?:limit|budget|quota)\b.{0,40}\b(?:exceeded|reached|expired|exhausted|used up|hit)|(?:exceed\w*|reach\w*|hit|over|past) (?:\w+ ){0,3}(?:wall[- ]?(?:clock|time)|wall[- ]clock|run ?time|execution time|time) (?:limit|budget)|exceeded the maximum (?:allowed |run |execution |wall )+time|maximum (?:execution|allowed|run) time .{0,30}(?:exceeded|reached)|took longer than .{0,20}\d|ran longer than`),
+	Unless:  textmatch.New(`(?i)DEADLINE_EXCEEDED|CUDA|solver|gurobi|cplex|mip\b|highs|optimi[sz]er|per[- ]request|http|query|barrier|connect`),
 }}
