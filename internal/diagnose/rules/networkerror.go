@@ -117,6 +117,7 @@ var networkError = []Rule{{
 	Hint:    "see whether the server can be reached from this host: compute nodes often have no way out",
 	Needles: []string{"curl: (", "failed to connect to", "unable to access '", "rsync error:", "could not resolve", "failed: connection", "wget: ", "fatal: unable to", "ssh_exchange", "could not read from remote repository"},
 	Match:   textmatch.New(`curl: \((?:5|6|7|18|28|35|52|55|56)\)|[Ff]ailed to connect to|unable to access '.*(?:resolve|connect|timed out)|rsync error: .*(?:socket|timeout|connection|code 12|code 30)|wget: unable to|failed: Connection (?:refused|timed out)|Could not read from remote repository`),
+	Unless:  textmatch.New(`^\[W|socket\.cpp:\d+\]|(?i)\bretrying\b`),
 }, {
 	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.8, Traits: Peer,
 	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
@@ -129,6 +130,13 @@ var networkError = []Rule{{
 	Match:   textmatch.New(`NCCL WARN .*(?:socketStartConnect: Connect to \S+ failed|socketFinalize(?:Accept: wrong|Connect)|socketPollConnect|socketProgressOpt|Accept failed|Could not receive|Failed to execute operation|Socket recv failed)`),
 	Find:    textmatch.New(`(?:to|peer) (?P<artefact>[\w.-]+<\d+>)`),
 }, {
+	Category: job.NetworkError, Signature: "http", Confidence: 0.8,
+	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
+	Classes: []string{"*", Message},
+	Needles: []string{"connect to the endpoint url", "connect to http", "reach http", "connecting to http", "connection to http", "network error", "couldn't reach "},
+	Match:   textmatch.New(`(?i)connect to the endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach) https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
+	Find:    textmatch.New(`https?://(?P<artefact>[\w.-]+)`),
+}, {
 	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,
 	Meaning: "the program could not connect to a server or another process",
 	Hint:    "see whether ${artefact|what it connects to} runs, and whether it can be reached from this host",
@@ -136,11 +144,11 @@ var networkError = []Rule{{
 	Needles: []string{"not connect", "to connect", "can't connect", "couldn't connect", "connection to server", "connect timeout", "connection timeout", "connection failed", "connection error", "no response from", "no reply from", "stream is closed", "connection lost", "failed to reach", "could not reach", "cannot reach", "unable to reach", "contact server", "too many clients", "too many connections", "gone away", "statuscode.unavailable"},
 	Match:   textmatch.New(`(?i)(?:could not|couldn't|cannot|can not|can't|unable to|failed to|failure to|trying to|did not|attempt\w* to) (?:re-?)?(?:connect|reach)(?: to| on| with)? (?:\S+ ){0,4}?(?:\S+://\S+|\S+:\d{2,5}\b|server|host|scheduler|master|head|gcs|coordinator|database|db|redis|broker|store|controller|daemon|port|remote|the \w+)|connection to server (?:at|on|closed)|connect(?:ion)? time-?out|too many (?:clients|connections)|server has gone away|StatusCode\.UNAVAILABLE|no (?:response|reply) from (?:the )?(?:server|master|host|\S+://)|stream is closed`),
 	Find:    textmatch.New(`(?P<artefact>\w+://[\w.\-:]+|[\w.-]+:\d{2,5}\b)`),
-	Unless:  textmatch.New(`(?i)clients joined|\bssh\b|x11|display|fabric manager|docker daemon|containerd|licen[cs]e|nvidia driver|connected component|password|authenticat|permission|denied|socket file|\.sock\b`),
+	Unless:  textmatch.New(`(?i)clients joined|\bssh\b|x11|display|fabric manager|docker daemon|containerd|licen[cs]e|nvidia driver|connected component|password|authenticat|permission|denied|https?://|endpoint url|socket file|\.sock\b`),
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
 	Hint: "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Classes: []string{"CommError", "CommClosedError", "ServerSelectionTimeoutError", "AutoReconnect", "NoBrokersAvailable", "KafkaTimeoutError", "KafkaConnectionError", "AMQPConnectionError", "HfHubHTTPError", "PoolTimeout", "WriteTimeout", "ReadError", "ClientPayloadError", "ClientOSError", "ContentTooShortError", "SSLCertVerificationError", "SSLEOFError", "SSLZeroReturnError",
+	Classes: []string{"CommClosedError", "ServerSelectionTimeoutError", "AutoReconnect", "NoBrokersAvailable", "KafkaTimeoutError", "KafkaConnectionError", "AMQPConnectionError", "HfHubHTTPError", "PoolTimeout", "WriteTimeout", "ClientPayloadError", "ClientOSError", "ContentTooShortError", "SSLCertVerificationError", "SSLEOFError", "SSLZeroReturnError",
 		"ServiceUnavailable", "GatewayTimeout", "TooManyRequests", "ServiceRequestError", "ServiceResponseError", "IncompleteRead", "RemoteDisconnected", "BadStatusLine", "herror", "NoValidConnectionsError", "SSHException", "APITimeoutError", "TTransportException", "HTTPStatusError", "BadGateway", "InternalServerError", "RateLimitError", "_InactiveRpcError", "AioRpcError", "RpcError", "WebSocketConnectionClosedException", "ConnectionClosed", "TransportServerError", "TransportQueryError", "EndpointConnectionError", "ClientConnectorDNSError", "ConnectionTimeoutError", "ClientConnectorSSLError", "ClientConnectorCertificateError", "ServiceUnavailableError", "ConnectionInterrupted", "ConnectionDoesNotExistError"},
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
