@@ -168,4 +168,20 @@ var networkError = []Rule{{
 	Needles: []string{"connection to server at", "could not connect", "can't connect to", "too many clients", "too many connections", "server closed the connection", "lost connection to", "server has gone away", "could not translate host name", "timeout expired"},
 	Find:    textmatch.New(`(?:at|on|to) ['"](?P<artefact>[\w.-]+)['"]`),
 	Unless:  textmatch.New(`(?i)password|authentication|no pg_hba|role ".*" does not exist|database ".*" does not exist`),
+}, {
+	Category: job.NetworkError, Signature: "nccl-remote-error", Confidence: 0.5, Traits: Cascade | Generic,
+	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",
+	Classes: []string{"c10::DistBackendError", "c10::DistNetworkError", "c10::DistStoreError", "c10::DistError", "DistNetworkError", "DistStoreError", "DistError"},
+}, {
+Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
+	Hint:    peerHint,
+	Classes: []string{"ConnectionError", "RuntimeError", "Exception", "OSError", "IOError", "EOFError", "CommunicationError", "std::runtime_error", "go panic", "rust panic"},
+	Needles: []string{"closed the connection", "connection to rank", "connection to peer", "lost connection", "connection lost", "lost peer", "peer died", "peer is gone", "peer disconnected", "peer has gone", "rank disconnected", "lost rank", "lost contact with rank", "socket closed", "end of file from rank", "eof from rank", "eof from peer"},
+	Find:    textmatch.New(`(?:with|from|to|by|peer) (?:rank )?(?P<artefact>[\w.-]+:\d{2,5})`),
+}, {
+	Category: job.NetworkError, Signature: "download-failed", Confidence: 0.8,
+	Hint:    "see whether the server can be reached from this host: compute nodes often have no way out",
+	Classes: []string{Message},
+	Needles: []string{"curl: (", "rsync error:", "rsync: ", "wget: ", "fatal: unable to access", "could not read from remote repository", "download failed", "failed to download", "cannot download", "could not download", "unable to download", "failed to fetch", "could not fetch", "unable to fetch"},
+	Match:   textmatch.New(`curl: \((?:5|6|7|18|28|35|52|55|56|60)\)|rsync error: .*(?:socket|timeout|connection|code (?:10|12|30|35))|rsync: .*(?:connection|timed? ?out)|wget: (?:unable|can't connect|bad address)|unable to access '.*(?:resolve|connect|timed out|SSL)|Could not read from remote repository|(?i)(?:download failed|(?:failed to|cannot|could not|unable to) (?:download|fetch)).*(?:time|connect|resolve|network|reach|50\d|refused|reset|ssl)`),
 }}
