@@ -44,6 +44,7 @@ func init() {
 		"gpu-reported-sick": {
 			yes: []string{
 				"dcgmi health: Error: GPU 3: Detected 2 DBE volatile ECC errors. Drain the GPU and reset it or reboot the node.",
+				"Warning  NodeProblem  gpu-operator: XidErrorCritical on GPU-8f33: Xid=79",
 				"[prolog] DCGM diag on n07: GPU 3 memtest Fail",
 				"HW Exception by GPU node-2 (Agent handle: 0x55d3a8) reason :GPU Hang",
 				"health-monitor: Xid 79 on GPU-e2b7d6e5-6f4e-1f0a-1a4b-4f5c6a7b8c9d, draining n07",
@@ -296,6 +297,7 @@ func init() {
 				"[2023-09-18 21:35:46,519][196071] No heartbeat for components :InferenceWorker_p0-w0 (337 seconds)",
 				"[2025-01-01 00:00:00] [nvidia_resiliency_ext.rank_monitor_server] Did not get subsequent heartbeat from rank 3. Waited 300.00 seconds. Killing rank 3 pid 1234",
 				"[workload:job] Section 'step' open for 610.2 sec, exceeding 600.0 sec timeout. Rank=3. Shutting down",
+				"supervisor: step counter stuck at 2229 for 20 min - declaring hang",
 				"watchdog: last log line is 1800 s old, killing job",
 				"[hang-detector] training appears hung: step 1200 has not changed for 900 s; terminating all ranks",
 				"ERROR: heartbeat file /run/hb/rank3 not updated for 900 seconds. Considering the job hung.",
@@ -328,6 +330,7 @@ func init() {
 				"=>> PBS: job killed: walltime 3612 exceeded limit 3600",
 				"TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
 				"Warning  DeadlineExceeded  1s  job-controller  Job was active longer than specified deadline",
+				"AzureML: Job was canceled because it exceeded the max run duration (86400 s)",
 				"Service reached runtime time limit. Stopping.",
 				"rc=124: wall time limit of 5 s exceeded, job ended by the batch system",
 				"ERROR: Job execution took longer than 1h0m0s seconds",
@@ -343,6 +346,7 @@ func init() {
 		"batch-cancelled": {
 			yes: []string{
 				"PBS Job Id: 7731 Job deleted at request of ana@login2",
+				"JOB 88 ON n1 CANCELLED AT 2025-06-01T00:00:00 BY 1000",
 				"flux-job: job.exception type=cancel severity=0 canceled by user",
 				"The training job was stopped by the user (StopTrainingJob)",
 				"TERM_OWNER: job killed by owner.",

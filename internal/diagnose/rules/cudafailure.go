@@ -23,7 +23,7 @@ var cudaFailure = []Rule{{
 	Category: job.CUDAFailure, Signature: "nccl-cuda", Confidence: 0.8,
 	Meaning: "a CUDA call inside NCCL failed, or NCCL itself",
 	Hint:    "run with NCCL_DEBUG=INFO to see the call; compare the driver's and NCCL's versions on every host",
-	Needles: []string{"unhandled cuda error", "ncclunhandledcudaerror", "ncclinternalerror", "nccl warn cuda failure"},
+	Needles: []string{"unhandled cuda error", "ncclunhandledcudaerror", "ncclinternalerror", "nccl warn cuda failure", "internal error - please report this issue to the nccl"},
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-error", Confidence: 0.75,
 	Meaning: "any other CUDA error",

@@ -96,6 +96,6 @@ var hostLost = []Rule{{
 	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.9,
 	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
 	Classes: []string{"ActorDiedError", "RayActorError", "ActorUnavailableError", "WorkerCrashedError", "RayTaskError", "NodeDiedError", "ObjectLostError", "OwnerDiedError", "WorkerGroupError"},
-	Needles: []string{"node has died", "node it was running on", "node was terminated", "node died", "node is dead", "node failure", "node id"},
-	Match:   textmatch.New(`(?i)node (?:has |is )?(?:died|dead)|node (?:it )?was (?:terminated|running on is dead|preempted)|node failure|running on (?:\S+ ){0,3}is dead`),
+	Needles: []string{" died", "node has died", "node it was running on", "node was terminated", "node died", "node is dead", "node failure", "node id"},
+	Match:   textmatch.New(`(?i)node (?:\S+ )?(?:has |is )?(?:died|dead)|node (?:it )?was (?:terminated|running on is dead|preempted)|node failure|running on (?:\S+ ){0,3}is dead`),
 }}

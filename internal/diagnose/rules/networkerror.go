@@ -173,7 +173,7 @@ var networkError = []Rule{{
 	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",
 	Classes: []string{"c10::DistBackendError", "c10::DistNetworkError", "c10::DistStoreError", "c10::DistError", "DistNetworkError", "DistStoreError", "DistError"},
 }, {
-Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
+	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
 	Classes: []string{"ConnectionError", "RuntimeError", "Exception", "OSError", "IOError", "EOFError", "CommunicationError", "std::runtime_error", "go panic", "rust panic"},
 	Needles: []string{"closed the connection", "connection to rank", "connection to peer", "lost connection", "connection lost", "lost peer", "peer died", "peer is gone", "peer disconnected", "peer has gone", "rank disconnected", "lost rank", "lost contact with rank", "socket closed", "end of file from rank", "eof from rank", "eof from peer"},
