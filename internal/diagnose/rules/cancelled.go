@@ -12,10 +12,10 @@ var cancelled = []Rule{{
 	Meaning: "the batch system cancelled the job or step",
 	Hint:    cancelledHint,
 	Needles: []string{" cancelled at ", "cancelled by user", "canceled by user", "cancelled by ", "term_owner", "killed by bkill", "terminated by user", "deleted by user", "cancelled by administrator", "job was aborted by the user", "via condor_rm", "user initiated",
-		"was cancelled", "was canceled", "jobcancelled", "term_admin", "has been cancelled", "has been canceled", "job deleted", "qdel", "cancelling", "canceling"},
+		"was cancelled", "was canceled", "jobcancelled", "term_admin", "has been cancelled", "has been canceled", "job deleted", "qdel", "cancelled by uid", "state=cancelled", "cancelling", "canceling", "stopped by the user", "stopped by user", "stoptrainingjob", "intentionally stopped", "canceled by", "aborted by user", "deleted at request", "cancelled via", "type=cancel", "stopped on request", "kubectl delete", "aborted by the user", "killed by user", "by administrator", "user requested", "user request", "manually stopped", "manually cancel", "manually terminat"},
 	Match: textmatch.New(`\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ (?:\*\*\*|DUE to SIGNAL)|TERM_OWNER|TERM_ADMIN|killed by bkill|via condor_rm|(?i)\b(?:job|run|task|pod|workflow|step|training|execution|experiment|allocation|pipeline)\b.{0,60}\b(?:cancell?ed|terminated|deleted|aborted|removed|killed) (?:by|at the request of|on request of) (?:the )?(?:user|owner|admin\w*|operator|\w+@|request)|` +
-		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|job (?:was|has been) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted (?:by user|at request of)|(?:signal|SIGTERM|request)\b.{0,40}\bcancell?ing\b|(?:execution|run) was cancell?ed|has been revoked`),
-	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|request|order|dependency)\b`),
+		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|job (?:was|has been) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted (?:by user|at request of)|(?:signal|SIGTERM|request)\b.{0,40}\bcancell?ing\b|(?:execution|run) was cancell?ed|(?:job|run|training|experiment|execution) .{0,40}(?:intentionally|manually) (?:stopped|cancell?ed|terminated)|stopped by (?:the )?user|StopTrainingJob|type=cancel\b|operation cancell?ed by user|cancelled by uid \d|CANCELLED AT \S+ BY \d|state=cancelled by|canceled by user|has been revoked`),
+	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|order|dependency|subscription|asyncio|download|upload|timer|context)\b|\brequest \S* ?(?:was |has been )?cancel`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Cascade | Generic,
 	Meaning: "the user interrupted the program (Ctrl-C)",
@@ -29,6 +29,6 @@ var cancelled = []Rule{{
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
 	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",
-	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt"},
-	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job`),
+	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt", "hit ctrl-c again to forcibly", "press ctrl-c again to force abort"},
+	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job|[Cc]trl-[Cc] again to forc`),
 }}

@@ -18,8 +18,9 @@ var collectiveTimeout = []Rule{{
 	Meaning: "a rank waited in a NCCL collective for others until the watchdog ended it",
 	Hint:    waitHint,
 	Needles: []string{"watchdog caught collective operation timeout", "nccl operations have failed or timed out", "nccl watchdog thread terminated", "exception (either an error or timeout) detected by watchdog",
-		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: "},
-	Find: textmatch.New(`OpType=(?P<artefact>\w+)`),
+		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: ", "notify wait timeout", "wait in the notify register"},
+	Find:   textmatch.New(`OpType=(?P<artefact>\w+)`),
+	Unless: textmatch.New(`remote process exited|unhandled system error|ncclRemoteError|ncclSystemError`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "gloo-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "a rank waited in a Gloo collective for others longer than the timeout",
@@ -30,9 +31,9 @@ var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "not every rank arrived at the rendezvous in time",
 	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
-	Needles: []string{"clients joined", "socket timeout", "rendezvoustimeouterror", "storetimeouterror", "store.get('", "timed out initializing process group", "wait timeout after "},
+	Needles: []string{"clients joined", "workers joined", "nodes joined", "ranks joined", "get socket timeout", "need connect ranknum", "failed to connect agent[", "socket timeout", "rendezvoustimeouterror", "storetimeouterror", "store.get('", "timed out initializing process group", "wait timeout after "},
 	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),
-	Match:   textmatch.New(`[Tt]imed out after .*clients joined|\d+/\d+ clients joined|Socket Timeout|RendezvousTimeoutError|StoreTimeoutError|Timed out initializing|[Ww]ait timeout after`),
+	Match:   textmatch.New(`[Tt]imed out after .*joined|\d+/\d+ clients joined|Socket Timeout|get socket timeout|need connect rankNum|Failed to connect agent\[|RendezvousTimeoutError|StoreTimeoutError|Timed out initializing|[Ww]ait timeout after`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "the JAX or TensorFlow coordination service lost a task",
@@ -43,12 +44,32 @@ var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "desync-report", Confidence: 0.9,
 	Meaning: "PyTorch's report names the ranks that did not join a collective",
 	Hint:    waitHint,
-	Needles: []string{"but didn't join collective", "are the lagging ranks that caused this timeout"},
-	Match:   textmatch.New(`\[(?P<rank>\d+)(?:,[\d, ]*)?\] finished collective #\d+, but didn't join collective|ranks? \[(?P<rank>\d+)[\d, ]*\] are the lagging ranks`),
+	Needles: []string{"but didn't join collective", "are the lagging ranks that caused this timeout", "-- gpu "},
+	Match:   textmatch.New(`\[(?P<rank>\d+)(?:,[\d, ]*)?\] finished collective #\d+, but didn't join collective|ranks? \[(?P<rank>\d+)[\d, ]*\] are the lagging ranks|^\s*Rank (?P<rank>\d+) -- GPU \S+ managed by process \d+ on node `),
 }, {
 	Category: job.CollectiveTimeout, Signature: "horovod-stall", Confidence: 0.75,
 	Meaning: "Horovod waits for ranks that did not submit a tensor",
 	Hint:    waitHint,
 	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "missing ranks:"},
 	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
+	Hint:    waitHint,
+	Needles: []string{"termination timeout for `", "may be stuck. expected", "barrier has failed", "barrier failed"},
+	Match:   textmatch.New("Termination timeout for `|not all of them arrived|[Bb]arrier (?:has )?failed"),
+}, {
+	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.8, Traits: Cascade,
+	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
+	Classes: []string{"WorkerGroupStartupTimeoutError", "RendezvousTimeoutError", "RendezvousGracefulExitError", "DistStoreTimeoutError", "BarrierTimeout", "BrokenBarrierError", "HorovodTimeoutException", "TimeoutException"},
+	Needles: []string{"worker group", "rendezvous", "barrier", "horovod", "store", "broken", "ranks"},
+}, {
+	Category: job.CollectiveTimeout, Signature: "collective-timed-out", Confidence: 0.75, Traits: Cascade,
+	Meaning: "the program says that a collective, a barrier or a rendezvous timed out",
+	Hint:    waitHint,
+	Classes: []string{"*", Message},
+	Needles: []string{"allreduce", "all_reduce", "all-reduce", "allgather", "all_gather", "all-gather", "reduce_scatter", "reduce-scatter", "all_to_all", "alltoall", "all-to-all", "broadcast", "barrier", "collective", "rendezvous", "halo exchange"},
+	Match: textmatch.New(`(?i)(?:all[-_]?reduce|all[-_]?gather|reduce[-_]scatter|all[-_]?to[-_]?all|broadcast|barrier|collective|rendezvous|halo exchange)\b.{0,100}\b(?:timed out|time-?out|(?:did|has|have) not (?:complet|finish|return|arriv|join|reach)\w*|not (?:complete|finished|completed) (?:with)?in|expired)\b|` +
+		`\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)`),
+	Find:   textmatch.New(`(?i)(?:missing|waiting for|lagging|absent|not arrived:?|never (?:reached|arrived)\W*) ?(?:ranks?|process(?:es)?|workers?)[ :=\[]*(?P<rank>\d+)|ranks? \[?(?P<rank>\d+)\]? (?:did|has|have) not`),
+	Unless: textmatch.New(`(?i)must be|timeout ?= ?\S+ (?:is|must)|invalid timeout|timeout argument`),
 }}
