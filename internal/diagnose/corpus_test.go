@@ -114,8 +114,8 @@ func (l label) rankRight(found job.Cause) bool { return found.Rank == *l.Rank }
 // score is how well gangrun does on one half of the corpus.
 type score struct {
 	failed, run, right, ranked, rankRight, retryRight, placed int
-	passed, alarms                                       int
-	confusion                                            map[[2]job.Category]int // wanted and found
+	passed, alarms                                            int
+	confusion                                                 map[[2]job.Category]int // wanted and found
 }
 
 func (s score) String() string {

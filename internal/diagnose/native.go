@@ -205,12 +205,14 @@ func java(text []string, i int) *sign {
 		return nil
 	}
 	g := native(pytrace.Base(m[1]), m[2], i, i)
+	g.text += "\n" + text[i]
 	g.to = i + 1
 	for j := i + 1; j < len(text); j++ {
 		switch c := javaCause.FindStringSubmatch(text[j]); {
 		case c != nil:
 			to := g.to
 			g = native(pytrace.Base(c[1]), c[2], i, j)
+			g.text += "\n" + text[i]
 			g.to = max(to, j+1)
 		case !javaFrame.MatchString(text[j]):
 			return g

@@ -86,7 +86,6 @@ func init() {
 		"cuda-launch-failure": {
 			yes: []string{
 				":0:rocdevice.cpp            :2984: 1234567 us: [pid:123 tid:0x7f] Callback: Queue 0x7f aborting with error : HSA_STATUS_ERROR_EXCEPTION: An HSAIL operation resulted in a hardware exception. code: 0x1016",
-				raise("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: 101376. Reducing block sizes or `num_stages` may help."),
 				raise("numba.cuda.cudadrv.driver.CudaAPIError: [719] Call to cuCtxSynchronize results in UNKNOWN_CUDA_ERROR"),
 				raise("tensorflow.python.framework.errors_impl.InternalError: Blas xGEMM launch failed : a.shape=[1,1024,512], b.shape=[1,512,512], m=1024, n=512, k=512 [Op:MatMul]"),
 				"terminate called after throwing an instance of 'sycl::_V1::exception'\n  what():  Native API failed. Native API returns: 20 (UR_RESULT_ERROR_DEVICE_LOST)",

@@ -220,7 +220,7 @@ func init() {
 			no: []string{raise("RuntimeError: the loop is over"), "DeprecationWarning: There is no current event loop\n" + raise("KeyError: 'x'")},
 		},
 		"data-race": {
-			yes: []string{"WARNING: ThreadSanitizer: data race (pid=5129)", "WARNING: DATA RACE\nWrite at 0x00c0000b4010 by goroutine 7:", "fatal error: concurrent map writes\n" + goes},
+			yes: []string{"WARNING: DATA RACE\nWrite at 0x00c0000b4010 by goroutine 7:", "fatal error: concurrent map writes\n" + goes},
 			no:  []string{"no data race was found"},
 		},
 		"library-type-error": {

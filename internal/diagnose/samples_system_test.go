@@ -106,6 +106,7 @@ var systemSamples = map[string]struct{ yes, no []string }{
 		"make: *** [Makefile:3: run] Segmentation fault (core dumped)", "Command terminated by signal 11", "[0]PETSC ERROR: Caught signal number 11 SEGV: Segmentation Violation, probably memory access out of range", "Fatal Python error: Bus error", " *** caught bus error ***", "x.service: Main process exited, code=dumped, status=11/SEGV"},
 		no: []string{"probe: caught signal 11 (Segmentation fault), as wanted", "installed a handler for signal SIGSEGV"}},
 	"child-segfault":     {yes: []string{raise("subprocess.CalledProcessError: Command '['./a.out']' died with <Signals.SIGSEGV: 11>."), "solver exited with code 139"}, no: []string{raise("RuntimeError: solver exited with 1")}},
+	"ssh-denied":         {yes: []string{"ana@h2: Permission denied (publickey,password)."}, no: []string{"the login is permitted with a publickey"}},
 	"thread-sanitizer":   {yes: []string{"WARNING: ThreadSanitizer: data race (pid=5129)"}, no: []string{"ThreadSanitizer is on"}},
 	"memory-leak":        {yes: []string{"==12==ERROR: LeakSanitizer: detected memory leaks"}, no: []string{"no leaks were detected"}},
 	"mpi-peer-lost":      {yes: []string{"[mpiexec@h1] control_cb (pm/pmiserv/pmiserv_cb.c:208): assert (!closed) failed"}, no: []string{"control_cb ok"}},

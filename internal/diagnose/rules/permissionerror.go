@@ -48,7 +48,7 @@ var permissionError = []Rule{{
 	Classes: []string{"*"},
 	Needles: []string{"401 client error", "403 client error", "http error 403", "http error 401", "access to model", "cannot access gated repo", "invalid user token", "accessdenied", "api_key not configured", "unable to locate credentials", "expiredtoken", "invalidaccesskeyid", "signaturedoesnotmatch", "trying to access a gated repo", "is restricted and you are not in the authorized list", "do not have permission to access the requested", "password authentication failed", "access denied for user", "permission_denied: ", "authentication failed for", "401 unauthorized", "403 forbidden", "invalid api key", "you must be authenticated", "token is required", "(401)", "(403)"},
 	Find:    textmatch.New(`url: (?P<artefact>\S+)`),
-	Unless:  textmatch.New(`Repository ?Not ?Found`),
+	Unless:  textmatch.New(`Repository ?Not ?Found|AccessDeniedException: /`),
 }, {
 	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
 	Hint:    "log in or set the token on every host (as a secret)",

@@ -115,11 +115,6 @@ var semanticError = []Rule{
 		Hint: traceHint,
 		Classes: []string{"StopIteration", "StopAsyncIteration", "PicklingError", "MaybeEncodingError", "InvalidStateError", "BufferError", "ReferenceError", "CycleError", "SameFileError", "PatternError", "re.error", "sre_constants.error", "copy.Error", "PydanticUserError", "PydanticSchemaGenerationError",
 			"PydanticUndefinedAnnotation", "PydanticInvalidForJsonSchema", "DeprecationWarning", "FutureWarning", "UserWarning", "PendingDeprecationWarning", "DuplicateFlagError", "UnparsedFlagAccessError", "cv2.error", "ParamValidationError", "UnknownServiceError", "InstantiationException"},
-	}, {
-		Category: job.SemanticError, Signature: "data-race", Confidence: 0.85,
-		Meaning: "a data race or undefined behaviour was found (by a sanitizer, by Go)",
-		Hint:    debugHint,
-		Needles: []string{"threadsanitizer: data race", "threadsanitizer: reported", "warning: data race", "undefinedbehaviorsanitizer: undefined-behavior", "fatal error: concurrent map"},
 	},
 	semantic("library-type-error", "a library cannot compile or trace the code for the types and shapes that it gets", traceHint, "TypingError", "LoweringError", "UnsupportedError", "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError", "ConcretizationTypeError", "UnexpectedTracerError", "InvalidIndexError", "MergeError", "UndefinedError", "TemplateSyntaxError", "NotFittedError", "DimensionalityError", "CompilationError", "TorchRuntimeError", "BackendCompilerFailed", "InternalTorchDynamoError", "Unsupported",
 		"UserError", "InductorError", "LoweringException", "FailOnRecompileLimitHit", "RecompileError", "RecompileLimitExceeded", "ConstraintViolationError", "GuardOnDataDependentSymNode", "UncapturedHigherOrderOpError", "TraceError", "NotSupportedError", "UnsupportedOperatorError", "OnnxExporterError",
@@ -231,8 +226,12 @@ var semanticError = []Rule{
 		Hint:    "look at the call that the message names, and at the sizes and the state of its arguments",
 		Classes: []string{"Error"},
 		Match:   textmatch.New(`^petsc4py\.PETSc\.Error: error code (?:56|60|61|62|63|64|68|73|75|80|85)\b`),
-	},
-}
+	}, {
+		Category: job.SemanticError, Signature: "data-race", Confidence: 0.85,
+		Meaning: "two threads of a Go program use the same data at the same time",
+		Hint:    "guard the data with a mutex, at the places that the report names",
+		Needles: []string{"warning: data race", "concurrent map writes", "concurrent map read and map write", "concurrent map iteration and map write"},
+	}}
 
 // ProgramError is the signature of a program's own error message that no other
 // rule knows.
