@@ -40,7 +40,11 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	for _, m := range members {
 		all = append(all, m.suspects(live)...)
 	}
-	explain(all, records, members)
+	if live {
+		explain(all, records, members)
+	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
+		all = nil // the job has not ended because of any of them
+	}
 	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
@@ -49,7 +53,9 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	}
 	s := choose(all)
 	if !live {
-		s = chooseFromLogs(all)
+		if s = chooseFromLogs(all); s != nil {
+			explain([]*suspect{s}, records, members)
+		}
 		if s == nil || s.record == nil && s.tier() >= tierPeer {
 			s = cmp.Or(recorded(records, members), s)
 		}
@@ -61,12 +67,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		s = firstToEnd(s, all)
 	}
 	s.tooFew(e)
-	s.adopt(members)
-	if !live && s.rank < 0 && s.stream != nil {
-		s.rank = s.stream.named(s.sign)
-	}
-	if !live {
-		s.claim(members)
+	if live {
+		s.adopt(members)
+	} else {
+		s.claim(members, all)
 		s.blameLaggard(members, all)
 	}
 	return s.cause(e, all)
@@ -113,6 +117,9 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		m := get(max(st.rank, -1))
 		if m.rank >= 0 {
 			m.host = cmp.Or(m.host, st.host)
+		}
+		for _, o := range m.streams {
+			st.partners, o.partners = append(st.partners, o), append(o.partners, st)
 		}
 		m.streams = append(m.streams, st)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -84,7 +85,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 func (m *member) messages(st *stream) (all []*suspect) {
 	marks := st.marks()
 	for i := range st.text {
-		if marks[i]&markError == 0 {
+		if marks[i]&outlook.Error == 0 {
 			continue
 		}
 		said := message.Read(st.text, i, i+1)
@@ -132,7 +133,7 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 		default:
 			continue
 		}
-		if g.plain && toolLine.MatchString(g.title) && !recovers(g.title) {
+		if g.plain && toolLine.MatchString(g.title) && !outlook.Recovers(g.title) {
 			return m.suspect(st, g)
 		}
 	}
@@ -142,13 +143,28 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 // toolLine is a line of a tool that fetches, unpacks or copies files.
 var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
 
+// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no error.
+func (s *suspect) wentOn() bool {
+	if s.stream == nil || !s.sign.plain || s.rule.Is(rules.Verdict) {
+		return false
+	}
+	st := s.stream
+	if st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
+		return false
+	}
+	return !slices.ContainsFunc(st.marks()[s.sign.to:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
+}
+
+// muchOutput is how many ordinary lines are much output.
+const muchOutput = 12
+
 // failed reports whether a log says at its end that the script or job failed.
 func (s *stream) failed() bool {
 	for _, m := range slices.Backward(s.marks()) {
 		switch {
-		case m&markBad != 0:
+		case m&outlook.Bad != 0:
 			return true
-		case m&markDone != 0:
+		case m&outlook.Done != 0:
 			return false
 		}
 	}

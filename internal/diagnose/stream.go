@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -31,7 +32,9 @@ type stream struct {
 	mixed bool
 	// common is the stream of the lines in the same log that do not say whose they are, if this one is of a rank.
 	common *stream
-	marked []mark // see marks
+	// partners are the other streams of the same program: its other output.
+	partners []*stream
+	marked   []outlook.Mark // see marks
 }
 
 // sign is one sign of failure.

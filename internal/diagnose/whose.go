@@ -25,28 +25,76 @@ var (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// claim finds the rank of a suspect in a log that does not say whose each line is, in what launchers report.
-func (s *suspect) claim(members []*member) {
+// claim finds the rank of a suspect in logs that do not say whose each line is: in its own words, in those of another
+// rank with the same failure, by its process, in what launchers report, and in the lines above it.
+func (s *suspect) claim(members []*member, all []*suspect) {
+	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
 		return
 	}
-	if s.pid > 0 {
+	if s.stream != nil {
+		s.rank = ownIn(s.sign.title)
+	}
+	for _, o := range all {
+		if s.rank < 0 && o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) {
+			s.rank = o.rank
+		}
+	}
+	if s.rank < 0 && s.pid > 0 {
 		s.rank = rankOfPID(members, s.pid)
 	}
 	if s.rank < 0 {
-		s.rank = reported(members, s)
+		s.rank = s.reported(members)
+	}
+	if s.rank < 0 && s.stream != nil {
+		s.rank = s.stream.named(s.sign)
 	}
 }
 
-// named returns the rank that a sign names as its own, or -1.
+// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
+func hostOf(members []*member, rank int) (host string) {
+	for _, m := range members {
+		if rank < 0 {
+			break
+		}
+		if m.rank == rank {
+			host = cmp.Or(host, m.host)
+		}
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.report != nil && g.report.rank == rank {
+					host = cmp.Or(host, g.report.host)
+				}
+				if names := g.rule.Groups(g.text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
+					host = cmp.Or(host, names["host"])
+				}
+			}
+		}
+	}
+	return host
+}
+
+// ownIn returns the rank that a line names as that of its program, or -1.
+func ownIn(t string) int {
+	if len(t) > 500 || othersRank.MatchString(t) {
+		return -1
+	}
+	m := ownRank.FindStringSubmatch(t)
+	if m == nil {
+		return -1
+	}
+	return logtext.Number(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
+}
+
+// named returns the rank that a sign or a line above it names as its own, or -1.
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
 		t := s.text[i]
-		if len(t) > 500 || i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
+		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
 			continue
 		}
-		if m := ownRank.FindStringSubmatch(t); m != nil && !othersRank.MatchString(t) {
-			return logtext.Number(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
+		if r := ownIn(t); r >= 0 {
+			return r
 		}
 	}
 	return -1
@@ -80,30 +128,57 @@ func rankOfPID(members []*member, pid int) int {
 	return -1
 }
 
-// reported returns the rank that launchers report as the one which failed, or -1 if they report none or several.
-// A report fits only a suspect that ended in the way reported.
-func reported(members []*member, s *suspect) int {
-	var aborted, ended []int
+var (
+	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
+	// codeOf is how a launcher names a rank that ended with a code.
+	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
+)
+
+// reported returns the rank that launchers report as the one which failed in the way of s, or -1 if they report none
+// or several.
+func (s *suspect) reported(members []*member) int {
+	var aborted, ended, first []int
 	for _, m := range members {
 		for _, st := range m.streams {
+			for _, t := range st.text {
+				if a := abortedBy.FindStringSubmatch(t); len(t) < 500 && a != nil {
+					aborted = append(aborted, logtext.Number(cmp.Or(a[1], a[2], a[3])))
+				}
+				if c := codeOf.FindStringSubmatch(t); c != nil {
+					ended = append(ended, logtext.Number(c[1]))
+				}
+			}
 			for _, g := range st.signs {
-				if g.report == nil {
-					if r, ok := g.rule.Groups(g.text)["rank"]; ok && g.rule.Category == job.MPIError && g.rule.Is(rules.Mute) {
-						aborted = append(aborted, logtext.Number(r))
-					}
+				if g.report == nil || g.report.rank < 0 || !s.fits(g.report) {
 					continue
 				}
-				if r := g.report; r.rank >= 0 && r.signal != 15 && (r.signal == 0 || r.signal != 9 || s.signal == 9 || s.rule.Category == job.CPUOOM) {
-					ended = append(ended, r.rank)
+				if ended = append(ended, g.report.rank); g.discount == 0 {
+					first = append(first, g.report.rank)
 				}
 			}
 		}
 	}
-	for _, ranks := range [][]int{aborted, ended} {
+	for _, ranks := range [][]int{aborted, ended, first} {
 		slices.Sort(ranks)
 		if ranks = slices.Compact(ranks); len(ranks) == 1 {
 			return ranks[0]
 		}
 	}
 	return -1
+}
+
+// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an exception
+// with a code.
+func (s *suspect) fits(r *report) bool {
+	switch {
+	case s.signal != 0:
+		return r.signal == s.signal
+	case s.rule.Category == job.InvalidMemoryAccess:
+		return r.signal == 11 || r.signal == 7 || r.signal == 6
+	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
+		return r.signal == 6 || r.signal == 4 || r.signal == 8
+	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
+		return r.signal == 9 || r.code > 0
+	}
+	return r.code > 0 || r.signal == 6
 }

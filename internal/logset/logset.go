@@ -161,15 +161,30 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 		return job.Evidence{}, err
 	}
 	var e job.Evidence
+	offset := 0
 	for _, of := range lines {
+		offset += globalRanks(of, offset)
 		e.Lines = append(e.Lines, of...)
 	}
 	return e, nil
 }
 
+// globalRanks makes the ranks of a log that are those on its host ranks of the job. offset is how many ranks the hosts
+// before it have; it returns how many its host has.
+func globalRanks(lines []job.Line, offset int) (count int) {
+	for i := range lines {
+		if local := lines[i].Rank - logtext.LocalRanks; local >= 0 {
+			count = max(count, local+1)
+			lines[i].Rank = offset + local
+		}
+	}
+	return count
+}
+
 // Text returns what a text says as the only log of a job.
 func Text(log string, book *rules.Book) (job.Evidence, error) {
 	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), diagnose.Telling(book))
+	globalRanks(lines, 0)
 	return job.Evidence{Lines: lines}, err
 }
 

@@ -19,12 +19,16 @@ type tag struct {
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
 const mpirunTag = `^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`
 
+// LocalRanks is where the ranks begin that are those of a rank on its host, as torchrun's tags have them.
+const LocalRanks = 1 << 20
+
 // innerTag is a tag that mpirun writes within a line which the program wrote in parts.
 var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
 
 var tags = []tag{
 	{textmatch.New(mpirunTag), true},
-	{textmatch.New(`^\[(?:rank|default)(?P<rank>\d+)\]: ?`), true},              // torch
+	{textmatch.New(`^\[default(?P<local>\d+)\]: ?`), true},                      // torchrun
+	{textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), true},                          // torch
 	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
 	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                            // hydra, Intel MPI
 	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                               // srun
@@ -90,6 +94,8 @@ func (t tag) strip(l *job.Line) bool {
 		case m[i] == "":
 		case name == "rank":
 			l.Rank = Number(m[i])
+		case name == "local" && len(m[i]) < 6:
+			l.Rank = LocalRanks + Number(m[i])
 		case name == "host":
 			l.Host = m[i]
 		case name == "stream" && m[i] != "stdout":

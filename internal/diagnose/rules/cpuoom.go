@@ -25,7 +25,7 @@ var cpuOOM = []Rule{{
 	Hint:    "give the container more with --container-memory, or use less; files in /dev/shm count, and stay when the rank is killed that has written them",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonContainerMemory}},
 }, {
-	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95,
+	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95, Traits: Verdict,
 	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",
 	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
 	Needles: []string{"ran out-of-memory", "term_swap", "running beyond physical memory", "running beyond virtual memory", "gone over memory limit", "gone over cgroup memory", "exceeded request_memory", "mem limit exceeded", "job hard limit", "memory budget", "memory pressure", "oomkilling", "out of memory: kill", "cgroup out of memory", "oom-kill:constraint", "invoked oom-killer", "result 'oom-kill'", "oom-kill event", "oom_kill event", "out-of-memory handler", ": out of memory", "oomkilled", "exceeded memory limit", "exceeded job memory limit", "term_memlimit", "low on resource: memory", "running low on memory", "memory limit", "out_of_memory", "exceeded its memory", "job killed: mem", "oom-killed", "oom killed", "oom killer", "exceeded allocated memory", "memory usage", "over memory", "mem exceeded", "vmem", "systemd-oomd", "earlyoom", "low memory!", "over cgroup memory limit"},

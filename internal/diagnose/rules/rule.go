@@ -1,6 +1,6 @@
 // Package rules has the rules by which gangrun recognises failures, one file for each category, and
 // the search for the rule that fits a sign of failure. docs/add-a-rule.md says how to add a
-// rule.
+// rule. The package is larger than others because the rules are data, with a line for each field.
 package rules
 
 import (
