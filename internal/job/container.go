@@ -129,9 +129,10 @@ func (b Box) At(path string) (at Mount, ok bool) {
 	return at, ok
 }
 
-// Mounted returns the mounts of a job with an image: those that the user names, and those of the
-// job's inputs and checkpoint directory that these do not have. A mount of the user at the very path of
-// one of these is used, even if it is read-only.
+// Mounted returns the mounts of a job with an image: the mounts that the user names, and a mount for
+// each input and for the checkpoint directory, unless a mount of the user already shows it. The mount
+// that shows the checkpoint directory must be writable. But if the user mounts something at exactly
+// the path of the checkpoint directory, that mount is used even if it is read-only.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)

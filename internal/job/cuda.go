@@ -9,8 +9,10 @@ import (
 // CUDAFact is what a program needs of the NVIDIA driver of a host. Versions are as NVIDIA writes them.
 type CUDAFact struct {
 	Driver string `json:"driver"` // that is loaded, as in "550.54.15"
-	// Runtime is the version of the CUDA runtime, as in "12.4", and From what says so. Used is set if the program
-	// or its Python has this runtime: it is not only somewhere in the file system.
+	// Runtime is the version of the CUDA runtime, as in "12.4". From is where gangrun found the version:
+	// a library, a Python package, a path or a variable. Used is true if
+	// the program or its Python uses this runtime. It is false if the runtime was only found somewhere in the
+	// file system.
 	Runtime string `json:"runtime"`
 	From    string `json:"from"`
 	Used    bool   `json:"used,omitempty"`

@@ -99,8 +99,8 @@ type Spec struct {
 	// run. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// TimeReserve is how long before the time limit of its batch job the run is ended. If it is
-	// 0, gangrun chooses a time that has room for BeforeStopWait and Grace.
+	// TimeReserve is how long before the time limit of the batch job gangrun ends the run. If it
+	// is 0, gangrun chooses the time, which may then be 0, too (see docs/batch.md).
 	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
