@@ -64,7 +64,8 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// Rules is the path of a file with rules of diagnosis; it is empty if there are only gangrun's own.
+	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
+	// rules are used.
 	Rules string `json:"rules,omitempty"`
 	// Requeue is how often the batch job may be started, the first start included. As long as it
 	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
