@@ -40,8 +40,8 @@ type Problem struct {
 // Hit is a Problem that was found.
 type Hit struct {
 	Signature string   // Signature of the Problem
-	Hosts     []string // hosts that have it, in the order of the facts
-	Path      string   // path that has it; empty if the problem concerns no path
+	Hosts     []string // the hosts that have the problem, in the order of the facts
+	Path      string   // the path that has the problem; empty if it concerns no path
 	Values    map[string]string
 	// Evidence has lines that show the problem in more detail than Text.
 	Evidence []job.Line

@@ -34,8 +34,8 @@ type Preflight struct {
 	// Place returns a place for a trial. ranks is the number of the trial's ranks, and limit is the
 	// time within which the trial ends. release gives the place back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
-	// Diagnose finds why a trial failed. WorldSize returns true, and the line of output, if a
-	// program only complains of too few ranks.
+	// Diagnose finds why a trial failed. If the program says that it needs more ranks, WorldSize
+	// returns the line that says so, and true.
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory

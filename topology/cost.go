@@ -29,8 +29,8 @@ type Cost struct {
 	Links int
 	// NIC is the sum of the distances of the gang's GPUs to their nearest NICs. The distance is
 	// 0 on one board, 1 for PIX, 2 for PXB, 3 for PHB, 4 for NODE, and 5 for SYS or unknown.
-	// NIC is 0 for a gang of one GPU, because it sends nothing over a network. So such a gang
-	// takes a single GPU rather than one of a pair near a NIC.
+	// NIC is 0 for a gang of one GPU, because it sends nothing over a network. So the
+	// distance to a NIC does not matter for such a gang, and Left decides.
 	NIC int
 	// Left is the value of the GPUs that stay free on the gang's hosts, minus the value of the
 	// GPUs that were free there before. It is 0 or less.

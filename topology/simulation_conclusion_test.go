@@ -19,9 +19,9 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
 - **Islands, a day.** gangrun puts more gangs on one island than first-fit in every seed. On DGX-1V
   and on the mixed cluster it also puts more there than best-fit, with and without waiting, in every
   seed. On HGX-H100, where every host is an island, it puts more there than best-fit with waiting in
-  four seeds, but more than best-fit without waiting in only one. It puts more there than ideal
-  best-fit in two seeds of five on the clusters of equal machines, and **in one on the mixed
-  cluster**. On a day, the comparison with ideal best-fit is mostly chance: see
+  four seeds, but more than best-fit without waiting in only one. It puts more gangs on one island
+  than ideal best-fit in two of five seeds on DGX-1V, in two of five on HGX-H100, and **in one of
+  five on the mixed cluster**. On a day, the comparison with ideal best-fit is mostly chance: see
   [what a day can tell](#what-a-day-can-tell).
 - **Delay.** Over half a year, on each cluster and compared with each of the other policies,
   gangrun's delay is longer in some seeds and shorter in others. **On the mixed cluster it is longer

@@ -1,4 +1,4 @@
-// Package cleanup removes what runs that have ended have left: records, logs, processes.
+// Package cleanup removes what ended runs have left behind: records, logs and processes.
 package cleanup
 
 import (
@@ -77,7 +77,8 @@ type ended struct {
 	containers []job.CleanedContainer
 }
 
-// Result is what was removed and ended, or with dry would be.
+// Result is what Remove has removed or, in a dry run, would remove. It also has the processes and
+// containers that were removed before.
 type Result struct {
 	runs []removed
 	ended
@@ -85,8 +86,9 @@ type Result struct {
 	err error // of runs that could not be removed
 }
 
-// Remove removes the records of runs, and what lost ones have left in the temporary
-// directory. With dry it removes nothing.
+// Remove removes the records of runs, and their files in the directory for temporary files. killed and
+// containers are what the caller has removed already; Remove only adds them to the Result. If dry is
+// true, Remove removes nothing.
 func Remove(runs []home.Summary, killed []leftover.Process, containers []job.CleanedContainer, dry bool) Result {
 	result := Result{runs: []removed{}, ended: ended{killed, containers}, dry: dry}
 	for _, v := range runs {

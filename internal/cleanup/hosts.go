@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// PrintHosts writes what was removed on hosts, as text or JSON. The error is that of writing, or names the hosts on
-// which something may be left.
+// PrintHosts writes what was removed on hosts, as text or JSON. It returns an error if writing fails, or if
+// something may be left on some hosts. The error then names these hosts.
 func PrintHosts(w io.Writer, all []job.Cleaned, asJSON bool) error {
 	var err error
 	if asJSON {

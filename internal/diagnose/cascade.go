@@ -10,9 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Unclear reports whether the output of a rank does not show why it ended: its last line on stderr
-// looks like a consequence of another rank's failure, or it ended itself without an error message.
-// If such an end is seen first, the caller may wait a moment for the rank that failed.
+// Unclear reports whether the output of a rank leaves open why the rank ended. This is the case if the
+// last line on stderr looks like a consequence of another rank's failure, or if the rank ended itself
+// without an error message. If such a rank is the first to end, the caller may wait a moment until
+// another rank shows the cause.
 func Unclear(exit job.Exit, printed []job.Line) bool {
 	last := ""
 	for _, l := range printed {
@@ -34,9 +35,9 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	return true
 }
 
-// Cascade reports whether a line of output looks like a consequence of another rank's failure: a
-// peer closed its connection, or a collective timed out. If such a line is seen first, the caller
-// may wait a moment for the rank that failed.
+// Cascade reports whether a line of output looks like a consequence of another rank's failure, as when
+// another rank closed its connection or a collective timed out. If such a line comes first, the caller
+// may wait a moment until another rank shows the cause.
 func Cascade(text string) bool {
 	t := logtext.Plain(text)
 	g := &sign{text: t}

@@ -15,11 +15,11 @@ import (
 )
 
 // Diagnose finds the cause of an attempt that did not end well. The cause is the first failure that
-// is not a consequence of another one: see the unexported function before, rules.Cascade and rules.Generic. If there was no
-// failure or no cause is found, Category is empty and Text says so.
+// is not a consequence of another one. If there was no failure, or if Diagnose finds no cause,
+// Category is empty and Text says so.
 func Diagnose(e job.Evidence) job.Cause { return With(rules.Standard(), e) }
 
-// With is Diagnose with the rules of a book.
+// With is like Diagnose, but uses the rules of book.
 func With(book *rules.Book, e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Logs finds the cause of a failure in logs alone, by the rules of a book: how the ranks ended is not known. Looks says whether the job
-// looks failed.
+// Logs finds the cause of a failure if there are only logs, and it is not known how the ranks ended. It uses
+// the rules of book. Looks of the Cause says whether the job looks failed or successful.
 func Logs(book *rules.Book, e job.Evidence) job.Cause {
 	e.Lines = lastAttempt(e.Lines)
 	c := With(book, e)

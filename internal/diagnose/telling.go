@@ -5,7 +5,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// Telling returns a function that reports whether a line may be a sign by the rules of a book, or begin one.
+// Telling returns a function that reports whether a line may be a sign of failure according to the rules of
+// book, or the beginning of such a sign.
 func Telling(book *rules.Book) func(text string) bool {
 	words := beginnings
 	for _, p := range parsers {

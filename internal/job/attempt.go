@@ -101,12 +101,11 @@ type FileWatch struct {
 	Dirs, But []string
 }
 
-// Changed are the files of one host that were changed, made or removed while ranks ran. The
-// list Changed has those changed or removed.
+// Changed lists the files of one host that were changed, made or removed while ranks ran.
 type Changed struct {
 	Host    string   `json:"host"`
 	Made    []string `json:"made,omitempty"`
-	Changed []string `json:"changed,omitempty"` // or removed
+	Changed []string `json:"changed,omitempty"` // changed or removed files
 	More    int64    `json:"more,omitempty"`    // number of further files, which the lists leave out
 	// Partly is set if there were too many files to compare: some changes may be missing.
 	Partly bool `json:"partly,omitempty"`

@@ -2,18 +2,19 @@ package job
 
 import "time"
 
-// Cleaned is what gangrun has removed on a host that dead runs had left there.
+// Cleaned is what dead runs had left on a host and gangrun has removed there.
 type Cleaned struct {
 	Host       string             `json:"host"`
 	Processes  []CleanedProcess   `json:"processes,omitempty"`
 	Containers []CleanedContainer `json:"containers,omitempty"`
-	// Leases is the number of leases of containerd, Dirs that of gangrun's own directories for containers.
+	// Leases is the number of containerd's leases. Dirs is the number of gangrun's own directories
+	// for containers.
 	Leases int            `json:"leases,omitempty"`
 	Dirs   int            `json:"dirs,omitempty"`
 	Images []CleanedImage `json:"images,omitempty"`
 	// Left are processes that SIGKILL has not ended.
 	Left []CleanedProcess `json:"left,omitempty"`
-	// Problem is why not everything was looked at; Hint says what helps.
+	// Problem is why gangrun could not look at everything on the host. Hint says what to do about it.
 	Problem string `json:"problem,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 }

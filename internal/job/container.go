@@ -119,7 +119,8 @@ type Box struct {
 	Empty string `json:"empty,omitempty"`
 }
 
-// At returns the mount through which a container sees a path; ok is false if it is the image's.
+// At returns the mount through which a container sees path. ok is false if no mount covers path, so
+// that the container sees what the image has there.
 func (b Box) At(path string) (at Mount, ok bool) {
 	for _, m := range b.Mounts {
 		if (path == m.Target || strings.HasPrefix(path, m.Target+"/")) && len(m.Target) >= len(at.Target) {
@@ -129,9 +130,10 @@ func (b Box) At(path string) (at Mount, ok bool) {
 	return at, ok
 }
 
-// Mounted returns the mounts of a job with an image: those that the user names, and those of the
-// job's inputs and checkpoint directory that these do not have. A mount of the user at the very path of
-// one of these is used, even if it is read-only.
+// Mounted returns the mounts of a job with an image: the mounts that the user names, and a mount for
+// each input and for the checkpoint directory, unless a mount of the user already shows it. The mount
+// that shows the checkpoint directory must be writable. But if the user mounts something at exactly
+// the path of the checkpoint directory, that mount is used even if it is read-only.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)
@@ -160,8 +162,8 @@ func (s Spec) Mounted() (mounts []Mount, err error) {
 	return mounts, nil
 }
 
-// Box describes the containers of the job. It leaves the image's full name and the GPUs empty. It
-// returns nil if the job has no image. The Spec must be valid.
+// Box returns the description of the containers of the job. The description has no image name and no
+// GPUs yet. Box returns nil if the job has no image. The Spec must be valid.
 func (s Spec) Box() *Box {
 	if s.Image == "" {
 		return nil
@@ -170,8 +172,8 @@ func (s Spec) Box() *Box {
 	return &Box{Container: s.Container, Mounts: mounts, Dir: s.Workdir}
 }
 
-// RankDir returns the directory in which ranks start, by its path in the container if the job
-// has an image. Empty means the working directory of the image.
+// RankDir returns the path of the directory in which ranks start. If the job has an image, it is a path
+// in the container, and "" means the working directory of the image.
 func (s Spec) RankDir() string {
 	if s.Image == "" {
 		return s.Workdir

@@ -6,22 +6,26 @@ import (
 	"strings"
 )
 
-// CUDAFact is what a program needs of the NVIDIA driver of a host. Versions are as NVIDIA writes them.
+// CUDAFact has the version of a host's NVIDIA driver, and the version of the CUDA runtime, which needs a
+// driver that is new enough. Versions are as NVIDIA writes them.
 type CUDAFact struct {
-	Driver string `json:"driver"` // that is loaded, as in "550.54.15"
-	// Runtime is the version of the CUDA runtime, as in "12.4", and From what says so. Used is set if the program
-	// or its Python has this runtime: it is not only somewhere in the file system.
+	Driver string `json:"driver"` // the loaded driver, as in "550.54.15"
+	// Runtime is the version of the CUDA runtime, as in "12.4". From is where gangrun found the
+	// version: a library, a Python package, a path or a variable. Used is true if the program or its
+	// Python uses this runtime. It is false if the runtime was only found somewhere in the file system.
 	Runtime string `json:"runtime"`
 	From    string `json:"from"`
 	Used    bool   `json:"used,omitempty"`
-	// Compat is the version of the driver whose libcuda is there for forward compatibility; empty if none is.
-	// CompatFirst is set if programs load that one because LD_LIBRARY_PATH says so.
+	// Compat is the version of a libcuda that is there for forward compatibility (cuda-compat), and
+	// CompatPath its path. Both are empty if there is none. CompatFirst is true if programs load this
+	// libcuda, because its directory is in LD_LIBRARY_PATH.
 	Compat      string `json:"compat,omitempty"`
 	CompatPath  string `json:"compat_path,omitempty"`
 	CompatFirst bool   `json:"compat_first,omitempty"`
 }
 
-// CompareVersions compares versions that are numbers with dots, as cmp.Compare does.
+// CompareVersions compares two versions that consist of numbers and dots. It returns -1 if a is older
+// than b, 0 if they are equal, and 1 if a is newer.
 func CompareVersions(a, b string) int {
 	for a != "" || b != "" {
 		var x, y string

@@ -47,7 +47,7 @@ type Evidence struct {
 	// Activity is what the ranks were doing when gangrun began to end the gang, as
 	// far as it is known.
 	Activity []Activity `json:"activity,omitempty"`
-	// Command is the job's command, for signatures that name its program.
+	// Command is the job's command.
 	Command []string `json:"command,omitempty"`
 }
 

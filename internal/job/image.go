@@ -13,7 +13,8 @@ type ImageFact struct {
 	// Problem is why the host cannot start a container from the image. Error says more.
 	Problem ImageProblem `json:"problem,omitempty"`
 	Error   string       `json:"error,omitempty"`
-	// Others are programs there that run images without containerd, if there is none.
+	// Others are programs on the host that run images without containerd. It is set only if the host
+	// has no containerd.
 	Others []string `json:"others,omitempty"`
 	// Group is the group that may use containerd if this user may not, and if it is known.
 	Group string `json:"group,omitempty"`
@@ -25,7 +26,7 @@ type ImageProblem string
 // The problems.
 const (
 	ImageNoRuntime ImageProblem = "no-runtime" // there is no containerd
-	ImageForbidden ImageProblem = "forbidden"  // this user may not use it
+	ImageForbidden ImageProblem = "forbidden"  // this user may not use containerd
 	ImageMissing   ImageProblem = "missing"    // neither the host nor the registry has it
 	ImageUnpulled  ImageProblem = "unpulled"   // the host does not have it, and cannot pull it
 	ImageRefused   ImageProblem = "refused"    // the registry refuses to give it out
@@ -35,7 +36,7 @@ const (
 	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
-	ImageNoUser    ImageProblem = "no-user"    // the user whom it names is not in it
-	ImageRootless  ImageProblem = "rootless"   // containerd is the user's own, and cannot do what the job wants
+	ImageNoUser    ImageProblem = "no-user"    // the image names a user whom it does not have
+	ImageRootless  ImageProblem = "rootless"   // a rootless containerd cannot do what the job needs
 	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

@@ -1,6 +1,6 @@
 package job
 
-// Locality is how close to each other the GPUs of a gang are, or must be.
+// Locality says how close to each other the GPUs of a gang are, or must be.
 type Locality string
 
 // The levels of locality, the closest first.

@@ -64,7 +64,8 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// Rules is the path of a file with rules of diagnosis; it is empty if there are only gangrun's own.
+	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
+	// rules are used.
 	Rules string `json:"rules,omitempty"`
 	// Requeue is how often the batch job may be started, the first start included. As long as it
 	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
@@ -99,8 +100,8 @@ type Spec struct {
 	// run. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// TimeReserve is how long before the time limit of its batch job the run is ended. If it is
-	// 0, gangrun chooses a time that has room for BeforeStopWait and Grace.
+	// TimeReserve is how long before the time limit of the batch job gangrun ends the run. If it
+	// is 0, gangrun chooses the time, which may then be 0, too (see docs/batch.md).
 	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.

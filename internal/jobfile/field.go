@@ -64,8 +64,8 @@ type Field struct {
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 
-// Alone returns the value of the flag name if it stands alone, as --requeue. It returns "" if the
-// flag needs a value, or takes none.
+// Alone returns the value that the flag name has if the user gives it without a value: --requeue means
+// --requeue 3. It returns "" if the flag must have a value, or if it never has one.
 func Alone(name string) string {
 	if f, ok := findFlag(name); ok {
 		return f.bare

@@ -1,5 +1,5 @@
-// Package logset reads the logs of a job that somebody has kept: one log of all ranks, a log for each rank,
-// the launcher's own log beside them, the kernel's records, the files in which ranks record their exceptions.
+// Package logset reads the logs that a job has left. These may be one log of all ranks or a log for each
+// rank, the log of the launcher, the kernel's log, and files in which ranks have recorded their exceptions.
 package logset
 
 import (
@@ -34,7 +34,7 @@ type Log struct {
 // maxLogs is the most logs that are read of one directory.
 const maxLogs = 16384
 
-// TooManyError is the error for a directory that holds more logs than a job has.
+// TooManyError reports that a directory has more logs than Find accepts.
 type TooManyError struct{ Dir string }
 
 func (e *TooManyError) Error() string {
@@ -50,8 +50,8 @@ var (
 	errJSON = regexp.MustCompile(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
 )
 
-// Find returns the names of the logs in a directory and the directories below it, in order. Files that are
-// hidden, or that are no logs by their names, are left out.
+// Find returns the names of the logs in dir and in the directories below it, in order. It omits hidden files,
+// and files whose names are not those of logs. at is the path of dir, for errors.
 func Find(dir fs.FS, at string) ([]string, error) {
 	var names []string
 	err := fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -74,9 +74,10 @@ func Find(dir fs.FS, at string) ([]string, error) {
 	return names, err
 }
 
-// Open returns the logs that a user has named: files, directories with all their logs, and "-" for standard
-// input. If there is no file of a name, run returns the directory for it, or an error if there is none either. A
-// log is opened when it is read.
+// Open returns the logs that a user has named. A name is the path of a log, the path of a directory with
+// logs, "-" for standard input, or the name of a run of gangrun. If no file has a name, Open calls run.
+// run returns the directory of the run of that name, or an error if there is no such run. The files are
+// not opened before they are read.
 func Open(names []string, run func(name string) (dir string, err error)) ([]Log, error) {
 	var logs []Log
 	for _, name := range names {
@@ -113,7 +114,7 @@ func Open(names []string, run func(name string) (dir string, err error)) ([]Log,
 	return logs, nil
 }
 
-// NoLogsError is the error for a directory without logs.
+// NoLogsError reports that a directory has no logs.
 type NoLogsError struct{ Dir string }
 
 func (e *NoLogsError) Error() string { return fmt.Sprintf("there are no logs in %q", e.Dir) }
@@ -123,9 +124,9 @@ func (e *NoLogsError) Hint() string {
 	return "name the logs themselves if they have unusual names; gangrun report RUN tells the cause of a run"
 }
 
-// Read reads logs of one job side by side. Of a long log, it keeps what may be a sign of failure by the rules of a
-// book, and the end. It calls note with what is wrong with a log that can be read only in
-// part. The error is that of the first log which cannot be read.
+// Read reads the logs of one job in parallel. Of a long log, it keeps the end, and the lines that may be signs
+// of failure according to the rules in book. If only a part of a log can be read, Read calls note with the
+// reason. If logs cannot be read at all, Read returns their errors, joined.
 func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) (job.Evidence, error) {
 	names := make([]string, len(logs))
 	for i, l := range logs {

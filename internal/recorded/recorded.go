@@ -1,5 +1,5 @@
-// Package recorded reads the exception in the file to which a rank of PyTorch has written it: the error file of
-// torch.distributed.elastic, whose path is in TORCHELASTIC_ERROR_FILE.
+// Package recorded reads error files of PyTorch. A rank that torch.distributed.elastic has started writes an
+// uncaught exception to its error file. The path of this file is in TORCHELASTIC_ERROR_FILE.
 package recorded
 
 import (
@@ -15,7 +15,7 @@ const MaxBytes = 1 << 20
 
 // Exception is an exception that ended a rank.
 type Exception struct {
-	Lines []string  // of its traceback, or of its message alone
+	Lines []string  // the lines of its traceback or, if it has none, of its message
 	Time  time.Time // when it was raised, in whole seconds; zero if that is not known
 }
 

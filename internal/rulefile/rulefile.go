@@ -1,4 +1,5 @@
-// Package rulefile reads rules of diagnosis that users write, in YAML. docs/add-a-rule.md describes the form.
+// Package rulefile reads rules of diagnosis that users have written in YAML. The section "Rules of your
+// own" of docs/add-a-rule.md describes the form of such a file.
 package rulefile
 
 import (
@@ -28,8 +29,9 @@ type File struct {
 
 // Samples are texts by which a rule is tested.
 type Samples struct {
-	Line    int      // of the rule in the file
-	Yes, No []string // logs for which the rule must, or must not, give the cause
+	Line int      // of the rule in the file
+	Yes  []string // logs in which the rule must find the cause
+	No   []string // logs in which the rule must not find the cause
 }
 
 // written is a rule as a file has it.
@@ -55,7 +57,7 @@ var (
 	slug = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 )
 
-// Error is what is wrong with a file of rules: one line for each mistake.
+// Error lists the mistakes in a file of rules.
 type Error struct {
 	Name     string
 	Mistakes []string
@@ -66,12 +68,13 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the rules in %q: %s", e.Name, strings.Join(e.Mistakes, "; "))
 }
 
-// Hint says where the form is described.
+// Hint says where the form of the file is described.
 func (e *Error) Hint() string {
 	return "docs/add-a-rule.md has the form; gangrun diagnose --check-rules FILE checks it"
 }
 
-// Parse reads a file of rules. name is its path. The error is an *Error that has all mistakes, each with its line.
+// Parse reads a file of rules. name is the path of the file, and data its contents. The error is an *Error
+// with all mistakes and their lines.
 func Parse(name string, data []byte) (File, error) {
 	bad := &Error{Name: name}
 	root, wrong := yamldoc.Parse(data, "a file of rules", MaxBytes)
@@ -209,8 +212,9 @@ func texts[T ~string](all []T) (out []string) {
 	return out
 }
 
-// Check tests the rules of a file by their samples. diagnose returns the signature of the cause of a log. The error
-// has all samples that are not as they should be, and rules without samples.
+// Check tests the rules of a file with their samples. name is the path of the file. diagnose returns the
+// signature of the cause that it finds in a log. The error is an *Error that lists the samples with a wrong
+// result, and the rules without samples.
 func (f File) Check(name string, diagnose func(log string) (signature string)) error {
 	bad := &Error{Name: name}
 	for i, s := range f.Samples {

@@ -57,8 +57,8 @@ func Start(t testing.TB) *Daemon {
 	return start(t, 0)
 }
 
-// StartRootless is Start for a containerd in a user namespace in which root is a user of this machine, as a user
-// who is not root has it.
+// StartRootless is like Start, but starts a rootless containerd: it runs in a user namespace whose root is
+// the user uid of this machine.
 func StartRootless(t testing.TB, uid int) *Daemon {
 	t.Helper()
 	return start(t, uid)

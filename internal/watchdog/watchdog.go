@@ -38,10 +38,11 @@ const (
 	aboveFD = 6 // in the inner watchdog, its socket to the outer one
 )
 
-// The second argument, after the name of the host. The outer watchdog has only the first.
+// Values of the second argument of "gangrun agent HOST [ROLE]", which says which process it is. The outer
+// watchdog has no second argument.
 const (
-	Inner  = "watchdog"
-	Worker = "worker" // the agent itself
+	Inner  = "watchdog" // the inner watchdog
+	Worker = "worker"   // the agent itself
 )
 
 // Name is the process name of the outer watchdog. It replaces the name of the program.
@@ -63,8 +64,9 @@ var started struct {
 	err      error
 }
 
-// Start starts the child of this watchdog; later calls return the same Watchdog. args is the
-// name of a host. In the inner watchdog, Inner follows. Other arguments are an error.
+// Start starts the child of this watchdog; later calls return the same Watchdog. args has the name of
+// a host and, in the inner watchdog, the word Inner after it. With other arguments, Start returns an
+// error.
 func Start(args []string) (*Watchdog, error) {
 	inner := len(args) == 2 && args[1] == Inner
 	if len(args) != 1 && !inner {

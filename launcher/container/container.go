@@ -32,8 +32,8 @@ type Container struct {
 	log       string
 }
 
-// Exited returns a channel that is closed when the first process of the container has ended, or when
-// the connection to containerd is broken.
+// Exited returns a channel. The channel is closed when the first process of the container has ended, or
+// when the connection to containerd is broken.
 func (c *Container) Exited() <-chan struct{} { return c.exited }
 
 // Start starts a container and returns when its first process runs. If it fails, nothing of the

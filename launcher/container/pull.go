@@ -44,7 +44,8 @@ func (e *PullError) Unwrap() error { return e.Err }
 // hostsDir is where a site configures registries and their mirrors for containerd.
 const hostsDir = "/etc/containerd/certs.d"
 
-// Pull fetches an image from its registry into the store of this host, in Namespace. name is a full name.
+// Pull fetches an image from its registry into the store of this host, in Namespace. name is the full name of
+// the image (see FullName).
 // The error is a *PullError.
 func (r *Runtime) Pull(ctx context.Context, name string, who Credentials) (*Image, error) {
 	ctx = in(ctx, Namespace)

@@ -19,7 +19,7 @@ func ownedByUser(socket os.FileInfo) bool {
 // RootlessError reports that a rootless containerd cannot do something.
 type RootlessError struct{ What string }
 
-// Error says what it cannot do.
+// Error says what the rootless containerd cannot do.
 func (e *RootlessError) Error() string {
 	return "a containerd of a user's own cannot " + e.What
 }

@@ -33,13 +33,16 @@ type Runtime struct {
 	client  *client.Client
 	Socket  string // the path of its socket
 	Version string // as in "1.6.20"
-	// Owner is the process that is to remove the containers which are started: this one.
+	// Owner names the process that must remove the containers that this Runtime starts. Open sets
+	// it to this process.
 	Owner string
-	// Rootless is set if containerd is this user's own: root in its containers is this user on the host.
+	// Rootless is true if containerd is rootless and belongs to this user. Root in its containers is
+	// then this user on the host.
 	Rootless bool
 }
 
-// Open connects to the containerd at the first of some sockets that exists. An error is an *UnavailableError.
+// Open connects to containerd. sockets are paths; Open uses the first one that exists. The error is an
+// *UnavailableError.
 func Open(ctx context.Context, sockets ...string) (*Runtime, error) {
 	var info os.FileInfo
 	err := os.ErrNotExist

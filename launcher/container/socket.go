@@ -14,9 +14,9 @@ import (
 // systemSockets are where containerd listens for the whole host: by itself, below Docker, and in k3s and RKE2.
 var systemSockets = []string{"/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock"}
 
-// Sockets returns the paths at which a user's processes look for containerd's socket: that of CONTAINERD_ADDRESS
-// alone if it is set, else those of a containerd of this user's own, and those of the host. getenv returns a variable
-// of the environment.
+// Sockets returns the paths at which this process may find containerd's socket. If CONTAINERD_ADDRESS is set, it
+// is the only path. Otherwise, the paths of this user's own rootless containerd come first, unless the user is
+// root, and those of the host's containerd follow. getenv returns the value of an environment variable.
 func Sockets(getenv func(name string) string) []string {
 	if address := getenv("CONTAINERD_ADDRESS"); address != "" {
 		return []string{strings.TrimPrefix(address, "unix://")}
@@ -44,10 +44,12 @@ func ownSocket(dir string) string {
 
 // UnavailableError reports that containerd cannot be used here.
 type UnavailableError struct {
-	Sockets   []string // that were looked for; the one that is there, unless Missing is set
-	Missing   bool     // nothing is at any of the paths
-	Forbidden bool     // this user may not open it
-	Group     string   // that may open it; empty if none is known
+	// Sockets has, if Missing is true, all paths at which a socket was looked for, and otherwise only
+	// the path that exists.
+	Sockets   []string
+	Missing   bool   // none of the paths exists
+	Forbidden bool   // this user may not open the socket
+	Group     string // the group that may open the socket; empty if none is known
 	Err       error
 }
 

@@ -17,7 +17,8 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID is unique on this host. Labels are for those who look for the container later; they are not nil.
+	// ID must be unique on this host. Labels must not be nil. By its labels, others can find the
+	// container later.
 	ID     string
 	Labels map[string]string
 	Image  *Image
@@ -186,7 +187,7 @@ func asUser(u User) oci.SpecOpts {
 	}
 }
 
-// UserError reports that an image has no user or group of the name under which it is to run.
+// UserError reports that a container must run as a user or group that its image does not have.
 type UserError struct{ Name string }
 
 // Error returns the name.

@@ -17,7 +17,8 @@ import (
 // ownerLabel is the label of every container and lease that this package makes. Its value is an Owner.
 const ownerLabel = "gangrun/process"
 
-// Owner identifies a process of this host: its PID namespace, PID and start.
+// Owner returns a text that identifies a process of this host. It has the process's PID namespace, PID and
+// start time.
 func Owner(pid int) string {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {
@@ -64,8 +65,8 @@ type Swept struct {
 	Leases     int
 }
 
-// Sweep removes what owners have left that have ended: containers, and leases with what they keep. With dry it
-// removes nothing, and returns what it would remove.
+// Sweep removes the containers of owners that have ended, and the leases of such owners with the content that
+// these leases protect. If dry is true, Sweep removes nothing, and returns what it would remove.
 func (r *Runtime) Sweep(ctx context.Context, dry bool) (swept Swept, err error) {
 	for _, namespace := range searched {
 		within := in(ctx, namespace)

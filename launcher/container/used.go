@@ -35,11 +35,11 @@ func (r *Runtime) markUsed(ctx context.Context, image images.Image) {
 type Unused struct {
 	Name  string
 	Bytes int64
-	Used  time.Time // last
+	Used  time.Time // when it was last used
 }
 
-// RemoveUnused removes the images that Import and Pull have brought here, which were last used before a time,
-// and which no container has.
+// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that were last used
+// before the time before and that no container uses.
 func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed []Unused, err error) {
 	ctx = in(ctx, Namespace)
 	all, err := r.client.ContainerService().List(ctx)

@@ -41,8 +41,8 @@ const (
 // endLimit bounds the time for removing a container.
 const endLimit = 10 * time.Second
 
-// Close kills every process of the container, and removes the container and its directories. If the
-// container cannot be removed in time, the next agent on this host that starts a container removes it.
+// Close kills every process of the container, and removes the container and its directories. If Close
+// cannot remove the container in time, an agent removes it that later starts a container on this host.
 func (b *Box) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
@@ -60,9 +60,9 @@ func (b *Box) Image() string { return b.image.Name }
 // Entrypoint returns the words that come before the command of every rank.
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
-// New starts a container for a gang, and an agent in it, and returns the connection to that agent.
-// sockets are those of containerd, and logs is the directory for the output of ranks. Problem
-// explains the error.
+// New starts a container for a gang, and an agent in it. It returns the connection to that agent.
+// sockets are the paths at which New looks for containerd's socket. logs is the directory for the
+// output of the ranks. The function Problem explains an error of New.
 func New(ctx context.Context, sockets []string, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
 	runtime, err := container.Open(ctx, sockets...)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// EndDead removes the containers of agents that were killed, with their directories.
+// EndDead removes the containers of agents that were killed, and the directories of these containers.
 func EndDead() {
 	if removeDirs() == 0 {
 		return
@@ -31,10 +31,14 @@ func removeDirs() int {
 	return tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll) + tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
 }
 
-// Clean removes all that agents which were killed have left of containers, and returns it. Images that no
-// container has, and that nobody has used for a time, are removed too; a negative time keeps all. With dry, Clean
-// removes nothing, and returns what it would remove but images and directories. sockets are those of
-// containerd. It is no error that there is none, or that this user may not open it: then the user has no containers.
+// Clean removes what is left of the containers of killed agents, and returns what it has removed.
+//
+// It also removes images that gangrun has brought to this host, that no container uses, and that no job
+// has used for the time unused. If unused is negative, Clean keeps all images. If dry is true, Clean
+// removes nothing. It then returns what it would remove, except images and directories.
+//
+// sockets are the paths at which Clean looks for containerd's socket. If none of them exists, or if this
+// user may not open the one that exists, then the user has no containers, and Clean returns no error.
 func Clean(ctx context.Context, sockets []string, unused time.Duration, dry bool) (c job.Cleaned, err error) {
 	runtime, err := container.Open(ctx, sockets...)
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok && (e.Missing || e.Forbidden) {

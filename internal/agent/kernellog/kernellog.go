@@ -90,8 +90,8 @@ func kernelRecord(record string) (string, bool) {
 	return "", false
 }
 
-// KillsFile returns the file in which the kernel counts the OOM kills of the memory cgroup of a process, "" if there is
-// none.
+// KillsFile returns the path of the file in which the kernel counts the OOM kills in the memory cgroup of
+// the process pid. It returns "" if there is no such file.
 func KillsFile(pid int) string {
 	of, _ := os.ReadFile(procfs.Path(pid, "cgroup"))
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
@@ -103,7 +103,8 @@ func KillsFile(pid int) string {
 	return ""
 }
 
-// Kills returns the count in a file of KillsFile.
+// Kills returns the number of OOM kills in file, a path that KillsFile has returned. ok is false if
+// the file cannot be read or has no such number.
 func Kills(file string) (n int64, ok bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {

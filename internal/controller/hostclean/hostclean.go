@@ -1,4 +1,4 @@
-// Package hostclean has hosts remove what dead runs have left there.
+// Package hostclean removes what dead runs have left on hosts, through an agent on each host.
 package hostclean
 
 import (
@@ -21,9 +21,10 @@ import (
 // images.
 const limit = 2 * time.Minute
 
-// Clean starts an agent on each host of a list, all at the same time. Each removes what dead runs have left on its
-// host, and images of gangrun that nobody has used for a time. ask shows a question to the user, and removes it
-// when it is called with "". A host that was not reached has a Problem.
+// Clean starts an agent on each host of list, on all hosts at the same time. Each agent removes what dead runs
+// have left on its host, and the images that gangrun has brought to the host and no job has used for the time
+// unused. Clean calls ask to show a question to the user, as for a password, and calls ask with "" to remove
+// the question. all has an entry for each host; if a host could not be reached, its entry has a Problem.
 func Clean(ctx context.Context, list inventory.List, unused time.Duration, ask func(question string)) (all []job.Cleaned, err error) {
 	spec := job.Default()
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{Ask: ask, Note: func(string, string) {}, Started: func(string, job.Agent) {}})

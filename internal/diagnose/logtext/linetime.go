@@ -17,7 +17,7 @@ var (
 	namedTime = textmatch.New(`\b(?:(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(\d{1,2})) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
 )
 
-// Time returns a time as those that are read from logs are: in the year dateYear.
+// Time returns t in the form of the times that Read finds in logs, which all are in the year 2000.
 func Time(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

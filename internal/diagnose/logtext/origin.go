@@ -11,11 +11,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Origin is what the name of a log says about what it holds.
+// Origin is what the name of a log says about the contents of the log.
 type Origin struct {
 	Name   string
-	Rank   int    // -1 if the name does not say it, or the log is of several ranks
-	Host   string // empty if the name does not say it
+	Rank   int    // -1 if the name has no rank, or if the log has the output of several ranks
+	Host   string // empty if the name has no host
 	Source job.Source
 }
 
@@ -36,8 +36,8 @@ var (
 	digits    = regexp.MustCompile(`\d+`)
 )
 
-// Origins reads the names of logs that belong to one job. A number that tells apart names which are the same
-// otherwise is the rank, unless it is that of a host.
+// Origins returns the Origin of each log of one job, from the names of the logs. If names differ only in a
+// number, that number is the rank, unless it is the number of a host.
 func Origins(names []string) []Origin {
 	all := make([]Origin, len(names))
 	alike := map[string][]int{} // the names that differ only in numbers

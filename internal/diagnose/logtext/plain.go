@@ -8,7 +8,7 @@ import (
 )
 
 // Plain returns a line without terminal escapes, without text that a carriage return overwrote,
-// and without the rank that a library writes before it.
+// and without a rank at its beginning that a library has written.
 func Plain(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
@@ -46,7 +46,7 @@ func Short(text string, n int) string {
 	return text
 }
 
-// Number returns the number that a text is, or 0.
+// Number returns the number that text consists of. It returns 0 if text is not a number.
 func Number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package logtext reads logs of any size, and finds whose each line is: by the name of the log, or by the tags that
-// launchers write before lines.
+// Package logtext reads logs of any size, and finds the rank to which each line belongs. The rank is in the name
+// of the log, or in the tags that launchers write before lines.
 package logtext
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What Read keeps of a log of any size: the last lines, and earlier lines around signs of failure.
-// Longer lines are cut.
+// What Read keeps of a log: the last lines, and earlier lines around signs of failure.
 const (
-	KeepLast  = 4000 // lines
-	KeepEarly = 4000 // lines
-	KeepBytes = 8 << 10
-	Ahead     = 40 // lines before a sign
-	Behind    = 60 // lines after it, so that a traceback is whole
+	KeepLast  = 4000    // number of last lines
+	KeepEarly = 4000    // largest number of earlier lines
+	KeepBytes = 8 << 10 // bytes of a line; the rest of a longer line is cut off
+	Ahead     = 40      // number of lines before a sign
+	Behind    = 60      // number of lines after a sign, so that a traceback is whole
 )
 
-// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or begin one. If the
-// name of the log does not say the rank, Read takes it from the tags that launchers write before lines: mpirun
-// (--tag-output), torch, srun -l, hydra -l, pdsh, kubectl, and gangrun itself. A rank that is not known is -1.
+// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or the beginning
+// of one. If the name of the log does not have the rank, Read takes the rank of each line from the tag that a
+// launcher has written before the line. It knows the tags of mpirun --tag-output, torch, srun -l, hydra -l,
+// pdsh, kubectl and gangrun itself. If the rank is not known, Read sets it to -1.
 func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	k := keeper{telling: telling}

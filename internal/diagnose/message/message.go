@@ -1,5 +1,5 @@
-// Package message finds the error messages that programs print themselves, and tells them from what launchers print
-// and from lines of work that goes on.
+// Package message finds the error messages that programs themselves print. It distinguishes them from messages of
+// launchers, and from lines of programs that go on with their work.
 package message
 
 import (
@@ -44,19 +44,19 @@ var (
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
 	endWords = textmatch.New(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
-	// Aside belongs to a message and does not say what went wrong.
+	// Aside matches a line that belongs to an error message, but does not say what went wrong.
 	Aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
 	// lastCommand is the one of them that is said too.
 	lastCommand = textmatch.New(`^Last command: [^(]`)
 	// unfinishedLine is said on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
-	// Teardown is what launchers, MPI and others print of an end that is none of theirs.
+	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
-	// Advance is a line of a program that goes on with its work.
+	// Advance matches a line of a program that goes on with its work.
 	Advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + Numbers.String())
-	// Numbers is a row of a table.
+	// Numbers matches a row of a table of numbers.
 	Numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
@@ -72,7 +72,7 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 	return x
 })
 
-// Announces reports whether a line Announces an error of the program itself.
+// Announces reports whether a line announces an error of the program itself, as in "ERROR: no such file".
 func Announces(t string) bool {
 	t = t[:min(len(t), announceBytes)]
 	if len(announcers().Find(t, nil)) == 0 {
@@ -102,15 +102,15 @@ func Announces(t string) bool {
 
 // Message is an error message that a program itself has printed.
 type Message struct {
-	Text  string // in one line
-	Title string // for people
-	From  int    // its first line
-	At    int    // the line that says most
-	To    int    // the line after its last
+	Text  string // the message in one line
+	Title string // the message in the form that is shown to people
+	From  int    // the index of its first line
+	At    int    // the index of the line that says most
+	To    int    // the index of its last line, plus 1
 }
 
-// Own finds the last error message of the program's own near the end of a text, or returns nil. Lines that are taken
-// belong to something else.
+// Own returns the last error message of the program itself near the end of text, or nil if there is none. If
+// taken[i] is true, line i belongs to another sign of failure, and Own does not use it.
 func Own(text []string, taken []bool) *Message {
 	first := max(0, len(text)-Reach)
 	announced := func(i int) bool { return i >= first && !taken[i] && Announces(text[i]) }
@@ -163,14 +163,14 @@ func endOfMessage(text []string, taken []bool, from int) int {
 	return to
 }
 
-// unfinished reports whether a line Announces an error without saying which.
+// unfinished reports whether a line announces an error without saying which.
 func unfinished(t string) bool {
 	t = plainWords(t)
 	return t == "" || unfinishedLine.MatchString(t)
 }
 
-// Read reads the message in the lines from from to to. It returns nil if they say only that the
-// program ends.
+// Read returns the message in text[from:to]. It returns nil if these lines say only that the program
+// ends.
 func Read(text []string, from, to int) *Message {
 	g := &Message{From: from, At: from, To: to}
 	lead, command := leadOf(text[from]), ""
@@ -213,8 +213,8 @@ func inFrame(text []string, at int) bool {
 	return above && slices.ContainsFunc(text[at+1:min(len(text), at+messageLines)], Separator)
 }
 
-// Separator reports whether a line only separates others: it has nothing but a few characters,
-// repeated.
+// Separator reports whether a line only separates other lines. Such a line consists of a few
+// characters, repeated.
 func Separator(t string) bool {
 	t = strings.TrimSpace(t)
 	return len(t) >= 10 && strings.Trim(t, "-=*%#_+~|!") == ""
@@ -257,5 +257,5 @@ func plainWords(t string) string {
 	return t
 }
 
-// FortranStop is the STOP of a Fortran program whose work is done.
+// FortranStop matches the STOP message of a Fortran program that has done its work.
 var FortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all )`)

@@ -1,4 +1,5 @@
-// Package pytrace reads the tracebacks of Python programs: chained, grouped, in boxes, of worker processes.
+// Package pytrace reads the tracebacks of Python programs. It reads chains and groups of exceptions,
+// tracebacks in boxes, and tracebacks of worker processes, too.
 package pytrace
 
 import (
@@ -12,19 +13,19 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Exception is one traceback, or the message of one.
+// Exception is one exception, with its traceback or without.
 type Exception struct {
 	Class   string // with its module
 	Message string // first line
 	Text    string // class and whole message
 	Frames  []Frame
-	From    int  // its first line
-	At      int  // the line of its class
-	To      int  // the line after its last
-	Linked  bool // belongs to the exception before it
-	Ignored bool // Python itself says that it does not matter
-	Bare    bool // without a traceback
-	Loading bool // the lines above it say that a checkpoint is loaded
+	From    int  // the index of its first line
+	At      int  // the index of the line with its class
+	To      int  // the index of its last line, plus 1
+	Linked  bool // it belongs to the exception before it
+	Ignored bool // Python itself says that it ignored the exception
+	Bare    bool // it has no traceback
+	Loading bool // the lines above it say that a checkpoint was being loaded
 }
 
 // Frame is a frame of a traceback.
@@ -49,7 +50,8 @@ var (
 // Base returns a class without its module.
 func Base(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 
-// Where names the innermost Frame in the job's own code or, if there is none, the innermost Frame.
+// Where returns the place of the innermost Frame in the job's own code. If no Frame is in the job's own
+// code, it returns the place of the innermost Frame.
 func (e *Exception) Where() string {
 	if len(e.Frames) == 0 {
 		return ""
@@ -236,8 +238,8 @@ func opens(class, t string) bool {
 	return strings.HasSuffix(strings.TrimRight(class, " "), ":") && !strings.HasPrefix(t, "--") && !strings.HasPrefix(t, "==") && !strings.HasPrefix(t, `"""`)
 }
 
-// Headless reads an exception without the header of a traceback: a syntax
-// error, a boxed traceback, a message that the program printed itself.
+// Headless reads an exception that has no "Traceback" line. It is a syntax error, a traceback in a box, or a
+// message that the program itself has printed.
 func Headless(text []string, i int) Exception {
 	e := Exception{From: i, At: i, Bare: true}
 	e.named(text[i])

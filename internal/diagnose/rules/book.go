@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Book is a set of rules, with what it takes to find those that fit a sign.
+// Book is a set of rules. It finds the rule that fits a sign of failure.
 type Book struct {
 	rules   []*Rule // the most specific first
 	byClass map[string][]int
@@ -22,7 +22,8 @@ var Standard = sync.OnceValue(func() *Book {
 	return newBook(all)
 })
 
-// With returns a book with further rules, which count more than those of b. It does not change b.
+// With returns a new book that has the rules of b and further rules. If several rules fit a sign, a further rule
+// counts more than a rule of b.
 func (b *Book) With(further []Rule) *Book {
 	if len(further) == 0 {
 		return b
@@ -49,7 +50,7 @@ func newBook(all []*Rule) *Book {
 	return b
 }
 
-// Match returns the rule that holds for a sign, or nil.
+// Match returns the most important rule that fits a sign, or nil if no rule fits.
 func (b *Book) Match(s Sign) *Rule {
 	found := b.needles.Find(s.Text, nil)
 	if s.Class != "" {
@@ -67,7 +68,7 @@ func (b *Book) Match(s Sign) *Rule {
 // Candidate reports whether a needle of any rule occurs in a line.
 func (b *Book) Candidate(line string) bool { return b.needles.Contains(line) }
 
-// Words returns an index of the needles of all rules, and of further words.
+// Words returns an index that has the needles of all rules, and the words in further.
 func (b *Book) Words(further []string) *textmatch.Index {
 	x := &textmatch.Index{}
 	for _, r := range b.rules {

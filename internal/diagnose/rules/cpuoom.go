@@ -21,7 +21,7 @@ var cpuOOM = []Rule{{
 	Ends: Ends{Reasons: []job.Reason{job.ReasonOOMKills}},
 }, {
 	Category: job.CPUOOM, Signature: "container-memory", Confidence: 1,
-	Meaning: "the memory of a container was used up, and the kernel killed gangrun's agent in it: what was left was no longer memory of ranks, as files in /dev/shm are not",
+	Meaning: "the memory of a container was used up by something that does not end with a rank, such as files in /dev/shm, so that the kernel killed gangrun's agent in the container",
 	Hint:    "give the container more with --container-memory, or use less; files in /dev/shm count, and stay when the rank is killed that has written them",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonContainerMemory}},
 }, {

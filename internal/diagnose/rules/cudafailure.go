@@ -21,7 +21,7 @@ var cudaFailure = []Rule{{
 	Unless: textmatch.New(`STATUS_(?:ALLOC_FAILED|SUCCESS)|miopenStatusSuccess|rocblas_status_success|cudnn version incompatib|MIOpen\(HIP\): Warning|\bWARNING\b|rocblas_status_memory_error`),
 }, {
 	Category: job.CUDAFailure, Signature: "nccl-cuda", Confidence: 0.8,
-	Meaning: "a CUDA call inside NCCL failed, or NCCL itself",
+	Meaning: "NCCL, or a CUDA call inside NCCL, failed",
 	Hint:    "run with NCCL_DEBUG=INFO to see the call; compare the driver's and NCCL's versions on every host",
 	Needles: []string{"unhandled cuda error", "ncclunhandledcudaerror", "ncclinternalerror", "nccl warn cuda failure", "internal error - please report this issue to the nccl"},
 }, {
@@ -34,7 +34,7 @@ var cudaFailure = []Rule{{
 		`busy or unavailable|unsupported toolchain|unsupported display driver|unknown error|invalid configuration|invalid argument|operation not|not_initialized|CUDA_ERROR_(?:ASSERT|INVALID_DEVICE|NO_DEVICE|NO_BINARY)|NVLink`),
 }, {
 	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Traits: Kernel,
-	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109 and their like)",
+	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109 and similar ones)",
 	Hint:    "mostly the program's own fault: run compute-sanitizer on it; where it follows the GPU, have it tested",
 	Text:    "the GPU driver reported a fault in the rank's work (${title})",
 	Needles: []string{"nvrm: xid "},

@@ -41,11 +41,11 @@ var meanings = map[job.Category]string{
 	job.PortInUse:           "A port that the job wants is taken.",
 	job.Preempted:           "The batch system or the cloud took the hosts away.",
 	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
-	job.Hang:                "The ranks run but make no progress. No rule finds it: gangrun does not detect it yet.",
-	job.Straggler:           "One rank is much slower than the others. No rule finds it: gangrun does not detect it yet.",
+	job.Hang:                "The ranks run but make no progress. gangrun does not detect that itself yet. These rules recognise what the kernel or another program reports about it.",
+	job.Straggler:           "One rank is much slower than the others. gangrun does not detect that itself yet. This rule recognises what another program reports about it.",
 	job.TimeLimit:           "A time limit ended the job.",
 	job.Cancelled:           "Somebody ended the run.",
-	job.StoppedEarly:        "gangrun ended the run because going on was useless. gangrun does not do that yet.",
+	job.StoppedEarly:        "Reserved for runs that gangrun ends because they can no longer succeed. gangrun does not end runs for this reason yet.",
 	job.Unknown:             "The job failed, and gangrun found no cause.",
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// OfStatus returns the rule for an exit with this status, reason and text.
+// OfStatus returns the rule for an exit with that status, reason and text.
 func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	lower := strings.ToLower(why)
 	i := slices.IndexFunc(rules(), func(r *Rule) bool {
@@ -17,7 +17,7 @@ func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	return rules()[i]
 }
 
-// OfReason returns the rule for a line of gangrun itself, or nil.
+// OfReason returns the rule for a line that gangrun itself has written for that reason, or nil.
 func OfReason(reason job.Reason) *Rule {
 	for _, r := range rules() {
 		if len(r.Ends.Statuses) == 0 && slices.Contains(r.Ends.Reasons, reason) {
@@ -27,8 +27,8 @@ func OfReason(reason job.Reason) *Rule {
 	return nil
 }
 
-// OfEnd returns the rule for a process that ended by a signal, or with a
-// code when signal is 0.
+// OfEnd returns the rule for a process that was ended by signal. If signal is 0, it returns the rule for
+// a process that exited with code.
 func OfEnd(signal, code int) *Rule {
 	for _, r := range rules() {
 		if signal > 0 && slices.Contains(r.Ends.Signals, signal) || signal == 0 && slices.Contains(r.Ends.Codes, code) {

@@ -39,7 +39,7 @@ var gpuHardware = []Rule{{
 	Match:   xid("(?:48|64|94|95|140),"),
 }, {
 	Category: job.GPUHardware, Signature: "xid-nvlink", Confidence: 0.95, Traits: Kernel,
-	Meaning: "an NVLink failed (XID 74, 136, 155, and 144 to 150 where they say fatal)",
+	Meaning: "an NVLink failed (XID 74, 136, 155, and 144 to 150 if the record says that the error is fatal)",
 	Hint:    gpuHint,
 	Text:    "an NVLink failed (${title})",
 	Needles: []string{"nvrm: xid "},

@@ -15,7 +15,7 @@ var hang = []Rule{{
 	Match:   textmatch.New(`watchdog (?:thread )?got stuck|GIL|[Hh]eartbeat monitor timed out|watchdog hang`),
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
-	Meaning: "what supervises the job found no progress, and ended it",
+	Meaning: "the program that supervises the job found no progress, and ended the job",
 	Hint:    hangHint,
 	Needles: []string{"no progress", "hang detected", "appears to be hung", "appears hung", "appears to hang", "is hung", "job hang", "training hang", "hung task", "no output for", "no new step", "no heartbeat", "no log output", "stuck for", "without progress", "not making progress",
 		"making no progress", "hanging for", "has stalled", "stall detected", "hang suspected", "appears stuck", "seems to hang", "no step completed", "no iteration", "last heartbeat", "no new output", "stalled for", "not progressed", "no update for", "hung for", "heartbeat timeout", "workload hang", "no activity", "no new log", "lack of heartbeats", "heartbeat for components", "get subsequent heartbeat", "get initial heartbeat", "exceeding", "hung:", "last log line", "considering the job hung", "job hung", "training hung", "section heartbeat", "not updated for", "not been updated for", "unchanged for", "not changed for", "has not changed", "hanging for", "not advanced", "did not advance", "stopped making progress", "hung rank", "ranks hung", "stalled rank", "hang: ", "hung process", "is stuck", "are stuck", "deadlock detected", "deadlock suspected", "declaring hang", "declared hung", "considered hung", "training stalled", "counter stuck", "possible deadlock", "seconds old", " s old", "has hung", "have hung", "been idle for", "idle for", "inactive for", "unresponsive for", "no response for", "silent for", "timed out without", "d state", "state d "},
@@ -25,13 +25,13 @@ var hang = []Rule{{
 	Unless: textmatch.New(`(?i)watchdog got stuck|blocked for more than|soft lockup|jax|coordination|kubelet|etcd|\bretry|timeout ?[:=]|\b(?:enabled|disabled|armed)\b|\((?:no|after) |\bif no\b|will (?:be )?(?:kill|abort|stop|end|restart)|data ?loader stalled|waiting for data|\brecovered|is not stuck`),
 }, {
 	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75,
-	Meaning: "faulthandler's timer showed where the program stood after a time in which it should have ended",
+	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
 	Hint:    hangHint,
 	Needles: []string{"timeout ("},
 	Match:   textmatch.New(`^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$`),
 }, {
 	Category: job.Hang, Signature: "kernel-hang", Confidence: 0.9, Traits: Kernel,
-	Meaning: "the kernel found a process that waits without end, or a CPU that does not come back",
+	Meaning: "the kernel found a process that has waited for very long, or a CPU that is stuck",
 	Hint:    "look at the calls that the kernel lists after the record: nfs_ or ll_ in them mean a file server that does not answer",
 	Text:    "the kernel found it stuck (${title})",
 	Needles: []string{"soft lockup", "blocked for more than", "hung_task", "rcu_sched detected stalls", "hard lockup"},

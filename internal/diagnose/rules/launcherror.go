@@ -205,7 +205,7 @@ var launchError = []Rule{{
 	Match:   textmatch.New(`OPAL ERROR: Unreachable in file (?:pmix|ext|s1|s2)|OMPI was not built with|direct launched using "\w+"`),
 }, {
 	Category: job.LaunchError, Signature: "license-missing", Confidence: 0.9,
-	Meaning: "a library finds no licence, or none that suffices",
+	Meaning: "a library finds no licence that is valid for it",
 	Hint:    "put the licence file on every host, or name the licence server in the job's environment",
 	Classes: []string{"GurobiError", "CplexSolverError", "Error", "LicenseError"},
 	Needles: []string{"license", "err_missing_license"},

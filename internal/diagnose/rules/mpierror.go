@@ -12,7 +12,7 @@ var mpiRank = textmatch.New(`\(rank (?P<rank>\d+) in comm|reported by process \[
 
 var mpiError = []Rule{{
 	Category: job.MPIError, Signature: "mpi-truncate", Confidence: 0.95,
-	Meaning: "a message is longer than the buffer that waits for it",
+	Meaning: "a message is longer than the receiver's buffer",
 	Hint:    "sender and receiver must agree on count and type: " + mpiHint,
 	Needles: []string{"mpi_err_truncate", "message truncated"},
 	Find:    mpiRank,

@@ -38,7 +38,7 @@ var permissionError = []Rule{{
 	Unless:  textmatch.New(`publickey|WARN|perf_event|iptables|\(ignored\)`),
 }, {
 	Category: job.PermissionError, Signature: "ssh-denied", Confidence: 0.85,
-	Meaning: "a host refuses the login, or a batch system the user",
+	Meaning: "a host refuses the login, or a batch system refuses the user",
 	Hint:    "see that the key is loaded (ssh-add -l) and is in authorized_keys on the host",
 	Needles: []string{"permission denied (publickey", "bad uid for job execution", "permission denied, please try again", "user not authorized", "access/permission denied", "not permitted to"},
 }, {

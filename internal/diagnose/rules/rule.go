@@ -16,49 +16,54 @@ import (
 // Rule says how to recognise one kind of failure, and what it means.
 //
 // A sign of failure is an uncaught exception, a line, the way in which a rank ended, or a record of
-// a host's kernel. A rule fits a sign if each of these conditions holds, as far as it is set:
-// Classes, Needles, Match, Unless, Context. Rules with Ends fit only ends of ranks, and Kernel
-// rules fit only records of a kernel. If several rules fit, the most specific one counts. The most
-// specific are rules with a class and a text (Needles or Match); then come those with only a text,
-// those with only a class, Weak ones, Generic ones, and the class of a program's own error message.
-// Of equally specific rules, the first in the list counts.
+// a host's kernel. The fields Classes, Needles, Match, Unless and Context are conditions. A rule fits a
+// sign if all conditions that are set hold. Rules with Ends fit only ends of ranks, and rules with the
+// trait Kernel fit only records of a kernel.
+//
+// If several rules fit, the most specific rule counts. The most specific rules are those with a class
+// and a text (Needles or Match). Then come rules with only a text, rules with only a class, rules with
+// the trait Weak, rules with the trait Generic, and rules whose class is Message. Of equally specific
+// rules, the first in the list counts.
 type Rule struct {
 	Category  job.Category
 	Signature string
-	// Meaning is for the documentation: half a sentence.
+	// Meaning says what the signature means, for the documentation. It is a clause without a full
+	// stop.
 	Meaning string
-	// Hint says what to do next. Hint and Text may contain ${name|else} for the named groups of
-	// Match, and ${title}, ${signal}, ${code}, ${core}.
+	// Hint says what to do next. In Hint and Text, ${name} stands for the named group of Match or
+	// Find, or for one of title, host, signal, code and core. See Expand.
 	Hint string
-	// Text replaces the default description of the sign: of an exception, the exception and its
-	// place; of a line, the line; of an end, how the rank ended.
+	// Text replaces the default description of the sign. The default description of an exception
+	// is the exception and its place; that of a line is the line; that of an end is how the rank
+	// ended.
 	Text string
-	// Retry is the action of the Cause, if it is not that of the category.
+	// Retry replaces the default action of the category; empty means the default action.
 	Retry job.Action
-	// Confidence is that of Cause.
+	// Confidence becomes job.Cause.Confidence.
 	Confidence float64
 
 	// Classes are exception classes without their module, or "*" for any. A rule
 	// without Classes fits exceptions and plain lines.
 	Classes []string
-	// Needles are texts of at least 4 bytes, in lower case, one of which must
-	// occur in the text in any case. Every rule for plain lines has them.
+	// Needles are texts of at least 4 bytes, in lower case. One of them must occur in the text of
+	// the sign, in upper or lower case. Every rule for plain lines has Needles.
 	Needles []string
-	// Match must match the text, and Find may. The groups artefact, rank, host and pid of both
-	// go into the Cause if they matched.
+	// Match must match the text. Find need not match: it only takes details out of the text. The
+	// groups artefact, rank, host and pid of both go into the Cause if they matched.
 	Match, Find *textmatch.Pattern
 	// Unless must not match the text.
 	Unless *textmatch.Pattern
-	// Context must match one of the traceback's frames, "function: source line".
+	// Context must match one of the traceback's frames, which have the form
+	// "function: source line".
 	Context *textmatch.Pattern
 
 	// Ends are the ends of ranks that the rule fits.
 	Ends Ends
-	// Traits decide which rule counts if several fit.
+	// Traits are further properties of the rule.
 	Traits Traits
 }
 
-// Ends are ends of ranks: by a signal, with an exit code, or otherwise.
+// Ends are the ways in which a rank may end: by a signal, with an exit code, or with another status.
 type Ends struct {
 	Signals  []int
 	Codes    []int
@@ -86,11 +91,11 @@ const (
 	Generic
 	// Continued marks a line whose sentence ends on the next line.
 	Continued
-	// Verdict marks what the batch system, or another system around the job, says of the whole job. It counts
-	// more than what ranks print after it.
+	// Verdict marks a statement of the batch system, or of another program that supervises the job,
+	// about the whole job. It counts more than what ranks print after it.
 	Verdict
-	// Mute marks an end, or a line about one, that shows only that the program ended itself.
-	// The reason is in the error message that the program printed.
+	// Mute marks an end, or a line about an end, that shows only that the program ended itself. The
+	// cause is in the error message that the program printed.
 	Mute
 )
 
@@ -100,8 +105,8 @@ func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 
-// TooFewRanks is the class of a message that asks for more ranks than the gang has. Its rule
-// matches no line by itself.
+// TooFewRanks is the class of a message that asks for more ranks than the gang has. The rule with this
+// class fits only such messages.
 const TooFewRanks = "too few ranks"
 
 // Sign is the part of a sign of failure that rules look at.
@@ -184,7 +189,8 @@ func (r *Rule) fits(s Sign) bool {
 	return r.Context == nil || r.Context.MatchString(s.Context)
 }
 
-// Expand fills a template with names. "${name|else}" stands for "else" if there is no such name.
+// Expand replaces each "${name}" in template by the value of name in names. It replaces "${name|else}" by
+// the text "else" if name has no value.
 func Expand(template string, names map[string]string) string {
 	var b strings.Builder
 	for {
@@ -200,7 +206,7 @@ func Expand(template string, names map[string]string) string {
 	}
 }
 
-// Groups returns the named groups of Match and Find that are not empty.
+// Groups returns the values of the named groups of Match and Find in text, without empty values.
 func (r *Rule) Groups(text string) map[string]string {
 	names := map[string]string{}
 	for _, x := range []*textmatch.Pattern{r.Match, r.Find} {

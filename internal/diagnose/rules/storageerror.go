@@ -7,7 +7,7 @@ import (
 
 var storageError = []Rule{{
 	Category: job.StorageError, Signature: "io-error", Confidence: 0.9,
-	Meaning: "reading or writing failed below the file system: a disk or a network file system",
+	Meaning: "a disk or a network file system failed to read or write data",
 	Hint:    "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host",
 	Needles: []string{"input/output error", "remote i/o error", "lustreerror", "errno 5]", " eio", ": i/o error", "mpi_err_io"},
 	Match:   textmatch.New(`(?:[Ii]nput/output|[Rr]emote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError|\bEIO\b|Errno 5\]|: I/O error$|\*\*\* MPI_ERR_IO\b`),
@@ -39,7 +39,7 @@ var storageError = []Rule{{
 	Match:   textmatch.New(`PytorchStreamWriter failed writing|inline_container\.cc.*unexpected pos`),
 }, {
 	Category: job.StorageError, Signature: "kernel-storage", Confidence: 0.95, Traits: Kernel,
-	Meaning: "the kernel of a host reports a disk, or a file server that does not answer",
+	Meaning: "the kernel of a host reports a failed disk, or a file server that does not answer",
 	Hint:    "look at the disk or the file server; keep jobs off the host until it is repaired",
 	Text:    "the storage of the host failed (${title})",
 	Needles: []string{"i/o error, dev", "buffer i/o error", "remounting filesystem read-only", "not responding", "lustreerror", "ext4-fs error", "xfs (", "nvme", "medium error", "unrecovered read error", "lock reclaim failed", "was evicted by", "btrfs error", "blk_update_request", "critical medium", "-fs error", "mmfs", "connection to", "sense key", "print_req_error", "journal has aborted", "detected io errors", "exception emask", "failed command: ", "uncorrectable i/o failure", "disk failure on", "failing path", "device offlined", "cifs: ", "cifs vfs", "detected aborted journal", "libceph: ", "ceph: mds", "zfs: ", "has not responded in"},

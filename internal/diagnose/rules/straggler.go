@@ -7,7 +7,7 @@ import (
 
 var straggler = []Rule{{
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
-	Meaning: "a rank or host is so much slower than the others that what supervises the job ended it",
+	Meaning: "the program that supervises the job found one rank or host to be much slower than the others",
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"straggler", "straggling", "slow rank", "slowest rank", "slow node", "slow worker", "slower than the", "slower than median", "slow gpu", "performance outlier", "% slower", "x slower", "times slower", "slowest", "below threshold because of", "evicting worker", "evicting rank", "lagging", "slow host", "stragglers", "exceeds the group", "exceeds the mean", "exceeds the median", "degraded performance", "fail-slow", "failslow", "gray failure", "gray node"},
 	Match: textmatch.New(`(?i)(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating)\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +

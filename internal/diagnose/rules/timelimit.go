@@ -29,7 +29,7 @@ var timeLimit = []Rule{{
 	Unless: textmatch.New(`DEADLINE_EXCEEDED|CUDA|^WARN|(?i)context deadline exceeded|retry|barrier|ETA|remaining|rpc error|optimi[sz]er|solver|gurobi|cplex|mip|highs|\bwill be\b|\bwhen (?:its|the)\b|\bif (?:its|the)\b|handling|limit ?[:=] ?\d|[Ss]olution|\b(?:checking|until|before) the\b`),
 }, {
 	Category: job.TimeLimit, Signature: "timeout-command", Confidence: 0.85, Traits: Verdict,
-	Meaning: "the command timeout ended the program",
+	Meaning: "the shell command timeout ended the program",
 	Hint:    "give timeout a longer time, or look for the reason why the program took so long",
 	Needles: []string{"timeout: sending signal "},
 	Match:   textmatch.New(`timeout: sending signal \w+ to command`),

@@ -4,7 +4,7 @@ import "github.com/gangrun/gangrun/internal/job"
 
 var traceback = []Rule{{
 	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
-	Meaning: "a launcher inside the rank reports that a process of its own failed",
+	Meaning: "a launcher that runs inside the rank reports that a process which it started failed",
 	Hint:    "look for the first failure among the processes that the rank started, above the report",
 	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "WorkerCrashedError", "ActorDiedError", "DistBackendError", "RayActorError", "SignalException", "EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "TrainingFailedError", "TuneError", "BrokenBarrierError", "ProcessRaisedException", "DeadlockDetectedException", "ActorUnavailableError", "WorkflowError", "DeadKernelError", "DistributedRunError", "JobTimeoutError"},
 }, {

@@ -17,8 +17,8 @@ type needle struct {
 	number int
 }
 
-// IndexOf returns an index of texts, each with its position as its number. A text has at
-// least 4 bytes, and is in lower case.
+// IndexOf returns an index of texts. The number of each text is its position in texts. Each text must have
+// at least 4 bytes, and must be in lower case.
 func IndexOf(texts []string) *Index {
 	x := &Index{}
 	for i, text := range texts {
@@ -27,7 +27,8 @@ func IndexOf(texts []string) *Index {
 	return x
 }
 
-// Add adds a text of at least 4 bytes, in lower case, with a number.
+// Add adds a text and its number to the index. The text must have at least 4 bytes, and must be in lower
+// case. Several texts may have the same number.
 func (x *Index) Add(text string, number int) {
 	if x.begin == nil {
 		x.begin = map[uint32][]needle{}
@@ -53,8 +54,7 @@ var lower = func() (t [256]byte) {
 	return t
 }()
 
-// Find appends the numbers of the texts that occur in text to found, each once. Upper and lower
-// case are the same.
+// Find appends to found the numbers of the texts that occur in text, each number once. It ignores case.
 func (x *Index) Find(text string, found []int) []int {
 	key := uint32(0)
 	for i := 0; i < len(text); i++ {
@@ -75,7 +75,7 @@ func (x *Index) Find(text string, found []int) []int {
 	return found
 }
 
-// Contains reports whether any of the texts occurs in text. Upper and lower case are the same.
+// Contains reports whether any of the texts of the index occurs in text. It ignores case.
 func (x *Index) Contains(text string) bool {
 	key := uint32(0)
 	for i := 0; i < len(text); i++ {

@@ -7,14 +7,15 @@ import (
 	"sync"
 )
 
-// Pattern is a regular expression that is compiled when it is first used. There are hundreds: a
-// diagnosis needs only a few, and agents, which must start fast, need none.
+// Pattern is a regular expression that is compiled when it is first used. gangrun has hundreds of
+// patterns. A diagnosis needs only a few of them, and agents, which must start fast, need none.
 type Pattern struct {
 	text     string
 	compiled func() *regexp.Regexp
 }
 
-// New returns the pattern of that text, which must be valid: tests call Compile for all.
+// New returns the Pattern of the regular expression text. New does not check text; tests call Compile
+// for all patterns.
 func New(text string) *Pattern {
 	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 }
@@ -25,20 +26,20 @@ func (p *Pattern) Compile() { p.compiled() }
 // String returns the text of the expression.
 func (p *Pattern) String() string { return p.text }
 
-// MatchString is that of regexp.Regexp.
+// MatchString works like the method of regexp.Regexp.
 func (p *Pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
-// FindStringSubmatch is that of regexp.Regexp.
+// FindStringSubmatch works like the method of regexp.Regexp.
 func (p *Pattern) FindStringSubmatch(s string) []string { return p.compiled().FindStringSubmatch(s) }
 
-// SubexpNames is that of regexp.Regexp.
+// SubexpNames works like the method of regexp.Regexp.
 func (p *Pattern) SubexpNames() []string { return p.compiled().SubexpNames() }
 
-// SubexpIndex is that of regexp.Regexp.
+// SubexpIndex works like the method of regexp.Regexp.
 func (p *Pattern) SubexpIndex(name string) int { return p.compiled().SubexpIndex(name) }
 
-// FindStringIndex is that of regexp.Regexp.
+// FindStringIndex works like the method of regexp.Regexp.
 func (p *Pattern) FindStringIndex(s string) []int { return p.compiled().FindStringIndex(s) }
 
-// ReplaceAllString is that of regexp.Regexp.
+// ReplaceAllString works like the method of regexp.Regexp.
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.compiled().ReplaceAllString(s, by) }

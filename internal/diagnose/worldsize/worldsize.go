@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Find finds the line in which a program asks for more ranks than its gang had. It reports
-// whether there is one.
+// Find returns the last line in which a program asks for more ranks than its gang had, and reports
+// whether there is such a line.
 func Find(e job.Evidence) (job.Line, bool) {
 	lines := e.Lines
 	if len(lines) == 0 {
@@ -27,12 +27,12 @@ func Find(e job.Evidence) (job.Line, bool) {
 
 // Request is the number of ranks that a program asks for.
 type Request struct {
-	Ranks int    // 0 if it names no number
-	Least bool   // more ranks will do too
-	Text  string // the words that say so
+	Ranks int    // 0 if the program does not name a number
+	Least bool   // the program also runs with more ranks
+	Text  string // the words with which the program asks
 }
 
-// Wanted reads how many ranks a line asks for, and reports whether that is more than there are.
+// Wanted returns how many ranks a line asks for, and reports whether the line asks for more than ranks.
 func Wanted(text string, ranks int) (Request, bool) {
 	if len(text) > 4<<10 || !mentions(text) {
 		return Request{}, false
