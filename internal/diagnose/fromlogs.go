@@ -196,7 +196,7 @@ func (s *suspect) tier() int {
 		return tierEnded
 	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
 		return tierAbort
-	case r.Is(rules.Mute):
+	case r.Is(rules.Mute), r.Signature == "peer-failed":
 		return tierMute
 	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait
@@ -226,7 +226,23 @@ func chooseFromLogs(all []*suspect) *suspect {
 		}
 		best = s
 	}
-	return lowest(best, all)
+	return lowest(explained(best, all), all)
+}
+
+// explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a program saw of
+// it, or the crash of a worker, for its loss.
+func explained(best *suspect, all []*suspect) *suspect {
+	if best == nil {
+		return nil
+	}
+	for _, s := range all {
+		switch {
+		case s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
+			best.rule.Signature == "worker-killed" && s.stream == best.stream && (s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess):
+			return s
+		}
+	}
+	return best
 }
 
 // lowest returns, of the ranks that failed with the same words as s, the lowest.

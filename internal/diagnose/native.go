@@ -43,6 +43,8 @@ func natives(text []string, covered []bool) []*sign {
 			g = rust(text, i)
 		case strings.HasPrefix(t, "panic: ") || strings.HasPrefix(t, "fatal error: "):
 			g = golang(text, i)
+		case strings.HasPrefix(t, "E   "):
+			g = pytest(text, i)
 		case strings.HasPrefix(t, "Exception in thread "):
 			g = java(text, i)
 		case strings.HasPrefix(t, "ERROR: "):
@@ -190,6 +192,18 @@ func juliaError(text []string, i int) *sign {
 		return nil
 	}
 	return g
+}
+
+// pytestLine is the exception of a test, as pytest shows it.
+var pytestLine = textmatch.New(`^E {3,}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Exit)?): (.*)$`)
+
+// pytest reads the exception that a test of pytest has raised.
+func pytest(text []string, i int) *sign {
+	m := pytestLine.FindStringSubmatch(text[i])
+	if m == nil {
+		return nil
+	}
+	return native(pytrace.Base(m[1]), m[2], i, i)
 }
 
 var (

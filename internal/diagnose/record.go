@@ -60,6 +60,11 @@ func (r record) proves(s *suspect, members []*member) float64 {
 		if s.rule.Signature != "sigsegv" {
 			return 0
 		}
+	case job.StorageError:
+		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.class == "forrtl severe" || s.sign.class == "fortran runtime error")
+		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) && !file {
+			return 0
+		}
 	case job.CUDAFailure:
 		if s.rule.Category != job.CUDAFailure && !s.rule.Is(rules.Generic|rules.Cascade) {
 			return 0

@@ -47,9 +47,12 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	// Where nothing was counted before, what follows may have been printed before, and kept in a buffer.
 	buffered := !slices.ContainsFunc(marks[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
-	ended := s.reportedEnd()
+	ended, last := s.reportedEnd(), s.lastWord()
+	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
+		return true
+	}
 	bad := false
-	advanced, between, recovered := 0, 0, g.plain && outlook.Recovers(s.text[g.at])
+	advanced, between, recovered := 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
 		recovered = recovered || outlook.Troubled(s.text[g.from-1])
 	}
@@ -86,13 +89,23 @@ func (s *stream) survived(g *sign) bool {
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && g.report == nil && !g.rule.Is(rules.Mute) {
+		if m&outlook.Advance != 0 && ended < 0 {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
 		}
 	}
 	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
+}
+
+// lastWord returns the last line that its program has printed before the end, or -1.
+func (s *stream) lastWord() int {
+	for i, m := range slices.Backward(s.marks()) {
+		if m&(outlook.Aside|outlook.Epilogue|outlook.Long) == 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // endsDone reports whether the last words of a log say that the work is done.
@@ -138,7 +151,10 @@ func (s *stream) ended() int {
 // done reports whether the logs of ranks say that their work is done.
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
-		return slices.ContainsFunc(m.streams, func(s *stream) bool { return s.ended() >= 0 })
+		return slices.ContainsFunc(m.streams, func(s *stream) bool {
+			last := s.lastWord()
+			return s.ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
+		})
 	})
 }
 

@@ -31,7 +31,7 @@ var tags = []tag{
 	{textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), true},                          // torch
 	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
 	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                            // hydra, Intel MPI
-	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                               // srun
+	{textmatch.New(`^ *(?P<rank>\d+)[:>] ?`), false},                            // srun
 	{textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`), false},          // kubectl logs --prefix
 	{textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`), false}, // of programs
 	{textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`), false},                                                                                      // docker compose

@@ -14,8 +14,8 @@ var assertion = []Rule{{
 	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.95,
 	Meaning: "a C or C++ assert failed",
 	Hint:    "make ${artefact|the condition} true, or run the program in a debugger to see why it is not",
-	Needles: []string{"assertion `", "assertion '", "assertion failed in file", "verification failed: ", "amrex::abort::", "the violated condition was", "java.lang.assertionerror"},
-	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)|^\\W*Verification failed: \\(|amrex::Abort::\\d+::Assertion `|^The violated condition was|Exception in thread \".*AssertionError"),
+	Needles: []string{"assertion \"", "assertion `", "assertion '", "assertion failed in file", "verification failed: ", "amrex::abort::", "the violated condition was", "java.lang.assertionerror"},
+	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion \"(?P<artefact>.+)\" failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)|^\\W*Verification failed: \\(|amrex::Abort::\\d+::Assertion `|^The violated condition was|Exception in thread \".*AssertionError"),
 	Unless:  textmatch.New("thread: \\["),
 }, {
 	Category: job.Assertion, Signature: "rust-assertion", Confidence: 0.95,

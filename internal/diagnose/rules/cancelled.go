@@ -31,4 +31,9 @@ var cancelled = []Rule{{
 	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",
 	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt", "hit ctrl-c again to forcibly", "press ctrl-c again to force abort"},
 	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job|[Cc]trl-[Cc] again to forc`),
+}, {
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
+	Hint:    cancelledHint,
+	Needles: []string{"control-c detected", "ctrl-c detected", "interrupted by user", "ended by user", "stopped by user", "(qdel)", "killed by user"},
+	Unless:  textmatch.New(`(?i)press (?:ctrl|control)-c`),
 }}

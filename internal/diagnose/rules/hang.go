@@ -36,4 +36,9 @@ var hang = []Rule{{
 	Text:    "the kernel found it stuck (${title})",
 	Needles: []string{"soft lockup", "blocked for more than", "hung_task", "rcu_sched detected stalls", "hard lockup"},
 	Match:   textmatch.New(`soft lockup - CPU#\d+ stuck.*\[(?:[^\]]*):(?P<pid>\d+)\]|task \S+:(?P<pid>\d+) blocked for more than|hard LOCKUP|detected stalls`),
+}, {
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.85,
+	Hint:    hangHint,
+	Classes: []string{"Failed"},
+	Needles: []string{"timeout >"},
 }}

@@ -76,4 +76,8 @@ var modelDiverged = []Rule{{
 	Needles: []string{"maximum number of iterations exceeded: ", "step too small", "step is too small", "step size too small", "dt too small"},
 	Match:   tooSmall,
 	Unless:  textmatch.New(`(?i)warn|reduc|increas|skip|ignor|continu|retry|recover`),
+}, {
+	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
+	Hint:    divergedHint,
+	Needles: []string{"invalid loss, terminating training"},
 }}
