@@ -57,7 +57,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
 	}
-	if g := st.message; g != nil && !st.survived(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -67,6 +67,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
 	if st.mixed && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st)...)
+	}
+	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
+		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
 	}
 	if st.mixed || len(all) < 2 || verdict(all) != nil {
 		return all
@@ -149,7 +152,8 @@ func (s *suspect) wentOn() bool {
 		return false
 	}
 	st := s.stream
-	if st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
+	fatal := s.crashed() || s.rule.Category == job.MPIError || s.rule.Category == job.Assertion
+	if fatal || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
 		return false
 	}
 	return !slices.ContainsFunc(st.marks()[s.sign.to:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
@@ -157,6 +161,11 @@ func (s *suspect) wentOn() bool {
 
 // muchOutput is how many ordinary lines are much output.
 const muchOutput = 12
+
+// crashed reports whether a suspect is the crash of a process.
+func (s *suspect) crashed() bool {
+	return s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess
+}
 
 // failed reports whether a log says at its end that the script or job failed.
 func (s *stream) failed() bool {
@@ -196,7 +205,7 @@ func (s *suspect) tier() int {
 		return tierEnded
 	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
 		return tierAbort
-	case r.Is(rules.Mute), r.Signature == "peer-failed":
+	case r.Is(rules.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.class == "SignalException":
 		return tierMute
 	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait
@@ -230,7 +239,7 @@ func chooseFromLogs(all []*suspect) *suspect {
 }
 
 // explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a program saw of
-// it, or the crash of a worker, for its loss.
+// it, or the exception of a rank that called MPI_Abort.
 func explained(best *suspect, all []*suspect) *suspect {
 	if best == nil {
 		return nil
@@ -238,7 +247,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 	for _, s := range all {
 		switch {
 		case s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
-			best.rule.Signature == "worker-killed" && s.stream == best.stream && (s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess):
+			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
 			return s
 		}
 	}

@@ -45,8 +45,7 @@ func (s *stream) marks() []outlook.Mark {
 // same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
-	// Where nothing was counted before, what follows may have been printed before, and kept in a buffer.
-	buffered := !slices.ContainsFunc(marks[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
+	buffered := s.buffered(g)
 	ended, last := s.reportedEnd(), s.lastWord()
 	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
@@ -96,6 +95,12 @@ func (s *stream) survived(g *sign) bool {
 		}
 	}
 	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
+}
+
+// buffered reports whether what follows a sign may have been printed before it, and kept in a buffer: no work was
+// counted before the sign.
+func (s *stream) buffered(g *sign) bool {
+	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
 }
 
 // lastWord returns the last line that its program has printed before the end, or -1.

@@ -10,7 +10,7 @@ var cudaFailure = []Rule{{
 	Meaning: "a GPU kernel could not be started or did not finish",
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"unspecified launch failure", "illegal instruction was encountered", "hiperrorlaunchfailure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not", "hsa_status_error_exception", "hsa_status_error_illegal_instruction", "hardware exception. code", "blas xgemm launch failed", "blas gemm launch failed", "blas sgemm launch failed", "blas gemv launch failed", "unknown_cuda_error", "cuda error: device kernel image is invalid", "triton error [", "out of resource: shared memory", "ur_result_error_device_lost", "ur_result_error_unknown", "pi_error_unknown", "ze_result_error_device_lost", "ze_result_error_unknown", "hip error: unspecified launch", "hiperrorunknown", "cudaerrorunknown", "cudaerrorlaunchfailure", "cuda runtime error (", "device kernel image is invalid", "acl stream synchronize failed", "graph.launch' failed"},
-	Unless:  textmatch.New(`(?i)runtime error \((?:2|77|59|700|710|209|48|8|35|38|46|10|101|100|3)\)|illegal (?:memory )?address|illegal memory|device-side assert|invalid device function|unsupported toolchain|no kernel image|out of memory|out of resource: shared memory`),
+	Unless:  textmatch.New(`(?i)runtime error \((?:2|77|59|700|710|209|48|8|35|38|46|10|101|100|3)\)|illegal (?:memory )?address|illegal memory|device-side assert triggered|invalid device function|unsupported toolchain|no kernel image|out of memory|out of resource: shared memory`),
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.85,
 	Meaning: "cuBLAS, cuDNN, cuFFT or another CUDA library failed",
@@ -30,7 +30,7 @@ var cudaFailure = []Rule{{
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the call",
 	Classes: []string{"*"},
 	Needles: []string{"cuda error: ", "cuda failure", "cuda_error_", "hip error: "},
-	Unless: textmatch.New(`(?i)out of memory|no kernel image|invalid device ordinal|device-side assert|initialization error|no cuda-capable|uncorrectable|ECC|driver version|illegal|misaligned|launch|` +
+	Unless: textmatch.New(`(?i)out of memory|no kernel image|invalid device ordinal|device-side assert triggered|initialization error|no cuda-capable|uncorrectable|ECC|driver version|illegal|misaligned|launch|` +
 		`busy or unavailable|unsupported toolchain|unsupported display driver|unknown error|invalid configuration|invalid argument|operation not|not_initialized|CUDA_ERROR_(?:ASSERT|INVALID_DEVICE|NO_DEVICE|NO_BINARY)|NVLink`),
 }, {
 	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Traits: Kernel,

@@ -53,7 +53,7 @@ var launchError = []Rule{{
 	Needles: []string{": command not found", ": not found", "zsh: command not found", "unknown command", "failed to run command", "failed to execute ", "execution of `", "cannot run ", "executable file not found in", "can't exec \"", "error: spawn ", "not found [no such file"},
 	Match: textmatch.New(`: (?P<artefact>[^\s:]+): command not found|^\S+: (?:line )?\d+: (?P<artefact>[^\s:]+): not found|^(?P<artefact>[^\s:]+): Command not found\.?$|^make(?:\[\d+\])?: (?P<artefact>[^\s:]+): Command not found|command not found: (?P<artefact>\S+)|^fish: Unknown command:? '?(?P<artefact>[^\s']+)|^\S*sh: (?P<artefact>[^\s:]+): not found|` +
 		`^\w+: failed to (?:run command|execute) \W?(?P<artefact>[\w./+-]+)\W?: No such file|^numactl: execution of .(?P<artefact>[\w./+-]+)': No such file|^time: cannot run (?P<artefact>[^\s:]+): No such file|exec: "(?P<artefact>[^"]+)": executable file not found in|Can't exec "(?P<artefact>[^"]+)": No such file|Error: spawn (?P<artefact>\S+) ENOENT`),
-	Unless: textmatch.New(`(?:orted|prted): command not found|OCI runtime|crun|runc|containerd|(?i)warn`),
+	Unless: textmatch.New(`(?:module|ml|conda|nvidia-smi|spack|ibstat|sinfo|squeue|sacct|lspci|numactl|hwloc-ls|git|tput|dos2unix|bc|xterm|lscpu|free): (?:command )?not found|(?:orted|prted): command not found|OCI runtime|crun|runc|containerd|(?i)warn`),
 }, {
 	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.8,
 	Hint: "install what the job's script calls on every host, or set PATH: ranks do not read .bashrc",
@@ -221,4 +221,9 @@ var launchError = []Rule{{
 	Hint:    "see what exists on the host of the job: module avail, conda env list",
 	Classes: []string{Message},
 	Match:   noEnvironment,
+}, {
+	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.6, Traits: Weak,
+	Hint:    "install ${artefact|it} on every host, or set PATH: ranks do not read .bashrc",
+	Needles: []string{": command not found", ": not found"},
+	Match:   textmatch.New(`: (?P<artefact>module|ml|conda|nvidia-smi|spack|ibstat|sinfo|squeue|sacct|lspci|numactl|hwloc-ls|git|tput|dos2unix|bc|xterm|lscpu|free): (?:command )?not found`),
 }}

@@ -14,7 +14,7 @@ var networkError = []Rule{{
 	Needles: []string{"the client socket has timed out after", "the client socket has failed to connect", "connection to the c10d store has failed", "failed to connect to any network address"},
 	Match:   textmatch.New(`(?:timed out after|failed to connect|connection to the C10d store)`),
 	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),
-	Unless:  textmatch.New(`^\[?W\d*|\[W\d* `),
+	Unless:  textmatch.New(`^\[?W\d+ |\[W\d* `),
 }, {
 	Category: job.NetworkError, Signature: "store-unreachable", Confidence: 0.6, Traits: Cascade,
 	Hint:    "see whether the agent on the first host runs, and whether it can be reached from the other hosts",
@@ -55,8 +55,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "unreachable", Confidence: 0.85,
 	Meaning: "the network has no route to a host, or the host does not answer",
 	Hint:    "check routes, firewalls and interface names (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME) between the hosts",
+	Unless:  textmatch.New(`^\[?W\d+ |\[W\d* |^ssh: connect to host`),
 	Needles: []string{"no route to host", "network is unreachable", "host is unreachable", "connection timed out", "cannot assign requested address", "destination is unreachable", "destination host unreachable", "unable to find address for", "unable to find interface for", "psm2 no hfi units are active", "psm3 no nic units", "endpoint is unreachable", "no usable network interface", "none of the network interfaces"},
-	Unless:  textmatch.New(`^ssh: connect to host`),
 	Find:    textmatch.New(`(?P<artefact>\d+\.\d+\.\d+\.\d+(?:[:<]\d{2,5})?)|find address for: (?P<artefact>\S+)`),
 }, {
 	Category: job.NetworkError, Signature: "name-resolution", Confidence: 0.9,
