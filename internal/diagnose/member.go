@@ -65,7 +65,7 @@ func (m *member) suspects(live bool) []*suspect {
 	if m.exit == nil && !live {
 		return m.fromLogs()
 	}
-	strong, weak, _ := m.best()
+	strong, weak := m.best()
 	said := m.said()
 	if said != nil && !said.tellsMore(strong) {
 		said = nil
@@ -105,14 +105,13 @@ func crash(r *rules.Rule) bool {
 	return len(r.Ends.Signals) > 0 && !r.Is(rules.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
 }
 
-// best chooses among the signs of a member: the sign that it ended with, or a weak one near the end,
-// or one that it seems to have survived because ordinary output followed.
-func (m *member) best() (strong, weak, old *suspect) {
+// best chooses among the signs of a member: the sign that it ended with, or a weak one near the end.
+func (m *member) best() (strong, weak *suspect) {
 	for _, st := range m.streams {
-		s, w, o := m.ofStream(st)
-		strong, weak, old = better(strong, s), better(weak, w), better(old, o)
+		s, w := m.ofStream(st)
+		strong, weak = better(strong, s), better(weak, w)
 	}
-	return strong, weak, old
+	return strong, weak
 }
 
 func better(a, b *suspect) *suspect {
@@ -149,13 +148,13 @@ func (s *suspect) merit() int {
 func python(g *sign) bool { return g != nil && g.class != "" && g.context != "" }
 
 // ofStream chooses among the signs of one stream.
-func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
+func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 	end := len(st.text)
 	for i := len(st.signs) - 1; i >= 0; i-- {
 		g := st.signs[i]
 		s := m.suspect(st, g)
 		if g.weak {
-			if st.plain[len(st.text)]-st.plain[g.to] <= weakTrail && m.quietAfter(st, g, weakTrail) {
+			if st.plain[len(st.text)]-st.plain[g.to] <= weakTrail && m.quietAfter(st, g, weakTrail) && !m.outlived(st, g) {
 				weak = better(weak, s)
 			}
 			continue
@@ -169,21 +168,17 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 		if st.lines[0].Source == job.SourceErrorFile { // exact, however much the rank has printed since
 			near = m.exit == nil || m.exit.Time.IsZero() || m.exit.Time.Sub(st.time(g.at)) <= watchdog
 		}
-		switch {
-		case near:
-			end = g.from
-			// Of several exceptions the last, of other signs the first.
-			if strong == nil || s.merit() < strong.merit() || s.merit() == strong.merit() && !python(g) {
-				strong = s
-			}
-		default:
+		if !near {
 			end = -1
-			if old == nil {
-				old = s
-			}
+			continue
+		}
+		end = g.from
+		// Of several exceptions the last, of other signs the first.
+		if strong == nil || s.merit() < strong.merit() || s.merit() == strong.merit() && !python(g) {
+			strong = s
 		}
 	}
-	return strong, weak, old
+	return strong, weak
 }
 
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
