@@ -151,8 +151,8 @@ func (s *suspect) adopt(members []*member) {
 						return
 					}
 				}
-				if g.report != nil && g.report.rank >= 0 && (s.rank < 0 || g.discount == 0) {
-					s.rank, s.host = g.report.rank, cmp.Or(s.host, g.report.host)
+				if g.report != nil && g.report.Rank >= 0 && (s.rank < 0 || g.discount == 0) {
+					s.rank, s.host = g.report.Rank, cmp.Or(s.host, g.report.Host)
 				}
 			}
 		}

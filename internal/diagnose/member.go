@@ -227,16 +227,16 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	}
 	s.pid = logtext.Number(s.names["pid"])
 	if r := g.report; r != nil {
-		s.signal = r.signal
-		s.pid = r.pid
-		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(r.signal), r.signal)
-		s.names["code"] = fmt.Sprint(r.code)
-		s.names["core"] = dumped(r.core)
-		if m.rank < 0 && r.rank >= 0 {
-			s.rank = r.rank
+		s.signal = r.Signal
+		s.pid = r.PID
+		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(r.Signal), r.Signal)
+		s.names["code"] = fmt.Sprint(r.Code)
+		s.names["core"] = dumped(r.Core)
+		if m.rank < 0 && r.Rank >= 0 {
+			s.rank = r.Rank
 		}
-		if m.rank < 0 && r.host != "" {
-			s.host = r.host
+		if m.rank < 0 && r.Host != "" {
+			s.host = r.Host
 		}
 	}
 	if m.rank < 0 {

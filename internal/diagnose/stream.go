@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
@@ -52,7 +53,7 @@ type sign struct {
 
 	rule *rules.Rule
 	// report is what a launcher reported of a rank. Its rank is -1 if it names none.
-	report *report
+	report *endreport.Report
 	// discount is subtracted from the rule's confidence.
 	discount float64
 	weak     bool

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
@@ -8,10 +9,7 @@ import (
 // Telling returns a function that reports whether a line may be a sign of failure according to the rules of
 // book, or the beginning of such a sign.
 func Telling(book *rules.Book) func(text string) bool {
-	words := beginnings
-	for _, p := range parsers {
-		words = append(words[:len(words):len(words)], p.needle)
-	}
+	words := append(beginnings[:len(beginnings):len(beginnings)], endreport.Needles()...)
 	all := book.Words(words)
 	return func(text string) bool { return all.Contains(text) || pytrace.ErrorLine(text) }
 }

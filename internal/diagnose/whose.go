@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
@@ -62,8 +63,8 @@ func hostOf(members []*member, rank int) (host string) {
 		}
 		for _, st := range m.streams {
 			for _, g := range st.signs {
-				if g.report != nil && g.report.rank == rank {
-					host = cmp.Or(host, g.report.host)
+				if g.report != nil && g.report.Rank == rank {
+					host = cmp.Or(host, g.report.Host)
 				}
 				if names := g.rule.Groups(g.text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
 					host = cmp.Or(host, names["host"])
@@ -105,8 +106,8 @@ func rankOfPID(members []*member, pid int) int {
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.signs {
-				if g.report != nil && g.report.pid == pid && g.report.rank >= 0 {
-					return g.report.rank
+				if g.report != nil && g.report.PID == pid && g.report.Rank >= 0 {
+					return g.report.Rank
 				}
 			}
 			for _, t := range st.text {
@@ -149,11 +150,11 @@ func (s *suspect) reported(members []*member) int {
 				}
 			}
 			for _, g := range st.signs {
-				if g.report == nil || g.report.rank < 0 || !s.fits(g.report) {
+				if g.report == nil || g.report.Rank < 0 || !s.fits(g.report) {
 					continue
 				}
-				if ended = append(ended, g.report.rank); g.discount == 0 {
-					first = append(first, g.report.rank)
+				if ended = append(ended, g.report.Rank); g.discount == 0 {
+					first = append(first, g.report.Rank)
 				}
 			}
 		}
@@ -169,16 +170,16 @@ func (s *suspect) reported(members []*member) int {
 
 // fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an exception
 // with a code.
-func (s *suspect) fits(r *report) bool {
+func (s *suspect) fits(r *endreport.Report) bool {
 	switch {
 	case s.signal != 0:
-		return r.signal == s.signal
+		return r.Signal == s.signal
 	case s.rule.Category == job.InvalidMemoryAccess:
-		return r.signal == 11 || r.signal == 7 || r.signal == 6
+		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
 	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
-		return r.signal == 6 || r.signal == 4 || r.signal == 8
+		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
 	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
-		return r.signal == 9 || r.code > 0
+		return r.Signal == 9 || r.Code > 0
 	}
-	return r.code > 0 || r.signal == 6
+	return r.Code > 0 || r.Signal == 6
 }

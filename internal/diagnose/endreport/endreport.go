@@ -1,0 +1,224 @@
+// Package endreport reads what launchers, batch systems and shells print about the end of processes.
+package endreport
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Report is what a launcher or a shell prints about the end of a process.
+type Report struct {
+	Rank   int // -1 when it names none
+	Host   string
+	PID    int
+	Signal int // 0 when it ended with a code
+	Code   int
+	Core   bool
+}
+
+var (
+	ompiSignal  = textmatch.New(`process rank (\d+) with PID (\d+) on node ([\w.-]+) exited on *(?:signal (\d+))?`)
+	ompiName    = textmatch.New(`Process name: \[\S+,(\d+)\](?: *Exit code: +(\d+))?`)
+	exitCode    = textmatch.New(`(?:Exit code|EXIT CODE): +(\d+)`)
+	hydraWho    = textmatch.New(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT ([\w.-]+)`)
+	hydraSignal = textmatch.New(`(?:KILLED BY SIGNAL: (\d+)|EXIT STRING: .*\(signal (\d+)\))`)
+	mpdStatus   = textmatch.New(`exit status of rank (\d+): (?:killed by signal (\d+)|return code (\d+))`)
+	torchHost   = textmatch.New(`^\s*host +: ([\w.-]+)`)
+	torchRank   = textmatch.New(`^\s*rank +: (\d+)`)
+	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
+	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
+	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
+	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
+)
+
+var words = map[string]int{"Hangup": 1, "Illegal instruction": 4, "Trace/breakpoint trap": 5, "Aborted": 6, "Bus error": 7, "Floating point exception": 8, "Killed": 9,
+	"Segmentation fault": 11, "Terminated": 15, "CPU time limit exceeded": 24, "File size limit exceeded": 25}
+
+// parsers are found by the texts that their reports hold.
+var parsers = []struct {
+	needle string
+	parse  func(text []string, i int) (Report, int, bool)
+}{
+	{"process rank ", ompi},
+	{"process name: [", ompiExit},
+	{"bad termination of one", hydra},
+	{"exit status of rank ", mpd},
+	{"exitcode  ", torchTable},
+	{"failed (exitcode: ", torchLine},
+	{"srun: error: ", srun},
+	{": line ", shell},
+	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
+}
+
+var reporters = func() *textmatch.Index {
+	x := &textmatch.Index{}
+	for i, p := range parsers {
+		x.Add(p.needle, i)
+	}
+	return x
+}()
+
+func ompi(text []string, i int) (Report, int, bool) {
+	m := ompiSignal.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := Report{Rank: logtext.Number(m[1]), PID: logtext.Number(m[2]), Host: m[3], Signal: logtext.Number(m[4])}
+	if r.Signal == 0 && i+1 < len(text) { // wrapped
+		if n, ok := strings.CutPrefix(text[i+1], "signal "); ok {
+			n, _, _ = strings.Cut(n, " ")
+			r.Signal = logtext.Number(n)
+			i++
+		}
+	}
+	return r, i, r.Signal > 0
+}
+
+func ompiExit(text []string, i int) (Report, int, bool) {
+	m := ompiName.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	code, at := m[2], i
+	if code == "" && i+1 < len(text) {
+		if n := exitCode.FindStringSubmatch(text[i+1]); n != nil {
+			code, at = n[1], i+1
+		}
+	}
+	return Report{Rank: logtext.Number(m[1]), Code: logtext.Number(code)}, at, logtext.Number(code) > 0
+}
+
+func hydra(text []string, i int) (Report, int, bool) {
+	r, at := Report{Rank: -1}, i
+	for j := i + 1; j < len(text) && j <= i+9; j++ {
+		t := text[j]
+		if strings.Contains(t, "BAD TERMINATION") {
+			break
+		}
+		if m := hydraWho.FindStringSubmatch(t); m != nil {
+			r.PID, r.Host, at = logtext.Number(m[2]), m[3], j
+			if m[1] != "" {
+				r.Rank = logtext.Number(m[1])
+			}
+		}
+		if m := exitCode.FindStringSubmatch(t); m != nil && r.Signal == 0 {
+			r.Code, at = logtext.Number(m[1]), j
+		}
+		if m := hydraSignal.FindStringSubmatch(t); m != nil {
+			r.Signal, r.Code, at = logtext.Number(m[1]+m[2]), 0, j
+		}
+	}
+	return r, at, r.Signal > 0 || r.Code > 0
+}
+
+func mpd(text []string, i int) (Report, int, bool) {
+	m := mpdStatus.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := Report{Rank: logtext.Number(m[1]), Signal: logtext.Number(m[2]), Code: logtext.Number(m[3])}
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+func torchTable(text []string, i int) (Report, int, bool) {
+	m := torchExit.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := ended(m[1])
+	r.PID = logtext.Number(m[2])
+	for j := i - 1; j >= 0 && j >= i-4; j-- {
+		if n := torchRank.FindStringSubmatch(text[j]); n != nil {
+			r.Rank = logtext.Number(n[1])
+		}
+		if n := torchHost.FindStringSubmatch(text[j]); n != nil {
+			r.Host = n[1]
+		}
+	}
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+func torchLine(text []string, i int) (Report, int, bool) {
+	m := torchFailed.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := ended(m[1])
+	r.PID = logtext.Number(m[3])
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+// ended reads an exit code of Python's subprocess: a signal is negative.
+func ended(code string) Report {
+	n := logtext.Number(code)
+	if n < 0 {
+		return Report{Rank: -1, Signal: -n}
+	}
+	return Report{Rank: -1, Code: n}
+}
+
+func srun(text []string, i int) (Report, int, bool) {
+	m := srunTask.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	what, _, core := strings.Cut(m[3], " (core dumped)")
+	r := Report{Rank: logtext.Number(m[2]), Host: m[1], Code: logtext.Number(m[4]), Signal: words[what], Core: core}
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+func shell(text []string, i int) (Report, int, bool) {
+	m := shellLine.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	return Report{Rank: -1, PID: logtext.Number(m[1]), Signal: words[m[2]], Core: m[3] != ""}, i, true
+}
+
+// alone reads a line that is only a shell's word for the end of its child, such as "Killed".
+func alone(text []string, i int) (Report, int, bool) {
+	what, _, core := strings.Cut(text[i], " (core dumped)")
+	signal := words[what]
+	return Report{Rank: -1, Signal: signal, Core: core}, i, signal > 0
+}
+
+// Found is a report in a text.
+type Found struct {
+	Report
+	From, At int // the lines where it begins, and where it says how the process ended
+	// First is true if torchrun names it as the first failure.
+	First bool
+}
+
+// Find returns the reports in a text, in order, without the lines that are covered.
+func Find(text []string, covered []bool) []Found {
+	var all []Found
+	var found []int
+	root := false
+	for i, t := range text {
+		root = root || strings.HasPrefix(t, "Root Cause (first observed failure)")
+		if covered[i] || len(t) < 4 {
+			continue
+		}
+		found = reporters.Find(t, found[:0])
+		slices.Sort(found)
+		for _, p := range found {
+			if r, at, ok := parsers[p].parse(text, i); ok {
+				all = append(all, Found{Report: r, From: i, At: at, First: root && strings.Contains(t, "exitcode")})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// Needles returns texts of which one is in every report.
+func Needles() (all []string) {
+	for _, p := range parsers {
+		all = append(all, p.needle)
+	}
+	return all
+}
