@@ -76,7 +76,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil
 	}
-	facts, err := p.Surveyor.Survey(ctx, survey(spec))
+	facts, err := p.Surveyor.Survey(ctx, Questions(spec))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -95,8 +95,8 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	return slices.Concat(findings, more), err
 }
 
-// survey returns what the hosts are asked.
-func survey(spec job.Spec) job.Survey {
+// Questions returns what the static checks of a job ask of each host.
+func Questions(spec job.Spec) job.Survey {
 	return job.Survey{
 		Command: spec.Command, Workdir: spec.RankDir(), Box: spec.Box(), Env: variables(spec.Env), Inputs: spec.Inputs,
 		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI, GPUs: spec.GPUs,

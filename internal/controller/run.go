@@ -37,7 +37,7 @@ func Run(spec job.Spec, options Options) error {
 func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
-			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: s.probed, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Signal: s.launcher.Signal, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
