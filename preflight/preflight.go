@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangrun/gangrun/preflight/memory"
 
+	"github.com/gangrun/gangrun/internal/history"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -39,6 +40,9 @@ type Preflight struct {
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
+	// Known returns the newest run of the job with a fingerprint that has failed for a reason that
+	// a new start does not change. ok is false if there is none. Known may be nil.
+	Known func(ctx context.Context, fingerprint string) (e history.Entry, ok bool, err error)
 	// Env is the environment that the ranks get in addition to the job's own variables. Memory
 	// distinguishes trials in different environments.
 	Env []string
@@ -67,8 +71,9 @@ type Preflight struct {
 // UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks. If they find no error and the spec asks for a trial, it then
-// runs the trial. It returns all findings. It emits KindTrial events about the progress of the
+// Check runs the static checks. If they find no error, it emits the fingerprint of the job, and
+// looks whether the same job has failed before. If the spec asks for a trial, it then runs the
+// trial. It returns all findings. It emits KindTrial events about the progress of the
 // trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
 // rank gets no trial, since the start of the gang itself shows the same. If ctx was cancelled,
 // the error is that of ctx. Any other error is a failure of gangrun itself.
@@ -87,6 +92,9 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 		return nil, errors.New("cannot survey the hosts: none answered")
 	}
 	findings := Static(spec, facts)
+	if !Errors(findings) {
+		findings = append(findings, p.known(ctx, spec, facts, emit)...)
+	}
 	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Alone {
 		return findings, nil
 	}

@@ -125,7 +125,10 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			return err
 		}})
 		stopListening()
-		saving.Go(func() { s.save(&report, s.show.Say) })
+		saving.Go(func() {
+			s.save(&report, s.show.Say)
+			s.remember(report)
+		})
 	}
 
 	// The gang has ended and its record is being written. The terminal may take longer,
