@@ -27,7 +27,7 @@ var knownCheck = Check{
 	Problems: []Problem{
 		{CodeKnown, job.SeverityWarning, "", knownText, knownHint + "; with --refuse-known, gangrun does not start such a job"},
 		{"known-refused", job.SeverityError, "", knownText, knownHint + ", or start the job without --refuse-known"},
-		{"history-unreadable", job.SeverityNote, "", "whether this job has failed before is not known: {error}", "{hint}"},
+		{"history-unreadable", job.SeverityWarning, "", "whether this job has failed before is not known: {error}", "{hint}"},
 	},
 }
 

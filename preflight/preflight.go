@@ -95,6 +95,9 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	if !Errors(findings) {
 		findings = append(findings, p.known(ctx, spec, facts, emit)...)
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Alone {
 		return findings, nil
 	}

@@ -18,8 +18,8 @@ import (
 
 // Limits on what Fingerprint reads. Files beyond them count by their size and time.
 const (
-	readFile  = 1 << 20  // bytes of one file
-	readTotal = 32 << 20 // bytes of all files
+	ReadFile  = 1 << 20  // bytes of one file
+	ReadTotal = 32 << 20 // bytes of all files
 )
 
 // allotted are patterns of the variables that do not count in a fingerprint, in addition to
@@ -118,13 +118,13 @@ func alike(facts []job.Facts) []string {
 
 // read replaces the times of files by hashes of their contents.
 func (p prints) read() {
-	left := int64(readTotal)
+	left := int64(ReadTotal)
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		m := p[name]
-		if m.Bytes > min(readFile, left) {
+		if m.Bytes > min(ReadFile, left) {
 			continue
 		}
-		data, err := safefile.ReadFile(name, readFile)
+		data, err := safefile.ReadFile(name, ReadFile)
 		if err != nil {
 			continue // a directory, or a file that cannot be read: it counts by its time
 		}
