@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/history"
 	"github.com/gangrun/gangrun/internal/job"
@@ -33,10 +34,16 @@ func (s *session) remember(r runreport.Report) {
 	e := entryOf(r, s.spec.Workdir)
 	ctx, cancel := context.WithTimeout(context.Background(), historyLimit)
 	defer cancel()
-	if err := history.In(s.home).Add(ctx, e); err != nil {
-		s.show.Say(fmt.Sprintf("note: run %s is not in the history: %v", r.Run, err))
-		s.show.Say("hint: " + failure.Hint(err))
+	err := history.In(s.home).Add(ctx, e)
+	if err == nil {
+		return
 	}
+	what, hint := "", failure.Hint(err)
+	if cause, ok := diagnose.Refusal(err); ok {
+		what, hint = string(cause.Category)+": ", cause.Hint
+	}
+	s.show.Say(fmt.Sprintf("note: run %s is not in the history: %s%v", r.Run, what, err))
+	s.show.Say("hint: " + hint)
 }
 
 // entryOf returns the entry for a run that has ended. A run that was refused because of an earlier
