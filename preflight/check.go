@@ -20,8 +20,8 @@ type Check struct {
 	// Problems are all problems that the check can find.
 	Problems []Problem
 	// Judge returns the problems of the given hosts. These are the hosts on which no check in
-	// DependsOn found an error. Judge has no side effects. It is nil if only the trial answers
-	// the check.
+	// DependsOn found an error. Judge has no side effects. It is nil if only the trial or
+	// the history of runs answers the check.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 
@@ -52,8 +52,9 @@ func (h Hit) says(o Hit) bool {
 	return h.Signature == o.Signature && h.Path == o.Path && maps.Equal(h.Values, o.Values)
 }
 
-// Codes of the checks that the trial answers.
+// Codes of the checks that the history and the trial answer.
 const (
+	CodeKnown      = "known-failure"
 	CodeTrial      = "trial"
 	CodeTrialRanks = "trial-ranks"
 	CodeTrialFiles = "trial-files"
@@ -79,6 +80,7 @@ var checks = []Check{
 	checkpointDirCheck,
 	checkpointSharedCheck,
 	checkpointRoomCheck,
+	knownCheck,
 	trialCheck,
 	trialRanksCheck,
 	trialFilesCheck,

@@ -133,7 +133,7 @@ func TestMPIVersionEvidence(t *testing.T) {
 func TestMPIIsAsked(t *testing.T) {
 	spec := testSpec()
 	spec.MPI = job.MPIOpenMPI
-	if have := survey(spec).MPI; have != job.MPIOpenMPI {
+	if have := Questions(spec).MPI; have != job.MPIOpenMPI {
 		t.Errorf("the hosts are asked for %q", have)
 	}
 }

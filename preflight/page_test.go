@@ -35,7 +35,8 @@ func Document(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, trialDocument, time.Duration(job.DefaultTrialTime), job.DefaultTrialSteps,
 		span(StartLimit), mayPass(), memory.Lifetime/time.Minute, memory.SourceDepth, memory.SourceEntries,
-		job.KeptStdin>>20, "`"+strings.Join(services, "`, `")+"`", placeLimit, mostTried)
+		job.KeptStdin>>20, "`"+strings.Join(services, "`, `")+"`", placeLimit, mostTried,
+		lasting(), memory.ReadFile>>20, memory.ReadTotal>>20)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -49,6 +50,16 @@ func mayPass() string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// lasting lists the categories of Lasting for a sentence.
+func lasting() string {
+	var list []string
+	for _, c := range Lasting() {
+		list = append(list, "`"+string(c)+"`")
+	}
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 const introduction = `# Preflight
@@ -185,4 +196,26 @@ It also compares the packages of the job's Python and, on several machines, the 
 of libraries and packages on each host. It does not notice other changes, such as an edit in
 an installed package. It remembers what the trial showed about MPI, so that the gang starts in
 the same way. It does not remember a trial with a warning.
+
+### What failed before
+
+gangrun also keeps how runs ended, and why (` + "`gangrun history`" + `). If the newest run of the same
+job failed for %[12]s, and nothing has changed since, the check
+` + "`known-failure`" + ` says so. The job starts all the same; with ` + "`--refuse-known`" + `, or
+` + "`refuse-known: true`" + ` in the job file, it does not, and the exit code is 65.
+
+The job has changed if one of these has:
+
+- the command, the number of ranks, the job's environment, the image;
+- the content of the program, of the files that the command names, and of the Python modules
+  that are compared for a trial. Of these files, those of more than %[13]d MiB, and what goes beyond
+  %[14]d MiB in all, count by their size and time;
+- the size or time of ` + "`inputs:`" + `, of the file that the failure was about, and, with
+  ` + "`--resume`" + `, of the entries of the checkpoint directory;
+- the variables of the shell that are compared for a trial, except those of batch systems, and the
+  installed packages.
+
+The hosts do not count. A run that has succeeded since ends the warning. gangrun does not know whether
+a job has changed if it has ` + "`--preflight off`" + `, if it reads a pipe, or if the script's directory has too many
+files.
 `

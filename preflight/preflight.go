@@ -9,6 +9,7 @@ import (
 
 	"github.com/gangrun/gangrun/preflight/memory"
 
+	"github.com/gangrun/gangrun/internal/history"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -39,6 +40,9 @@ type Preflight struct {
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
+	// Known returns the newest run of the job with a fingerprint that has failed for a reason that
+	// a new start does not change. ok is false if there is none. Known may be nil.
+	Known func(ctx context.Context, fingerprint string) (e history.Entry, ok bool, err error)
 	// Env is the environment that the ranks get in addition to the job's own variables. Memory
 	// distinguishes trials in different environments.
 	Env []string
@@ -67,8 +71,9 @@ type Preflight struct {
 // UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks. If they find no error and the spec asks for a trial, it then
-// runs the trial. It returns all findings. It emits KindTrial events about the progress of the
+// Check runs the static checks. If they find no error, it emits the fingerprint of the job, and
+// looks whether the same job has failed before. If the spec asks for a trial, it then runs the
+// trial. It returns all findings. It emits KindTrial events about the progress of the
 // trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
 // rank gets no trial, since the start of the gang itself shows the same. If ctx was cancelled,
 // the error is that of ctx. Any other error is a failure of gangrun itself.
@@ -76,7 +81,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil
 	}
-	facts, err := p.Surveyor.Survey(ctx, survey(spec))
+	facts, err := p.Surveyor.Survey(ctx, Questions(spec))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -87,6 +92,12 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 		return nil, errors.New("cannot survey the hosts: none answered")
 	}
 	findings := Static(spec, facts)
+	if !Errors(findings) {
+		findings = append(findings, p.known(ctx, spec, facts, emit)...)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Alone {
 		return findings, nil
 	}
@@ -95,8 +106,8 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	return slices.Concat(findings, more), err
 }
 
-// survey returns what the hosts are asked.
-func survey(spec job.Spec) job.Survey {
+// Questions returns what the static checks of a job ask of each host.
+func Questions(spec job.Spec) job.Survey {
 	return job.Survey{
 		Command: spec.Command, Workdir: spec.RankDir(), Box: spec.Box(), Env: variables(spec.Env), Inputs: spec.Inputs,
 		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI, GPUs: spec.GPUs,

@@ -85,6 +85,9 @@ func ending(verdict job.Verdict, cause job.Cause) *end {
 	if cause.Category == job.StoppedEarly {
 		e.ending.State = job.StateStoppedEarly
 	}
+	if verdict.Deterministic {
+		e.ending.Action = job.RetryNever
+	}
 	return e
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// HostCoolDown is how long a host is excluded after it has made an attempt fail. In that time
-// the host may be rebooted, or its network repaired. HostCoolDown is also the longest time that
-// a gang waits for a host that does not answer, if the gang does not fit on the other hosts.
-const HostCoolDown = 10 * time.Minute
+// CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time
+// the host may be rebooted, or its network repaired. CoolDown is also the longest time that a gang
+// waits for hosts that cannot be used, if the gang does not fit on the other hosts.
+const CoolDown = 10 * time.Minute
 
-// lookEvery is the time between two attempts to reach hosts that do not answer.
+// lookEvery is the time between two looks at hosts that cannot be used.
 const lookEvery = 5 * time.Second
 
 // exclusion is what a verdict has excluded from placements, and when.
@@ -26,19 +26,17 @@ type exclusion struct {
 	since time.Time
 }
 
-// inForce returns what is excluded at the time now: GPUs for the rest of the run, hosts for
-// HostCoolDown. over has the hosts whose HostCoolDown has passed.
-func inForce(exclusions []exclusion, now time.Time) (out job.Excluded, over []string) {
+// inForce returns what is excluded at the time now. over has the hosts and GPUs whose CoolDown
+// has passed.
+func inForce(exclusions []exclusion, now time.Time) (out, over job.Excluded) {
 	for _, w := range exclusions {
-		if now.Sub(w.since) >= HostCoolDown {
-			over = append(over, w.Hosts...)
-			w.Hosts = nil
+		if now.Sub(w.since) >= CoolDown {
+			over = union(over, w.Excluded)
+		} else {
+			out = union(out, w.Excluded)
 		}
-		out = union(out, w.Excluded)
 	}
-	over = slices.DeleteFunc(over, func(h string) bool { return slices.Contains(out.Hosts, h) })
-	slices.Sort(over)
-	return out, slices.Compact(over)
+	return out, less(over, out)
 }
 
 // forget returns the exclusions without the hosts and GPUs in used, which are used again.
@@ -53,10 +51,10 @@ func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 
 // goingBack decides for a gang that has no room without what is excluded, after it has waited for
 // some time. used is what it uses again, and still has the hosts that stay excluded because they
-// do not answer. vain is true if there is no reason to wait for those.
-func goingBack(out job.Excluded, silent map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
-	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, mute := silent[h]; return !mute })
-	return less(out, still), still, still.Empty() || waited >= HostCoolDown
+// cannot be used. vain is true if there is no reason to wait for those.
+func goingBack(out job.Excluded, unfit map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
+	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, bad := unfit[h]; return !bad })
+	return less(out, still), still, still.Empty() || waited >= CoolDown
 }
 
 // lostHosts returns the hosts that were lost with ranks of an attempt.
@@ -70,50 +68,57 @@ func lostHosts(o job.Outcome) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// excluded returns what is excluded now. It first tries to reach hosts whose HostCoolDown has
-// passed, and hosts that were lost together with the one that the verdict blames. Those that do
-// not answer are excluded too.
+// excluded returns what is excluded now. It first checks the hosts whose CoolDown has passed, and
+// the hosts that were lost together with the one that the verdict blames. Those that cannot be
+// used are excluded too. The Placer checks GPUs whose CoolDown has passed: it uses none that its
+// driver calls faulty.
 func (l *loop) excluded(ctx context.Context) job.Excluded {
 	now := time.Now()
 	out, over := inForce(l.exclusions, now)
-	l.exclusions = forget(l.exclusions, job.Excluded{Hosts: over})
-	suspect := union(job.Excluded{Hosts: over}, job.Excluded{Hosts: l.lost})
+	l.exclusions = forget(l.exclusions, over)
+	suspect := union(over, job.Excluded{Hosts: l.lost})
 	l.lost = nil
-	mute := l.silent(ctx, less(less(suspect, out), l.barred).Hosts)
-	if len(mute) == 0 || ctx.Err() != nil {
+	unfit := l.unfit(ctx, less(less(suspect, out), l.barred).Hosts)
+	if ctx.Err() != nil {
 		return out
 	}
-	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(mute))}
-	l.note("leaving out what does not answer: %s (%s)", strings.Join(again.Hosts, ", "), reasons(mute))
+	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(unfit))}
+	if back := less(less(over, again), l.barred); !back.Empty() {
+		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), without(back))
+	}
+	if again.Empty() {
+		return out
+	}
+	l.note("leaving out what cannot be used: %s (%s)", strings.Join(again.Hosts, ", "), reasons(unfit))
 	l.exclusions = append(l.exclusions, exclusion{again, now})
 	return union(out, again)
 }
 
-// silent returns the hosts that do not answer, each with the reason.
-func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
+// unfit returns the hosts that cannot be used, each with the reason.
+func (l *loop) unfit(ctx context.Context, hosts []string) map[string]string {
 	if l.Looker == nil || len(hosts) == 0 {
 		return nil
 	}
-	return l.Looker.Silent(ctx, hosts)
+	return l.Looker.Unfit(ctx, hosts)
 }
 
 // goBack places a gang that has no room without the excluded hosts and GPUs; err is the Placer's
-// error. It uses those excluded hosts again that answer. If that is not enough, it waits until
-// others answer.
+// error. It uses those excluded hosts again that can be used. If that is not enough, it waits
+// until others can be used.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
 	out = less(out, l.barred)
 	begun, reported := time.Now(), ""
 	for {
-		silent := l.silent(ctx, out.Hosts)
+		unfit := l.unfit(ctx, out.Hosts)
 		if ctx.Err() != nil {
 			return Lease{}, context.Cause(ctx)
 		}
-		used, still, vain := goingBack(out, silent, time.Since(begun))
+		used, still, vain := goingBack(out, unfit, time.Since(begun))
 		if !used.Empty() {
 			text := "there is no place" + without(used) + "; placing the gang on it again"
 			if reported != "" {
 				l.state(job.StateWaiting, "")
-				text = "there is an answer from " + strings.Join(used.Hosts, ", ") + " again: placing the gang there"
+				text = strings.Join(used.Hosts, ", ") + " can be used again: placing the gang there"
 			}
 			l.note("%s", text)
 			l.exclusions = forget(l.exclusions, used)
@@ -124,16 +129,16 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 			return lease, err
 		}
 		if vain {
-			return Lease{}, none.mute(still, silent)
+			return Lease{}, none.inVain(still, unfit)
 		}
 		if room := "no room" + without(still); room != reported {
 			reported = room
-			which := "which does not answer: waiting for it"
+			which := "which cannot be used yet: waiting for it"
 			if len(still.Hosts) > 1 {
-				which = "which do not answer: waiting for them"
+				which = "which cannot be used yet: waiting for them"
 			}
 			l.state(job.StateWaiting, room+", "+which)
-			emit(job.Event{Kind: job.KindNote, State: job.StateWaiting, Text: fmt.Sprintf("%s, %s, %g minutes at most (%s)", room, which, HostCoolDown.Minutes(), reasons(silent))})
+			emit(job.Event{Kind: job.KindNote, State: job.StateWaiting, Text: fmt.Sprintf("%s, %s, %g minutes at most (%s)", room, which, CoolDown.Minutes(), reasons(unfit))})
 		}
 		out = still
 		if !pause(ctx, lookEvery) {
@@ -142,23 +147,23 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 	}
 }
 
-// mute adds the hosts to the error for which the gang has waited without an answer.
-func (e NoPlacement) mute(still job.Excluded, silent map[string]string) NoPlacement {
+// inVain adds the hosts to the error for which the gang has waited in vain.
+func (e NoPlacement) inVain(still job.Excluded, unfit map[string]string) NoPlacement {
 	if still.Empty() {
 		return e
 	}
 	names := strings.Join(still.Hosts, ", ")
 	return NoPlacement{
-		Text: fmt.Sprintf("%s; waited %g minutes for %s to answer (%s)", e.Text, HostCoolDown.Minutes(), names, reasons(silent)),
+		Text: fmt.Sprintf("%s; waited %g minutes for %s (%s)", e.Text, CoolDown.Minutes(), names, reasons(unfit)),
 		Hint: fmt.Sprintf("look at %s and the network there; or %s", names, e.Hint),
 	}
 }
 
-// reasons returns in one text why hosts do not answer.
-func reasons(silent map[string]string) string {
+// reasons returns in one text why hosts cannot be used.
+func reasons(unfit map[string]string) string {
 	var words []string
-	for _, host := range slices.Sorted(maps.Keys(silent)) {
-		words = append(words, silent[host])
+	for _, host := range slices.Sorted(maps.Keys(unfit)) {
+		words = append(words, unfit[host])
 	}
 	return strings.Join(words, "; ")
 }

@@ -16,21 +16,25 @@ func TestWanted(t *testing.T) {
 	ago := func(d time.Duration, hosts ...string) exclusion {
 		return exclusion{job.Excluded{Hosts: hosts}, now.Add(-d)}
 	}
-	gpu := exclusion{job.Excluded{Devices: []string{"GPU-1"}}, now.Add(-time.Hour)}
+	gpu := func(d time.Duration) exclusion {
+		return exclusion{job.Excluded{Devices: []string{"GPU-1"}}, now.Add(-d)}
+	}
+	hosts := func(names ...string) job.Excluded { return job.Excluded{Hosts: names} }
 	for name, c := range map[string]struct {
 		exclusions []exclusion
 		out        job.Excluded
-		over       []string
+		over       job.Excluded
 	}{
-		"none":                {nil, job.Excluded{}, nil},
-		"a host":              {[]exclusion{ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
-		"a cool-down is over": {[]exclusion{ago(HostCoolDown, "h2"), ago(time.Minute, "h3")}, job.Excluded{Hosts: []string{"h3"}}, []string{"h2"}},
-		"and began anew":      {[]exclusion{ago(HostCoolDown, "h2"), ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
-		"twice over":          {[]exclusion{ago(2*HostCoolDown, "h3", "h2"), ago(HostCoolDown, "h2")}, job.Excluded{}, []string{"h2", "h3"}},
-		"a GPU is for good":   {[]exclusion{gpu}, job.Excluded{Devices: []string{"GPU-1"}}, nil},
+		"none":                {nil, job.Excluded{}, job.Excluded{}},
+		"a host":              {[]exclusion{ago(time.Minute, "h2")}, hosts("h2"), job.Excluded{}},
+		"a cool-down is over": {[]exclusion{ago(CoolDown, "h2"), ago(time.Minute, "h3")}, hosts("h3"), hosts("h2")},
+		"and began anew":      {[]exclusion{ago(CoolDown, "h2"), ago(time.Minute, "h2")}, hosts("h2"), job.Excluded{}},
+		"twice over":          {[]exclusion{ago(2*CoolDown, "h3", "h2"), ago(CoolDown, "h2")}, job.Excluded{}, hosts("h2", "h3")},
+		"a GPU":               {[]exclusion{gpu(CoolDown - 1)}, job.Excluded{Devices: []string{"GPU-1"}}, job.Excluded{}},
+		"a GPU's is over":     {[]exclusion{gpu(CoolDown)}, job.Excluded{}, job.Excluded{Devices: []string{"GPU-1"}}},
 	} {
-		if out, over := inForce(c.exclusions, now); !alike(out, c.out) || !slices.Equal(over, c.over) {
-			t.Errorf("%s: without %+v, over for %q", name, out, over)
+		if out, over := inForce(c.exclusions, now); !alike(out, c.out) || !alike(over, c.over) {
+			t.Errorf("%s: without %+v, over for %+v", name, out, over)
 		}
 	}
 }
@@ -61,8 +65,8 @@ func TestGoingBack(t *testing.T) {
 	}{
 		"all answer":             {hosts("h2", "h3"), nil, 0, hosts("h2", "h3"), job.Excluded{}, true},
 		"one answers":            {hosts("h2", "h3"), []string{"h3"}, 0, hosts("h2"), hosts("h3"), false},
-		"none answers":           {hosts("h2"), []string{"h2"}, HostCoolDown - 1, job.Excluded{}, hosts("h2"), false},
-		"none answers, too long": {hosts("h2"), []string{"h2"}, HostCoolDown, job.Excluded{}, hosts("h2"), true},
+		"none answers":           {hosts("h2"), []string{"h2"}, CoolDown - 1, job.Excluded{}, hosts("h2"), false},
+		"none answers, too long": {hosts("h2"), []string{"h2"}, CoolDown, job.Excluded{}, hosts("h2"), true},
 		"GPUs are there":         {job.Excluded{Hosts: []string{"h2"}, Devices: []string{"GPU-1"}}, []string{"h2"}, 0, job.Excluded{Devices: []string{"GPU-1"}}, hosts("h2"), false},
 	} {
 		silent := map[string]string{}
@@ -83,7 +87,7 @@ type fakeLooker struct {
 	looks  [][]string
 }
 
-func (f *fakeLooker) Silent(ctx context.Context, hosts []string) map[string]string {
+func (f *fakeLooker) Unfit(ctx context.Context, hosts []string) map[string]string {
 	if f.begun.IsZero() {
 		f.begun = time.Now()
 	}
@@ -123,7 +127,7 @@ func TestNoRoomWithout(t *testing.T) {
 	waiting := func(names, which string) string {
 		return "no room without " + names + ", which " + which + ", 10 minutes at most"
 	}
-	it := "does not answer: waiting for it"
+	it := "cannot be used yet: waiting for it"
 	for name, c := range map[string]struct {
 		gangs  []gang
 		most   int // hosts that there is room without
@@ -142,11 +146,11 @@ func TestNoRoomWithout(t *testing.T) {
 		"it answers after a while": {
 			gangs: []gang{lost(h2), works()}, mended: map[string]time.Duration{"h2": 5 * time.Minute}, state: job.StateSucceeded,
 			nots:  [][]string{nil, {"h2"}, nil},
-			notes: []string{waiting("h2", it) + " (h2 says nothing)", "there is an answer from h2 again: placing the gang there"},
+			notes: []string{waiting("h2", it) + " (h2 says nothing)", "h2 can be used again: placing the gang there"},
 		},
 		"it never answers": {
 			gangs: []gang{lost(h2)}, mended: map[string]time.Duration{"h2": time.Hour}, state: job.StateFailed, code: 75,
-			reason: "no place for another attempt: no other host; waited 10 minutes for h2 to answer (h2 says nothing)",
+			reason: "no place for another attempt: no other host; waited 10 minutes for h2 (h2 says nothing)",
 			nots:   [][]string{nil, {"h2"}}, notes: []string{waiting("h2", it)},
 		},
 		"one of two answers, which is enough": {
@@ -157,13 +161,13 @@ func TestNoRoomWithout(t *testing.T) {
 		"one of two answers, which is not enough": {
 			gangs: []gang{lost(h1), lost(h2), works()}, most: 0, mended: map[string]time.Duration{"h2": 40 * time.Second}, state: job.StateSucceeded,
 			nots:  [][]string{nil, {"h1"}, nil, {"h2"}, nil},
-			notes: []string{waiting("h2", it), "there is an answer from h2 again: placing the gang there"},
+			notes: []string{waiting("h2", it), "h2 can be used again: placing the gang there"},
 		},
 		"neither answers": {
 			gangs: []gang{lost(h1), lost(h2), works()}, most: 1, mended: map[string]time.Duration{"h1": 2 * time.Minute, "h2": time.Minute}, state: job.StateSucceeded,
 			nots: [][]string{nil, {"h1"}, {"h1", "h2"}, {"h1"}},
-			notes: []string{waiting("h1, h2", "do not answer: waiting for them") + " (h1 says nothing; h2 says nothing)",
-				"there is an answer from h2 again: placing the gang there"},
+			notes: []string{waiting("h1, h2", "cannot be used yet: waiting for them") + " (h1 says nothing; h2 says nothing)",
+				"h2 can be used again: placing the gang there"},
 		},
 		"cancelled meanwhile": {
 			gangs: []gang{lost(h2)}, mended: map[string]time.Duration{"h2": time.Hour}, set: func(w *world) { w.cancelAfter = time.Minute },
@@ -224,7 +228,7 @@ func TestLostTogether(t *testing.T) {
 		{Rank: 1, Host: "h2", Status: job.Lost, Text: string(job.HostLost)}, {Rank: 0, Host: "h1", Status: job.Lost},
 	}}
 	stopped := gang{launch: time.Second, life: time.Second, steps: -1, exits: []job.Exit{both.exits[0], {Rank: 0, Host: "h1", Status: job.Lost, Stopped: true}}}
-	const note = "leaving out what does not answer: h1 (h1 says nothing)"
+	const note = "leaving out what cannot be used: h1 (h1 says nothing)"
 	for name, c := range map[string]struct {
 		gang   gang
 		mended map[string]time.Duration
@@ -256,7 +260,7 @@ func TestCoolDownIsOver(t *testing.T) {
 	} {
 		lost := dies(job.Exit{Rank: 1, Status: job.Lost}, job.HostLost, -1)
 		long, short := dies(exited(0, 7), job.NetworkError, -1), dies(exited(0, 7), job.NetworkError, -1)
-		long.life = HostCoolDown
+		long.life = CoolDown
 		w := newWorld(t, lost, long, short, works())
 		looker := &fakeLooker{mended: map[string]time.Duration{"h2": c.mended}}
 		w.supervisor.Elsewhere, w.supervisor.Looker, w.supervisor.Placer = true, looker, roomy{w.placer, 1}
@@ -268,5 +272,21 @@ func TestCoolDownIsOver(t *testing.T) {
 		if w.report.State != job.StateSucceeded || !reflect.DeepEqual(nots, c.nots) || len(looker.looks) != 1 {
 			t.Errorf("%s: %s, placed without %q, want %q; looked at %q", name, w.report.State, nots, c.nots, looker.looks)
 		}
+	}
+}
+
+// A GPU is used again when its cool-down is over, though there is room without it.
+func TestCoolDownOfGPU(t *testing.T) {
+	bad, long := dies(exited(0, 1), job.CUDAInit, -1), dies(exited(0, 7), job.NetworkError, -1)
+	long.life = CoolDown
+	w := newWorld(t, bad, long, works())
+	w.run(t)
+	var nots [][]string
+	for _, not := range w.placer.nots {
+		nots = append(nots, slices.Clip(not.Devices))
+	}
+	const note = "10 minutes have passed without GPU-0: the gang may use it again"
+	if w.report.State != job.StateSucceeded || !reflect.DeepEqual(nots, [][]string{nil, {"GPU-0"}, nil}) || strings.Count(w.notes(), note) != 1 {
+		t.Errorf("%s, placed without %q; notes %q", w.report.State, nots, w.notes())
 	}
 }

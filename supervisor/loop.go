@@ -95,7 +95,9 @@ func (l *loop) attempts(ctx context.Context, number int) *end {
 func (l *loop) sum(ctx context.Context, e *end) *end {
 	if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
 		e.ending.Cause = &l.past[last].Cause
-		e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
+		if e.ending.Action == "" {
+			e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
+		}
 		e.ending.Exits = l.folder.Report().Last().Exits
 	}
 	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume || l.spec.Requeue > 0

@@ -62,13 +62,16 @@ func TestRun(t *testing.T) {
 		{"once, twice the same", []gang{dies(signalled(1, 9), job.Killed, -1), dies(signalled(1, 9), job.Killed, -1)}, nil, want{
 			story: begin + attempt + "killed " + retry + attempt + "killed stop failed", state: job.StateFailed, code: 137,
 			reason: "the same killed again without progress: a retry cannot fix it"}},
+		{"the same at the same step", []gang{dies(exited(0, 7), job.NetworkError, 5), dies(exited(0, 7), job.NetworkError, 5)}, func(w *world) { w.spec.ExitCode = job.ExitVerdict }, want{
+			story: begin + attempt + "network-error " + retry + attempt + "network-error stop failed", state: job.StateFailed, code: 93,
+			reason: "the same network-error again at step 5: a retry cannot fix it"}},
 		{"steps are progress", []gang{killed, dies(signalled(1, 9), job.Killed, 6), works()}, nil, want{
 			story: begin + attempt + "killed " + retry + attempt + "killed " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well"}},
 		{"checkpoints are progress", []gang{killed.saving(5), killed.saving(6), works()}, func(w *world) { w.spec.CheckpointDir = "/ckpt" }, want{
 			story: begin + attempt + "checkpoint killed " + retry + attempt + "checkpoint killed " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well", resumes: []string{"/ckpt/step-5", "/ckpt/step-6"}}},
-		{"a checkpoint lost and saved again is no progress", []gang{killed.saving(5), killed.saving(4), killed.saving(5)},
+		{"a checkpoint lost and saved again is no progress", []gang{killed.saving(5), dies(signalled(1, 9), job.Killed, 6).saving(4), killed.saving(5)},
 			func(w *world) {
 				w.spec.CheckpointDir = "/ckpt"
 				w.spec.Policy = map[job.Category]job.Action{job.Killed: job.RetryAgain}

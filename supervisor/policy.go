@@ -30,6 +30,9 @@ const (
 // to a cause that names no artefact: it allows one restart for the same cause, whatever its
 // artefact is. If an attempt failed to load its checkpoint, the next attempt starts from an earlier
 // checkpoint.
+//
+// If two attempts in a row fail with the same signature at the same step, and nothing was saved in
+// between, the failure is deterministic: there is no restart, whatever the action is.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
@@ -99,6 +102,11 @@ func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
 	}
 	row := p.row(history, latest)
 	free := !what.Charged()
+	if !rescues && !free && deterministic(row, latest) {
+		v := stop("the same %s again at step %d: a retry cannot fix it", signature(latest.Cause), latest.Step)
+		v.Deterministic = true
+		return v
+	}
 	if !rescues && (action == job.RetryOnce || latest.Cause.Artefact != "" && !free) {
 		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, latest.Cause, action) }) {
 			return stop("the same %s again without progress: a retry cannot fix it", signature(latest.Cause))
@@ -186,6 +194,16 @@ func newer(a, b *job.Checkpoint) bool {
 func same(a, b job.Cause, action job.Action) bool {
 	return category(a) == category(b) && a.Signature == b.Signature &&
 		(action == job.RetryOnce || a.Artefact == b.Artefact)
+}
+
+// deterministic reports whether the attempt before the last one failed with the same signature at
+// the same step. row has the attempts without progress before the last one.
+func deterministic(row []Past, last Past) bool {
+	if len(row) == 0 || last.Step < 0 {
+		return false
+	}
+	before := row[len(row)-1]
+	return before.Step == last.Step && same(before.Cause, last.Cause, job.RetryOnce)
 }
 
 // exclude returns what caused the failure: the GPU or, if no GPU is at fault and there is another

@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 			job.Verdict{Action: job.Restart, Reason: "killed may pass: restarting once (restart 2 of 3)", Wait: sec(2)}},
 		{"once, after a step of progress", Policy{Retries: 3}, []Past{past(killed, 5)}, past(killed, 6),
 			job.Verdict{Action: job.Restart, Reason: "killed may pass: restarting once (restart 1 of 3)", Wait: sec(1)}},
-		{"once, the progress lies one attempt back", Policy{Retries: 3}, []Past{past(killed, 5), past(killed, 6)}, past(killed, 6),
+		{"once, the progress lies one attempt back", Policy{Retries: 3}, []Past{past(killed, 5), past(killed, 6)}, past(killed, 4),
 			job.Verdict{Action: job.Stop, Reason: "the same killed again without progress: a retry cannot fix it"}},
 		{"steps are no progress where checkpoints are", Policy{Retries: 3, Checkpoints: true}, []Past{past(killed, 5)}, past(killed, 600),
 			job.Verdict{Action: job.Stop, Reason: "the same killed again without progress: a retry cannot fix it"}},
@@ -82,7 +82,7 @@ func TestDecide(t *testing.T) {
 			job.Verdict{Action: job.Stop, Reason: "no restarts are allowed (retries is 0)", Budget: true}},
 		{"the restart after the progress counts", Policy{Retries: 2}, []Past{past(network, 5), past(network, 4), past(network, 3)}, past(network, 5),
 			job.Verdict{Action: job.Stop, Reason: "2 restarts without progress are spent", Budget: true}},
-		{"progress resets the budget", Policy{Retries: 2}, []Past{past(network, 5), past(network, 4), past(network, 9)}, past(network, 9),
+		{"progress resets the budget", Policy{Retries: 2}, []Past{past(network, 5), past(network, 4), past(network, 9)}, past(network, 8),
 			job.Verdict{Action: job.Restart, Reason: "network-error may pass: restarting (restart 2 of 2)", Wait: sec(2)}},
 		{"same artefact", Policy{Retries: 3}, []Past{past(stale, -1), past(network, -1)}, past(stale, -1),
 			job.Verdict{Action: job.Stop, Reason: "the same stale-handle again without progress: a retry cannot fix it"}},
@@ -117,6 +117,53 @@ func TestDecide(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.policy.Decide(tt.earlier, tt.last, now); !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestSameStep decides after attempts that fail with the same signature, or at the same step, or
+// both.
+func TestSameStep(t *testing.T) {
+	past := func(c job.Cause, step int64) Past { return Past{Cause: c, Step: step} }
+	network, reset := cause(job.NetworkError, "connection-reset", ""), cause(job.NetworkError, "timed-out", "")
+	stale, stale2 := cause(job.StorageError, "stale-handle", "/data/a"), cause(job.StorageError, "stale-handle", "/data/b")
+	lost, preempted := cause(job.HostLost, "host-lost", ""), cause(job.Preempted, "sigusr1", "")
+	again := func(c job.Category) Policy {
+		return Policy{Retries: 3, Actions: map[job.Category]job.Action{c: job.RetryAgain}}
+	}
+	saved := past(network, 5)
+	saved.From, saved.Saved = checkpoint(4), checkpoint(5)
+	for _, tt := range []struct {
+		name    string
+		policy  Policy
+		earlier []Past
+		last    Past
+		reason  string // of the stop; empty for a restart
+	}{
+		{"again", Policy{Retries: 3}, []Past{past(network, 5)}, past(network, 5), "the same connection-reset again at step 5: a retry cannot fix it"},
+		{"at step 0", Policy{Retries: 3}, []Past{past(network, 0)}, past(network, 0), "the same connection-reset again at step 0: a retry cannot fix it"},
+		{"elsewhere", Policy{Retries: 3, Elsewhere: true}, []Past{past(lost, 5)}, past(lost, 5), "the same host-lost again at step 5: a retry cannot fix it"},
+		{"with another artefact", Policy{Retries: 3}, []Past{past(stale, 5)}, past(stale2, 5), "the same stale-handle again at step 5: a retry cannot fix it"},
+		{"whatever the job's policy", again(job.NetworkError), []Past{past(network, 5)}, past(network, 5), "the same connection-reset again at step 5: a retry cannot fix it"},
+		{"with checkpoints, from the same one", Policy{Retries: 3, Checkpoints: true}, []Past{past(network, 5)}, past(network, 5), "the same connection-reset again at step 5: a retry cannot fix it"},
+		{"though retries are left over from progress", Policy{Retries: 3}, []Past{past(network, 3), past(network, 5)}, past(network, 5), "the same connection-reset again at step 5: a retry cannot fix it"},
+		{"after a newer checkpoint", Policy{Retries: 3, Checkpoints: true}, []Past{past(network, 5)}, saved, ""},
+		{"another signature", Policy{Retries: 3}, []Past{past(network, 5)}, past(reset, 5), ""},
+		{"a later step", Policy{Retries: 3}, []Past{past(network, 5)}, past(network, 6), ""},
+		{"an earlier step", Policy{Retries: 3}, []Past{past(network, 5)}, past(network, 4), ""},
+		{"not in a row", Policy{Retries: 3}, []Past{past(network, 5), past(reset, 3)}, past(network, 5), ""},
+		{"no step is known", Policy{Retries: 3}, []Past{past(network, -1)}, past(network, -1), ""},
+		{"the batch system's doing", Policy{Retries: 3}, []Past{past(preempted, 5)}, past(preempted, 5), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := tt.policy.Decide(tt.earlier, tt.last, now)
+			want := job.Stop
+			if tt.reason == "" {
+				want = job.Restart
+			}
+			if v.Action != want || v.Deterministic != (want == job.Stop) || v.Budget || tt.reason != "" && v.Reason != tt.reason {
+				t.Errorf("%+v", v)
 			}
 		})
 	}

@@ -48,11 +48,11 @@ type Holder interface {
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
-// Looker finds out which hosts do not answer. Silent tries all hosts at the same time. It
-// returns the hosts that do not answer, each with the reason. It blocks for as long as a
-// connection may take.
+// Looker finds out which hosts cannot be used. Unfit tries all hosts at the same time. It returns
+// the hosts that do not answer or do not pass the static checks, each with the reason. It blocks
+// for as long as a connection and the checks may take.
 type Looker interface {
-	Silent(ctx context.Context, hosts []string) map[string]string
+	Unfit(ctx context.Context, hosts []string) map[string]string
 }
 
 // Checker is the preflight: static checks and, if the job asks for one, a trial. Check returns
@@ -96,8 +96,8 @@ type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer
 	Holder   Holder
-	// Looker tries hosts that have made an attempt fail before gangrun uses them again. If it
-	// is nil, the Supervisor assumes that all hosts answer.
+	// Looker checks hosts that have made an attempt fail before gangrun uses them again. If it
+	// is nil, the Supervisor assumes that all hosts can be used.
 	Looker      Looker
 	Checker     Checker
 	Checkpoints Checkpoints

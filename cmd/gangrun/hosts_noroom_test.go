@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,7 +65,7 @@ func (r *farRun) goWell(hosts ...string) {
 	}
 }
 
-const waitsForH2 = "no room without h2, which does not answer: waiting for it"
+const waitsForH2 = "no room without h2, which cannot be used yet: waiting for it"
 
 // startWaiting starts a gang that has lost h2 and has no room without it.
 func startWaiting(t *testing.T) *farRun {
@@ -86,6 +88,27 @@ func TestNoRoomElsewhere(t *testing.T) {
 		t.Parallel()
 		r := startWaiting(t)
 		if err := r.bed.Host(2).Boot(); err != nil {
+			t.Fatal(err)
+		}
+		r.up(2)
+		r.goWell("h1 h2", "h1 h2")
+	})
+	t.Run("until it passes the checks", func(t *testing.T) {
+		t.Parallel()
+		bed := testhosts.Up(t, 2)
+		dir, away := filepath.Join(bed.Shared(), "dir"), filepath.Join(bed.Shared(), "away")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r := startFarCommand(t, bed, "h1:2,h2:2", tightRanks, job.MPINone, []string{"sh", "-c", ": >../up.$GANGRUN_ATTEMPT.$RANK; until test -e ../end; do sleep 0.02; done"},
+			"--retries", "3", "--host-timeout", "12s", "--orphan-grace", "8s", "--preflight", "static", "--workdir", dir)
+		r.up(1)
+		err := errors.Join(os.Rename(dir, away), bed.Host(2).Kill(), bed.Host(2).Boot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.noted(waitsForH2 + fmt.Sprintf(", 10 minutes at most (h2: the working directory %q does not exist)", dir))
+		if err := os.Rename(away, dir); err != nil {
 			t.Fatal(err)
 		}
 		r.up(2)

@@ -67,6 +67,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		Diagnose:  supervisor.Hiding(s.spec, s.diagnose),
 		WorldSize: worldsize.Find,
 		Memory:    memory.Memory{Dir: filepath.Join(s.home, "trials")},
+		Known:     s.known,
 		Env:       os.Environ(),
 		Run:       s.run.ID,
 		LogDir:    logs,

@@ -37,7 +37,7 @@ func Run(spec job.Spec, options Options) error {
 func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
-			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: s.probed, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Signal: s.launcher.Signal, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
@@ -125,7 +125,10 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			return err
 		}})
 		stopListening()
-		saving.Go(func() { s.save(&report, s.show.Say) })
+		saving.Go(func() {
+			s.save(&report, s.show.Say)
+			s.remember(report)
+		})
 	}
 
 	// The gang has ended and its record is being written. The terminal may take longer,

@@ -11,32 +11,33 @@ type Kind string
 
 // The kinds of events, in their usual order.
 const (
-	KindCreated    Kind = "created"     // Controller, Spec, Batch
-	KindState      Kind = "state"       // State, Text: why
-	KindFinding    Kind = "finding"     // Finding
-	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
-	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
-	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom; Checkpoint: what the attempt resumes from
-	KindHost       Kind = "host"        // Host, Agent: an agent was started there
-	KindStarted    Kind = "started"     // Rank, Host, PID
-	KindStdin      Kind = "stdin"       // Rank, Host: a rank of a trial reads standard input, which has ended
-	KindProgress   Kind = "progress"    // Rank, Host, Progress
-	KindExit       Kind = "exit"        // Exit
-	KindStop       Kind = "stop"        // Stop and Text: why the gang is being ended
-	KindActivity   Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
-	KindOutcome    Kind = "outcome"     // Attempt, Outcome
-	KindCheckpoint Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
-	KindCause      Kind = "cause"       // Attempt, Cause
-	KindVerdict    Kind = "verdict"     // Attempt, Verdict
-	KindNote       Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for
-	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
-	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
-	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
-	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
-	KindHeard      Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
-	KindAttached   Kind = "attached"    // Controller: another process controls the run from now on
-	KindSignal     Kind = "signal"      // Attempt, Host, Text: a signal that gangrun has sent to ranks
-	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
+	KindCreated     Kind = "created"     // Controller, Spec, Batch
+	KindState       Kind = "state"       // State, Text: why
+	KindFinding     Kind = "finding"     // Finding
+	KindFingerprint Kind = "fingerprint" // Text: the fingerprint of the job and its code
+	KindTrial       Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
+	KindPlaced      Kind = "placed"      // Attempt, Placement, Explanation
+	KindAttempt     Kind = "attempt"     // Attempt, ResumeFrom; Checkpoint: what the attempt resumes from
+	KindHost        Kind = "host"        // Host, Agent: an agent was started there
+	KindStarted     Kind = "started"     // Rank, Host, PID
+	KindStdin       Kind = "stdin"       // Rank, Host: a rank of a trial reads standard input, which has ended
+	KindProgress    Kind = "progress"    // Rank, Host, Progress
+	KindExit        Kind = "exit"        // Exit
+	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended
+	KindActivity    Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
+	KindOutcome     Kind = "outcome"     // Attempt, Outcome
+	KindCheckpoint  Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
+	KindCause       Kind = "cause"       // Attempt, Cause
+	KindVerdict     Kind = "verdict"     // Attempt, Verdict
+	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for
+	KindEnded       Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
+	KindAllStarted  Kind = "all-started" // Attempt: every rank has been started
+	KindWireup      Kind = "wireup"      // Attempt, Wireup, Text
+	KindSuspect     Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
+	KindHeard       Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
+	KindAttached    Kind = "attached"    // Controller: another process controls the run from now on
+	KindSignal      Kind = "signal"      // Attempt, Host, Text: a signal that gangrun has sent to ranks
+	KindGPU         Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say

@@ -83,6 +83,9 @@ type PathFact struct {
 	Path  string `json:"path"` // absolute
 	Dir   bool   `json:"dir,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
+	// Changed is when a file, or a directory or one of its first entries, was last changed. It
+	// is set only for inputs.
+	Changed time.Time `json:"changed,omitzero"`
 	// Empty is true for a directory without entries and for a regular file without bytes. It is
 	// set only for inputs.
 	Empty bool      `json:"empty,omitempty"`

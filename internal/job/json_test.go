@@ -87,6 +87,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindCreated, Run: "calm-otter", Controller: &controller, Spec: &spec},
 		{Time: at, Kind: job.KindState, State: job.StateWaiting, Text: "4 GPUs are busy"},
 		{Time: at, Kind: job.KindFinding, Finding: &finding},
+		{Time: at, Kind: job.KindFingerprint, Text: "0123456789abcdef"},
 		{Time: at, Kind: job.KindTrial, Text: "2 steps in 3 s"},
 		{Time: at, Kind: job.KindPlaced, Attempt: 1, Placement: &placement, Explanation: &explanation},
 		{Time: at, Kind: job.KindAttempt, Attempt: 2, ResumeFrom: "/ckpt/step-20.pt", LogDir: "/runs/calm-otter/attempts/2"},

@@ -64,6 +64,9 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
+	// RefuseKnown makes the preflight refuse a job that has failed before for a reason that a new
+	// start does not change, and that has not changed since.
+	RefuseKnown bool `json:"refuse_known,omitempty"`
 	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
 	// rules are used.
 	Rules string `json:"rules,omitempty"`

@@ -20,4 +20,7 @@ type Verdict struct {
 	// Budget is set if the run stops because its retries are used up. Another run of the job
 	// may still succeed.
 	Budget bool `json:"budget_spent,omitempty"`
+	// Deterministic is set if the run stops because the same failure came again at the same
+	// step. Another run of the job would fail in the same way.
+	Deterministic bool `json:"deterministic,omitempty"`
 }

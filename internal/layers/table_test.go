@@ -62,6 +62,7 @@ var rooms = []room{
 	{paths: []string{"internal/growing"}, ours: withLeaves("internal/safefile")},
 	{paths: []string{"internal/journal"}, ours: withLeaves("internal/job", "internal/exact", "internal/safefile")},
 	{paths: []string{"internal/home"}, ours: withLeaves("internal/job", "internal/journal", "internal/atomicfile", "internal/exact", "internal/safefile")},
+	{paths: []string{"internal/history"}, ours: withLeaves("internal/job", "internal/exact", "internal/safefile")},
 	{paths: []string{"internal/diagnose/textmatch"}, ours: only(), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/rules"}, ours: only("internal/job", "internal/text", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/logtext"}, ours: only("internal/job", "internal/diagnose/textmatch"), not: world, noClock: true},
@@ -191,5 +192,6 @@ var reserves = []reserve{
 	{pattern: "github.com/containerd/...", to: []string{"launcher/container"}},
 	{pattern: "github.com/google/go-containerregistry/...", to: []string{"internal/testimage", "internal/controller"}},
 	{pattern: "github.com/NVIDIA/go-nvml/...", to: []string{"topology/nvml"}},
+	{pattern: "modernc.org/...", to: []string{"internal/history"}},
 	{pattern: "C", to: []string{"topology/nvml", "cmd/gangrun-nvml"}},
 }

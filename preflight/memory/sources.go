@@ -103,7 +103,7 @@ func searchPath(env []string, name, workdir string) []string {
 // add takes the print of a regular file, or of the one that a link leads to.
 func (p prints) add(path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		p[path] = mark{info.Size(), info.ModTime()}
+		p[path] = mark{Bytes: info.Size(), Time: info.ModTime()}
 	}
 }
 
@@ -155,7 +155,7 @@ func pythonFiles(fsys fs.FS, depth, limit int) (files prints, looked int, ok boo
 		}
 		if strings.HasSuffix(name, ".py") || strings.HasSuffix(name, ".so") {
 			if info, err := entry.Info(); err == nil {
-				files[name] = mark{info.Size(), info.ModTime()}
+				files[name] = mark{Bytes: info.Size(), Time: info.ModTime()}
 			}
 		}
 		return nil

@@ -71,7 +71,7 @@ func TestPythonFiles(t *testing.T) {
 	}
 	files, looked, ok := pythonFiles(tree, SourceDepth, SourceEntries)
 	have := slices.Sorted(maps.Keys(files))
-	if !ok || !slices.Equal(have, []string{"a/b/c/d/deep.py", "a/fast.so", "train.py"}) || files["train.py"] != (mark{1, at}) {
+	if !ok || !slices.Equal(have, []string{"a/b/c/d/deep.py", "a/fast.so", "train.py"}) || files["train.py"] != (mark{Bytes: 1, Time: at}) {
 		t.Errorf("files %v, %v", files, ok)
 	}
 	if _, _, ok := pythonFiles(tree, SourceDepth, looked); !ok {

@@ -96,6 +96,10 @@ var exitRules = []exitRule{
 		match: fixed(MayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Cause != nil && e.Finding.Cause.Category == job.HostLost
 		})},
+	{codes: "65", doc: "With `refuse-known`: the same job has failed before because of its inputs or its code, and has not changed since.",
+		match: fixed(Inputs, "the job has failed before and has not changed", func(e Ending) bool {
+			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Check == knownCheck
+		})},
 	{codes: "65", doc: "The preflight found an error in the job's inputs: paths, data, the checkpoint directory.",
 		match: fixed(Inputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && aboutInputs(e.Finding)
@@ -202,6 +206,10 @@ func requeueHelps(e Ending) bool {
 // inputChecks begin the codes of the preflight checks that look at paths, data
 // and the checkpoint directory.
 var inputChecks = []string{"input", "checkpoint", "trial-checkpoint", "workdir"}
+
+// knownCheck is the code of the preflight check that refuses a job which has failed before and has
+// not changed.
+const knownCheck = "known-failure"
 
 // aboutInputs reports whether a preflight error is about the job's inputs
 // rather than its program and environment.

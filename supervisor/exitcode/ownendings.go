@@ -24,6 +24,7 @@ var ownEndings = []ownEnding{
 	{"The preflight, or its trial, finds an error that may pass: storage, network, a lost host.", refusedBy(job.StorageError, job.RetryAgain)},
 	{"The preflight, or its trial, finds an error in the job's inputs: paths, data, the checkpoint directory.", refusedBy(job.IncorrectInputs, job.RetryNever)},
 	{"The preflight, or its trial, finds an error in the job's program, libraries or environment.", refusedBy(job.SemanticError, job.RetryNever)},
+	{"The same job has failed before because of its inputs or its code, has not changed since, and has `refuse-known`.", refusedAgain()},
 	{"The preflight finds an error whose cause is not known.", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}},
 	{"No place is found for another attempt.", Ending{State: job.StateFailed, Budget: true}},
 	{"The gang loses the lease of its GPUs, and the retries are used up.", Ending{State: job.StateFailed, Cause: &job.Cause{Category: job.LaunchError, Rank: -1}, Action: job.RetryAgain}},
@@ -33,6 +34,13 @@ var ownEndings = []ownEnding{
 	{"gangrun ends the gang early on purpose, and the run has written no good checkpoint.", Ending{State: job.StateStoppedEarly}},
 	{"gangrun ends the gang early on purpose, and the run has written a good checkpoint.", Ending{State: job.StateStoppedEarly, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},
+}
+
+// refusedAgain returns the ending of a job that is refused because it has failed before.
+func refusedAgain() Ending {
+	e := refusedBy(job.SemanticError, job.RetryNever)
+	e.Finding.Check = knownCheck
+	return e
 }
 
 // refusedBy returns the ending of a run whose preflight found an error of that category.

@@ -41,6 +41,8 @@ func (f *Folder) Add(e job.Event) {
 		f.times.enter(phaseOf(e.State), e.Time)
 		r.Since = when(e.Time)
 		f.trial.end(e.Time)
+	case job.KindFingerprint:
+		r.Fingerprint = e.Text
 	case job.KindFinding:
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)

@@ -41,6 +41,17 @@ func TestGPUSeconds(t *testing.T) {
 	}
 }
 
+// TestFingerprint folds a run that another controller has taken over after its preflight.
+func TestFingerprint(t *testing.T) {
+	r := Fold([]job.Event{
+		{Kind: job.KindCreated, Run: "r1", Spec: &job.Spec{}}, {Kind: job.KindState, State: job.StatePreflight}, {Kind: job.KindFingerprint, Text: "f1"},
+		{Kind: job.KindState, State: job.StateRunning}, {Kind: job.KindAttached, Controller: &job.Controller{PID: 7}},
+	})
+	if r.Fingerprint != "f1" || r.Controller.PID != 7 || r.Trial != nil {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A loss that is not finite is reported until the same rank prints one that is.
 func TestLossThatIsNotFinite(t *testing.T) {
 	var f Folder

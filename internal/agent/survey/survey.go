@@ -52,7 +52,7 @@ func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 		facts.Versions = nil
 	}
 	for _, input := range ask.Inputs {
-		facts.Inputs = append(facts.Inputs, pathfact.Readable(pathfact.In(ask.Workdir, input)))
+		facts.Inputs = append(facts.Inputs, pathfact.Input(pathfact.In(ask.Workdir, input)))
 	}
 	if ask.CheckpointDir != "" {
 		fact := pathfact.TryDirectory(ask.CheckpointDir)

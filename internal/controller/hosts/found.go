@@ -90,7 +90,7 @@ func (f *Found) Look(ctx context.Context, skip []string) {
 
 // Silent returns which of the given hosts do not answer, and why. It starts an agent on a
 // host that has none. It leaves out hosts that were not reached in the beginning. Simulated
-// hosts answer if this machine does. Silent implements supervisor.Looker.
+// hosts answer if this machine does.
 func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 	if f.loopback > 0 || f.Wait(ctx) != nil {
 		return nil

@@ -69,6 +69,35 @@ func Readable(path string) job.PathFact {
 	return fact
 }
 
+// changedEntries is for how many entries of a directory Input finds out when they were changed.
+const changedEntries = 1000
+
+// Input does what Readable does, and also finds out when a file was last changed, or a directory
+// or one of its first entries.
+func Input(path string) job.PathFact {
+	fact := Readable(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return fact
+	}
+	fact.Changed = info.ModTime()
+	if !fact.Dir {
+		return fact
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return fact
+	}
+	defer dir.Close()
+	entries, _ := dir.ReadDir(changedEntries) // Readable has told of errors
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.ModTime().After(fact.Changed) {
+			fact.Changed = info.ModTime()
+		}
+	}
+	return fact
+}
+
 // Fail records err in fact.
 func Fail(fact *job.PathFact, err error) { fact.Kind, fact.Error = Kind(err), Reason(err) }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,29 @@ import (
 func sum(text string) string {
 	s := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(s[:])
+}
+
+// TestInputChanged changes a file of a directory without changing the directory.
+func TestInputChanged(t *testing.T) {
+	dir := t.TempDir()
+	file := agenttest.WriteFile(t, dir+"/data", "12345", 0o644)
+	before := Input(dir)
+	if info, err := os.Stat(file); err != nil || before.Changed.Before(info.ModTime()) {
+		t.Errorf("changed %s, before its file: %v", before.Changed, err)
+	}
+	later := before.Changed.Add(time.Hour)
+	if err := os.Chtimes(file, later, later); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]time.Time{dir: later, file: later, dir + "/absent": {}} {
+		got := Input(path)
+		if !got.Changed.Equal(want) {
+			t.Errorf("%s: changed %s, want %s", path, got.Changed, want)
+		}
+		if got.Changed = (time.Time{}); got != Readable(path) {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
 }
 
 func TestReadable(t *testing.T) {

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/history"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// historyLimit is how long a run waits for the history. The run does not depend on it.
+const historyLimit = 10 * time.Second
+
+// known returns the newest run with a fingerprint that has failed because of its inputs or its
+// code. It does not return a run that failed because of a file that has changed since.
+func (s *session) known(ctx context.Context, fingerprint string) (history.Entry, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, historyLimit)
+	defer cancel()
+	e, ok, err := history.In(s.home).Failed(ctx, fingerprint, preflight.Lasting())
+	return e, ok && e.Unchanged(s.spec.Workdir), err
+}
+
+// remember adds the run to the history. A preflight without a gang is added only if it has failed.
+func (s *session) remember(r runreport.Report) {
+	if s.PreflightOnly && r.State == job.StateSucceeded {
+		return
+	}
+	e := entryOf(r, s.spec.Workdir)
+	ctx, cancel := context.WithTimeout(context.Background(), historyLimit)
+	defer cancel()
+	err := history.In(s.home).Add(ctx, e)
+	if err == nil {
+		return
+	}
+	what, hint := "", failure.Hint(err)
+	if cause, ok := diagnose.Refusal(err); ok {
+		what, hint = string(cause.Category)+": ", cause.Hint
+	}
+	s.show.Say(fmt.Sprintf("note: run %s is not in the history: %s%v", r.Run, what, err))
+	s.show.Say("hint: " + hint)
+}
+
+// entryOf returns the entry for a run that has ended. A run that was refused because of an earlier
+// one has no fingerprint there: it shows nothing new of the job.
+func entryOf(r runreport.Report, workdir string) history.Entry {
+	e := history.Entry{Run: r.Run, Name: r.Name, Command: r.Command, Fingerprint: r.Fingerprint, State: r.State, MayHelp: r.MayHelp,
+		Failure: history.Failure{Rank: -1, Step: -1, Text: r.Reason}}
+	if r.Ended != nil {
+		e.Ended = *r.Ended
+	}
+	if r.ExitCode != nil {
+		e.ExitCode = *r.ExitCode
+	}
+	if a := r.Last(); a != nil {
+		e.Step = a.Step
+	}
+	if f := job.FirstError(r.Preflight); f != nil && f.Check == preflight.CodeKnown {
+		e.Fingerprint = ""
+	}
+	if c := r.Cause(); c != nil && r.State != job.StateSucceeded {
+		e.Category, e.Signature, e.Rank, e.Text = c.Category, c.Signature, c.Rank, cmp.Or(c.Text, r.Reason)
+		e.Artefact, e.Mark = c.Artefact, history.MarkOf(c.Artefact, workdir)
+	}
+	return e
+}

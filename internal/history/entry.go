@@ -1,0 +1,65 @@
+// Package history keeps how runs have ended, in one SQLite file of gangrun's home. Controllers on
+// several hosts may use the file at the same time, also over NFS.
+package history
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Entry is a run that has ended. Its JSON names are an API.
+type Entry struct {
+	Run     string    `json:"run"` // its ID
+	Ended   time.Time `json:"ended"`
+	Name    string    `json:"name"`
+	Command []string  `json:"command"`
+	// Fingerprint is the same for runs of the same job with the same program, code, image and
+	// inputs. It is empty if it is not known.
+	Fingerprint string    `json:"fingerprint"`
+	State       job.State `json:"state"`
+	ExitCode    int       `json:"exit_code"`
+	// MayHelp is true if another run may get further than this one.
+	MayHelp bool `json:"may_help"`
+	Failure
+	// Times is how many runs in the history have failed like this one: those with the same name
+	// or, if it has none, the same command, and with the same category and signature. List sets
+	// it. It is 0 for a run that has no category.
+	Times int `json:"times"`
+}
+
+// Failure is why a run failed. Without a failure, Category is empty.
+type Failure struct {
+	Category  job.Category `json:"category"`
+	Signature string       `json:"signature"`
+	Rank      int          `json:"rank"` // -1 if no rank is at fault
+	Step      int64        `json:"step"` // the highest step of the last attempt; -1 if none is known
+	Text      string       `json:"text"` // the text of the cause; if there is none, why the run ended
+	// Artefact is what the failure is about, such as a file. Mark differs if the file has
+	// changed.
+	Artefact string `json:"artefact"`
+	Mark     string `json:"-"`
+}
+
+// Unchanged reports whether the file that the failure is about is still as it was when the run
+// ended. It is true for a failure that is about no file.
+func (f Failure) Unchanged(workdir string) bool { return MarkOf(f.Artefact, workdir) == f.Mark }
+
+// MarkOf returns the size and time of a file, or "" if there is none on this machine. A path that
+// is not absolute is relative to workdir.
+func MarkOf(path, workdir string) string {
+	if path == "" {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(workdir, path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
+}

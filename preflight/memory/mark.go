@@ -1,0 +1,14 @@
+package memory
+
+import "time"
+
+// mark is what differs if a file has changed, without reading the file.
+type mark struct {
+	Bytes int64     `json:"bytes"`
+	Time  time.Time `json:"time"`
+	// SHA256 is set instead of Time if the file has been read.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// prints are the marks of files, by their paths.
+type prints map[string]mark
