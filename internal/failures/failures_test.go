@@ -179,3 +179,27 @@ func TestCheck(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// TestPage: the page has the totals, the shares of the loops, and marks what is wrong.
+func TestPage(t *testing.T) {
+	saver := reason{name: "S", job: "s", category: job.CPUOOM, by: gang, saves: true}
+	other := reason{name: "O", job: "o", category: job.CPUOOM, by: gang}
+	right := verdict{category: job.CPUOOM, action: job.RetryNever, by: gang, wasted: 2}
+	wrong := right
+	wrong.action = job.RetryOnce
+	rows := []row{{saver, right, loop{wasted: 30}, loop{wasted: 6}}, {other, wrong, loop{wasted: 10}, loop{wasted: 10}}}
+	got := page(rows, time.Minute)
+	for _, want := range []string{
+		"| S | [`cpu-oom`](categories.md#cpu-oom) | yes | `never` | gang | 2.0 | 30.0 | 6.7 % | 6.0 |\n",
+		"| O | [`cpu-oom`](categories.md#cpu-oom) | NO | `once` | gang | 2.0 | 10.0 | 20.0 % | 10.0 |\n",
+		"| all |  |  |  |  | 4.0 | 40.0 | 10.0 % | 16.0 |\n",
+		"make 75.0 % of the loop's total. Of what the loop that resumes wastes, gangrun wastes 25.0 %.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q:\n%s", want, got)
+		}
+	}
+	if lines := strings.Split(text(rows), "\n"); len(lines) != 5 || !strings.HasPrefix(lines[3], "all     ") {
+		t.Errorf("the table is\n%s", text(rows))
+	}
+}

@@ -101,7 +101,15 @@ func page(rows []row, longest time.Duration) string {
 		cells[3] = "`" + cells[3] + "`"
 		b.WriteString(markdown(cells...))
 	}
-	b.WriteString(markdown(sum(rows).cells()...))
+	t, saving := sum(rows), 0.0
+	b.WriteString(markdown(t.cells()...))
+	for _, r := range rows {
+		if r.saves {
+			saving += r.loop.wasted
+		}
+	}
+	fmt.Fprintf(&b, "\nThe jobs that save checkpoints make %s of the loop's total. Of what the loop that resumes wastes, gangrun wastes %s.\n",
+		percent(saving, t.loop), percent(t.gangrun, t.resuming))
 	return b.String()
 }
 
