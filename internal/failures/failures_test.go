@@ -22,7 +22,7 @@ const root = "../.."
 // TestFailures runs one job for each way in which a failure is caught; TestSoakFailures runs all.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	runJobs(t, 20*time.Second, "syntax-error", "import-error", "core-dump", "cuda-failure")
+	runJobs(t, 20*time.Second, "syntax-error", "import-error", "core-dump", "cuda-init-failed")
 }
 
 // runJobs runs jobs under gangrun and in the loop, and checks what gangrun makes of them. It does
