@@ -23,10 +23,10 @@ export GOFLAGS += -buildvcs=false
 # The NVML bindings declare functions that the driver's header calls deprecated.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
-.PHONY: help deps deps/% build demo hosts test soak bench fuzz lint docs proto clean
+.PHONY: help deps deps/% build demo hosts test soak bench failures fuzz lint docs proto clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 deps: ## install what building, testing and the demo need and this machine lacks
 	@internal/deps/install build test demo
@@ -69,6 +69,9 @@ bench: deps/test deps/bench build ## gangrun beside what it is measured against,
 	go run ./internal/bench -gangrun bin/gangrun
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
 
+failures: deps/failures build ## a job for each reason of the Philly study, beside mpirun in a shell loop; UPDATE=1 writes docs/failures.md
+	go run ./internal/failures -gangrun bin/gangrun $(if $(UPDATE),-page docs/failures.md)
+
 fuzz: deps/test ## every fuzz test, FUZZTIME (20s) each
 	@listed=$$(go test -list '^Fuzz' ./...); \
 	targets=$$(awk '/^Fuzz/{names[n++]=$$1} /^ok/{for(i=0;i<n;i++)print $$2, names[i]; n=0}' <<<"$$listed"); \
@@ -89,7 +92,7 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 	go mod tidy -diff
 
 docs: ## write the generated parts of docs/ anew
-	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/diagnose/rules ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
+	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/diagnose/rules ./internal/failures ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -tags soak -count=1 -timeout 40m -run '^TestSoakHostFaults$$' ./cmd/gangrun
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -count=1 -run '^TestSlurm' ./cmd/gangrun
 

@@ -172,6 +172,7 @@ var rooms = []room{
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/testimage", "internal/testcontainerd"}, ours: withLeaves("internal/noskip")},
 	{paths: []string{"internal/bench"}, ours: only()},
+	{paths: []string{"internal/failures"}, ours: withLeaves("internal/job", "internal/jobfile", "internal/yamldoc", "supervisor/runreport")},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/testexec"}, ours: only("internal/noskip")},

@@ -1,0 +1,4 @@
+#!/bin/sh
+# A program that nobody has made executable.
+sleep "${FAIL_AFTER:-1}"
+echo done
