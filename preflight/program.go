@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/preflight/mistyped"
 )
 
 const missingText = "the program {path} does not exist or is not on PATH"
@@ -50,8 +51,8 @@ var programCheck = Check{
 			return []Hit{{Signature: signature, Path: p.Path, Values: about(p.Path, pairs...)}}
 		}
 		if p.Kind == job.ErrorMissing {
-			if h, ok := slip(s, p); ok {
-				return []Hit{h}
+			if slip, ok := mistyped.Find(s.Command, p.Here != "", p.Executable); ok {
+				return hit(slip.Signature, "instead", slip.Instead)
 			}
 		}
 		if hits := pathHits("program", p.PathFact, job.ErrorMissing, job.ErrorPermission, job.ErrorKindOf); hits != nil {

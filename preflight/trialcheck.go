@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/preflight/mistyped"
 )
 
 const (
@@ -127,7 +128,7 @@ func quoted(paths []string) []string {
 func shellQuoted(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {
-		out[i] = "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+		out[i] = mistyped.Quote(p)
 	}
 	return out
 }

@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector makes this ten times slower, and there is nothing concurrent in it: make test runs
+// it without.
+
 package diagnose_test
 
 import (
@@ -181,30 +186,18 @@ func measure(t testing.TB, half string, report func(c corpusCase, found job.Caus
 	return s
 }
 
-// TestCorpus measures the parts of the corpus. CORPUS=work lists what is not right in that part.
-func TestCorpus(t *testing.T) {
-	for _, half := range halves {
-		var report func(c corpusCase, found job.Cause, wrong []string)
-		if os.Getenv("CORPUS") == half {
-			report = func(c corpusCase, found job.Cause, wrong []string) {
-				rank := "-"
-				if c.label.Rank != nil {
-					rank = fmt.Sprint(*c.label.Rank)
-				}
-				t.Logf("%s: %s\n  want %s rank %s retry %s: %s\n  got  %s (%s) rank %d retry %s: %s", c.name, strings.Join(wrong, ", "),
-					c.label.Category, rank, c.label.Retry, c.label.Decisive, found.Category, found.Signature, found.Rank, found.Retry, found.Text)
-			}
+// wrongIn returns a function that prints a case of one part that is not right in all.
+func wrongIn(t *testing.T, half string) func(c corpusCase, found job.Cause, wrong []string) {
+	if os.Getenv("CORPUS") != half {
+		return nil
+	}
+	return func(c corpusCase, found job.Cause, wrong []string) {
+		rank := "-"
+		if c.label.Rank != nil {
+			rank = fmt.Sprint(*c.label.Rank)
 		}
-		s := measure(t, half, report)
-		t.Logf("%s: %s", half, s)
-		if report == nil {
-			continue
-		}
-		for _, k := range slices.SortedFunc(maps.Keys(s.confusion), func(a, b [2]job.Category) int { return cmp.Compare(s.confusion[b], s.confusion[a]) }) {
-			if k[0] != k[1] {
-				t.Logf("%3d %s taken for %s", s.confusion[k], k[0], k[1])
-			}
-		}
+		t.Logf("%s: %s\n  want %s rank %s retry %s: %s\n  got  %s (%s) rank %d retry %s: %s", c.name, strings.Join(wrong, ", "),
+			c.label.Category, rank, c.label.Retry, c.label.Decisive, found.Category, found.Signature, found.Rank, found.Retry, found.Text)
 	}
 }
 
@@ -214,13 +207,16 @@ const (
 	figuresEnd   = "<!-- end of figures -->\n"
 )
 
-// TestDocumentDiagnosis: docs/diagnosis.md has the figures of the corpus.
+// TestDocumentDiagnosis: docs/diagnosis.md has the figures of the corpus. CORPUS=work lists the cases
+// of that part that are not right in all.
 func TestDocumentDiagnosis(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(figuresBegin + "| | work | held | later |\n|---|---|---|---|\n")
 	var all []score
 	for _, half := range halves {
-		all = append(all, measure(t, half, nil))
+		s := measure(t, half, wrongIn(t, half))
+		t.Logf("%s: %s", half, s)
+		all = append(all, s)
 	}
 	row := func(what string, figure func(score) string) {
 		fmt.Fprintf(&b, "| %s |", what)

@@ -103,6 +103,7 @@ var rooms = []room{
 	{paths: []string{"topology/machine"}, ours: withLeaves("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile", "internal/yamldoc")},
 	{paths: []string{"topology/lease"}, ours: withLeaves("internal/job", "internal/atomicfile")},
 
+	{paths: []string{"preflight/mistyped"}, ours: only(), not: world, noClock: true},
 	{paths: []string{"preflight/compare"}, ours: withLeaves("internal/job")},
 	{paths: []string{"preflight/memory"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/environ", "internal/exact", "internal/safefile")},
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},

@@ -27,7 +27,7 @@ var diskFull = []Rule{{
 }, refused(job.DiskFull, "disk-quota", "free space (quota -s shows how much is yours) or write elsewhere", "disk quota exceeded"), {
 	Category: job.DiskFull, Signature: "dataloader-shm", Confidence: 0.9,
 	Meaning: "the shared memory (/dev/shm) is full: data workers, NCCL or MPI keep their buffers there",
-	Hint:    "give the container or host more shared memory (--shm-size, --container-shm, --ipc=host), or use fewer workers",
+	Hint:    "give the container or host more shared memory (--shm-size, --ipc=host), or use fewer workers",
 	Needles: []string{"out of shared memory", "unable to write to file </torch", "killed by signal: bus error", "unable to allocate shared memory", "unexpected bus error encountered in worker", "/dev/shm", "error while creating shared memory segment"},
 	Match:   textmatch.New(`(?i)out of shared memory|unable to write to file </torch|killed by signal: bus error|unexpected bus error encountered in worker|unable to allocate shared memory|failed to extend /dev/shm|/dev/shm.*(?:no space|full\b|too small|insufficient)|(?:no space|insufficient).*/dev/shm|100% /dev/shm|error while creating shared memory segment /dev/shm`),
 	Unless:  textmatch.New(`CUDA|triton|Too many open files`),

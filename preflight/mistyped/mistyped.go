@@ -1,4 +1,5 @@
-package preflight
+// Package mistyped finds commands that were mistyped in a usual way.
+package mistyped
 
 import (
 	"cmp"
@@ -6,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/gangrun/gangrun/internal/job"
 )
 
 // interpreters are what runs a script, by the end of its name.
@@ -28,42 +27,47 @@ var shells = map[string]string{
 	"source": "bash -c", "shopt": "bash -c", "pushd": "bash -c", "declare": "bash -c", "[[": "bash -c", "module": "bash -lc", "conda": "bash -lc",
 }
 
-// slip returns the Hit for a program that is missing since the command was mistyped
-// in a usual way, and whether it was.
-func slip(s job.Spec, p job.ProgramFact) (Hit, bool) {
-	first := s.Command[0]
-	hit := func(signature, instead string) (Hit, bool) {
-		return Hit{Signature: signature, Path: p.Path, Values: about(p.Path, "instead", instead)}, true
-	}
+// Slip is a usual mistake in a command.
+type Slip struct {
+	// Signature is "program-shell", "program-quoted", "program-assignment" or "program-here".
+	Signature string
+	// Instead is what to type in place of the command, or of its first words.
+	Instead string
+}
+
+// Find returns the Slip in a command whose program was not found. here reports whether the working
+// directory has a file of the program's name, and executable whether that file may be executed.
+func Find(command []string, here, executable bool) (Slip, bool) {
+	first := command[0]
 	if fields := strings.Fields(first); len(fields) > 1 && !spacedPath(fields) { // it was quoted
 		if shell := shells[fields[0]]; shell != "" || strings.ContainsAny(first, operators) {
-			return hit("program-shell", shellCommand(shell, []string{first}))
+			return Slip{"program-shell", shellCommand(shell, []string{first})}, true
 		}
-		words := slices.Concat(fields, s.Command[1:])
+		words := slices.Concat(fields, command[1:])
 		if flags := assignments(words); len(flags) > 0 {
 			words = slices.Concat(flags, []string{"--"}, words[len(flags):])
 		}
-		return hit("program-quoted", strings.Join(words, " "))
+		return Slip{"program-quoted", strings.Join(words, " ")}, true
 	}
-	if flags := assignments(s.Command); len(flags) > 0 {
-		return hit("program-assignment", strings.Join(flags, " "))
+	if flags := assignments(command); len(flags) > 0 {
+		return Slip{"program-assignment", strings.Join(flags, " ")}, true
 	}
 	if shell := shells[first]; shell != "" {
-		return hit("program-shell", shellCommand(shell, s.Command))
+		return Slip{"program-shell", shellCommand(shell, command)}, true
 	}
-	if p.Here != "" {
+	if here {
 		var instead []string
 		if by := interpreters[path.Ext(first)]; by != "" {
 			instead = append(instead, by+" "+first)
 		}
-		if p.Executable {
+		if executable {
 			instead = append(instead, "./"+first)
 		}
 		if len(instead) > 0 {
-			return hit("program-here", strings.Join(instead, ", or "))
+			return Slip{"program-here", strings.Join(instead, ", or ")}, true
 		}
 	}
-	return Hit{}, false
+	return Slip{}, false
 }
 
 // assignments returns the flags that set the variables with which a command begins.
@@ -73,7 +77,7 @@ func assignments(words []string) (flags []string) {
 			break
 		}
 		if strings.ContainsAny(word, operators+" '\"\\*?[]()#~!\t\n") {
-			word = shellQuoted([]string{word})[0]
+			word = Quote(word)
 		}
 		flags = append(flags, "-e "+word)
 	}
@@ -88,5 +92,8 @@ func spacedPath(words []string) bool {
 
 // shellCommand is a command line that has a shell run words.
 func shellCommand(shell string, words []string) string {
-	return cmp.Or(shell, "sh -c") + " " + shellQuoted([]string{strings.Join(words, " ")})[0]
+	return cmp.Or(shell, "sh -c") + " " + Quote(strings.Join(words, " "))
 }
+
+// Quote quotes a word for a shell, for a person who pastes it.
+func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
