@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -95,8 +97,10 @@ func Open(names []string, run func(name string) (dir string, err error)) ([]Log,
 		switch {
 		case err != nil:
 			return nil, err
+		case info.Mode()&(fs.ModeDevice|fs.ModeSocket) != 0: // reading /dev/zero never ends
+			return nil, &KindError{name, info.Mode()}
 		case !info.IsDir():
-			logs = append(logs, Log{name, func() (io.ReadCloser, error) { return os.Open(name) }})
+			logs = append(logs, Log{name, func() (io.ReadCloser, error) { return openNamed(name) }})
 			continue
 		}
 		found, err := Find(os.DirFS(name), name)
@@ -112,6 +116,27 @@ func Open(names []string, run func(name string) (dir string, err error)) ([]Log,
 		}
 	}
 	return logs, nil
+}
+
+// openNamed opens a file or a pipe, such as /dev/fd/63 for the <(...) of a shell. It does not wait for
+// somebody to write into a FIFO: without a writer, the FIFO is empty.
+func openNamed(name string) (io.ReadCloser, error) {
+	return os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+}
+
+// KindError reports that a name is that of a device or a socket.
+type KindError struct {
+	Name string
+	Mode fs.FileMode
+}
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("%q is %s, which holds no log", e.Name, safefile.Kind(e.Mode))
+}
+
+// Hint says what to do about it.
+func (e *KindError) Hint() string {
+	return "give the path of a file or a pipe, or - for standard input"
 }
 
 // NoLogsError reports that a directory has no logs.
