@@ -3,5 +3,5 @@ package layers
 // tooLarge has what is still beyond its limit, with its size as it was seen last.
 var tooLarge = map[string]int{
 	// Data: a rule has a line for each of its fields. One file a category keeps it easy to find.
-	"package internal/diagnose/rules": 4000,
+	"package internal/diagnose/rules": 3300,
 }

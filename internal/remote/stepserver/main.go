@@ -99,7 +99,8 @@ func requeueLost(ctx context.Context, starts int) error {
 			return err
 		}
 		if down {
-			return slurmjob.Requeue(ctx, j, nil) // without nodes that are down in any case
+			// A late answer of its slurmd can make Slurm use the node again, although it is down.
+			return slurmjob.Requeue(ctx, j, []string{j.BatchHost})
 		}
 		select {
 		case <-time.After(nodeDownEvery):
