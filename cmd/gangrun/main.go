@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
@@ -20,8 +19,6 @@ import (
 var version = "devel"
 
 func main() {
-	// Runs are short or idle: collecting garbage early only delays them.
-	debug.SetGCPercent(400)
 	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 

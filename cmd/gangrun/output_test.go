@@ -20,9 +20,8 @@ import (
 )
 
 // maxMemory bounds the peak memory of controller, watchdogs and agents
-// together, in bytes, however much the ranks print. It counts the pages of gangrun's executable
-// once for each process.
-const maxMemory = 220e6
+// together, in bytes, however much the ranks print.
+const maxMemory = 205e6
 
 // noise returns size bytes as programs print them at their worst: lines of all
 // lengths, progress bars, NUL, broken UTF-8, and no newline at the end. The

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/packedlog"
 	"github.com/gangrun/gangrun/internal/recorded"
@@ -47,9 +47,9 @@ func (e *TooManyError) Error() string {
 func (e *TooManyError) Hint() string { return "name the directory of one job, or its logs" }
 
 var (
-	logName = regexp.MustCompile(`(?i)(?:^|[._-])(?:log|logs|out|output|err|error|errors|stdout|stderr|txt|dmesg|kern|syslog|messages|journal)(?:[._-]|$)|\.[oe]\d+(?:[.-]\d+)?$|(?:^|/)(?:[^.]*|[^.]*\.\d+)$`)
-	noLog   = regexp.MustCompile(`(?i)\.(?:py|pyc|sh|c|cc|cpp|cu|h|f90|go|rs|java|jl|pt|pth|ckpt|safetensors|npy|npz|pkl|pickle|h5|hdf5|parquet|arrow|bin|so|o|a|exe|png|jpe?g|pdf|svg|csv|tsv|ya?ml|toml|ini|cfg|md|html?|sqlite|db|tar|tgz|zip|lock|pid|sock)$`)
-	errJSON = regexp.MustCompile(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
+	logName = textmatch.New(`(?i)(?:^|[._-])(?:log|logs|out|output|err|error|errors|stdout|stderr|txt|dmesg|kern|syslog|messages|journal)(?:[._-]|$)|\.[oe]\d+(?:[.-]\d+)?$|(?:^|/)(?:[^.]*|[^.]*\.\d+)$`)
+	noLog   = textmatch.New(`(?i)\.(?:py|pyc|sh|c|cc|cpp|cu|h|f90|go|rs|java|jl|pt|pth|ckpt|safetensors|npy|npz|pkl|pickle|h5|hdf5|parquet|arrow|bin|so|o|a|exe|png|jpe?g|pdf|svg|csv|tsv|ya?ml|toml|ini|cfg|md|html?|sqlite|db|tar|tgz|zip|lock|pid|sock)$`)
+	errJSON = textmatch.New(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
 )
 
 // Find returns the names of the logs in dir and in the directories below it, in order. It omits hidden files,
