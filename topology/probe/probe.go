@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -313,7 +312,7 @@ var crashes = []syscall.Signal{
 
 // goCrash matches what the Go runtime prints when a signal crashes its program, which
 // then exits with status 2.
-var goCrash = regexp.MustCompile(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
+var goCrash = pattern(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
 
 // crash names the signal by which a child crashed, empty where it did not.
 func crash(out Output) string {
@@ -323,7 +322,7 @@ func crash(out Output) string {
 		}
 		return ""
 	}
-	if m := goCrash.FindSubmatch(out.Stderr); out.Code == 2 && m != nil {
+	if m := goCrash().FindSubmatch(out.Stderr); out.Code == 2 && m != nil {
 		return string(m[1]) + string(m[2])
 	}
 	return ""

@@ -2,7 +2,6 @@ package probe
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -76,18 +75,18 @@ func warning(out Output) string {
 }
 
 var (
-	anyBusID = regexp.MustCompile(`[0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
-	aboutGPU = regexp.MustCompile(`(?i)device handle|gpu is lost|fallen off the bus`)
+	anyBusID = pattern(`[0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
+	aboutGPU = pattern(`(?i)device handle|gpu is lost|fallen off the bus`)
 )
 
 // lostGPUs returns nvidia-smi's errors for GPUs that it cannot speak to, by bus id.
 func lostGPUs(text string) map[string]string {
 	lost := map[string]string{}
 	for line := range strings.Lines(text) {
-		if !aboutGPU.MatchString(line) {
+		if !aboutGPU().MatchString(line) {
 			continue
 		}
-		at := anyBusID.FindStringIndex(line)
+		at := anyBusID().FindStringIndex(line)
 		if at == nil {
 			continue
 		}

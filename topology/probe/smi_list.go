@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -9,8 +8,8 @@ import (
 )
 
 var (
-	listedGPU = regexp.MustCompile(`^GPU \d+: .*\(UUID: (GPU-[0-9A-Za-z-]+)\)`)
-	listedMIG = regexp.MustCompile(`^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)`)
+	listedGPU = pattern(`^GPU \d+: .*\(UUID: (GPU-[0-9A-Za-z-]+)\)`)
+	listedMIG = pattern(`^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)`)
 )
 
 // fillInstances gives MIG devices the profiles and UUIDs that "nvidia-smi -L"
@@ -20,10 +19,10 @@ func fillInstances(devices []nvml.Device, text string) bool {
 	found := map[string]map[int]listed{} // by UUID of the GPU
 	gpu := ""
 	for line := range strings.Lines(text) {
-		if m := listedGPU.FindStringSubmatch(line); m != nil {
+		if m := listedGPU().FindStringSubmatch(line); m != nil {
 			gpu = m[1]
 			found[gpu] = map[int]listed{}
-		} else if m := listedMIG.FindStringSubmatch(line); m != nil && gpu != "" {
+		} else if m := listedMIG().FindStringSubmatch(line); m != nil && gpu != "" {
 			if index, err := strconv.Atoi(m[2]); err == nil {
 				found[gpu][index] = listed{m[1], m[3]}
 			}

@@ -3,7 +3,6 @@ package probe
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,12 +19,12 @@ const (
 var (
 	// underline is how nvidia-smi sets off the header on a terminal; what is saved
 	// from a pipe may have lost the escape character.
-	underline = regexp.MustCompile(`\x1b?\[[0-9;]*m`)
-	nvlinks   = regexp.MustCompile(`^NV[1-9][0-9]*$`)
-	gpuName   = regexp.MustCompile(`^GPU(0|[1-9][0-9]{0,4})$`)
-	nicName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-	cpuList   = regexp.MustCompile(`^[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*$`)
-	legend    = regexp.MustCompile(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
+	underline = pattern(`\x1b?\[[0-9;]*m`)
+	nvlinks   = pattern(`^NV[1-9][0-9]*$`)
+	gpuName   = pattern(`^GPU(0|[1-9][0-9]{0,4})$`)
+	nicName   = pattern(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+	cpuList   = pattern(`^[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*$`)
+	legend    = pattern(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
 )
 
 // links are the words of the matrix but NVLinks; SOC is what drivers before 384
@@ -85,7 +84,7 @@ func readMatrix(text string) (*matrix, error) {
 	inLegend := false
 	last := 0
 	for n, line := range strings.Split(text, "\n") {
-		line = underline.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat(" ", len(s)) })
+		line = underline().ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat(" ", len(s)) })
 		ws := words(line)
 		if len(ws) == 0 {
 			continue
@@ -93,16 +92,16 @@ func readMatrix(text string) (*matrix, error) {
 		last = n + 1
 		switch {
 		case m.columns == nil:
-			if !gpuName.MatchString(ws[0].text) {
+			if !gpuName().MatchString(ws[0].text) {
 				continue
 			}
 			if err := m.readHeader(n+1, ws); err != nil {
 				return nil, err
 			}
-		case inLegend && gpuName.MatchString(ws[0].text):
+		case inLegend && gpuName().MatchString(ws[0].text):
 			return nil, &TopoError{n + 1, ws[0].at, "a second matrix: one text is one host"}
 		case inLegend:
-			if found := legend.FindStringSubmatch(line); found != nil {
+			if found := legend().FindStringSubmatch(line); found != nil {
 				m.names[found[1]] = found[2]
 			}
 		case strings.EqualFold(ws[0].text, "Legend:") || len(ws) > 1 && ws[0].text == "NIC" && ws[1].text == "Legend:":
@@ -111,7 +110,7 @@ func readMatrix(text string) (*matrix, error) {
 			if err := m.readRow(n+1, ws, len(line)); err != nil {
 				return nil, err
 			}
-		case gpuName.MatchString(ws[0].text) || !m.complete():
+		case gpuName().MatchString(ws[0].text) || !m.complete():
 			return nil, &TopoError{n + 1, ws[0].at, fmt.Sprintf("%q is no column of the header in line %d", ws[0].text, m.header)}
 		}
 	}
@@ -119,7 +118,7 @@ func readMatrix(text string) (*matrix, error) {
 		return nil, &TopoError{max(last, 1), 1, "no header that begins with a GPU, as in GPU0: save the output of \"nvidia-smi topo -m\""}
 	}
 	for _, c := range m.columns {
-		if _, ok := m.rows[c]; !ok && gpuName.MatchString(c) {
+		if _, ok := m.rows[c]; !ok && gpuName().MatchString(c) {
 			return nil, &TopoError{last, 1, fmt.Sprintf("the row of %s is missing: the text ends too early", c)}
 		}
 	}
@@ -149,11 +148,11 @@ func (m *matrix) readHeader(n int, ws []word) error {
 			m.affinity = append(m.affinity, "memory")
 		case m.affinity != nil:
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no column that may follow %s Affinity", w.text, m.affinity[0])}
-		case isLink(w.text) || nvlinks.MatchString(w.text) || w.text == "X" || !nicName.MatchString(w.text) || w.text == "GPU" || w.text == "CPU" || w.text == "NUMA":
+		case isLink(w.text) || nvlinks().MatchString(w.text) || w.text == "X" || !nicName().MatchString(w.text) || w.text == "GPU" || w.text == "CPU" || w.text == "NUMA":
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no name of a column: is the header line whole?", w.text)}
 		case slices.Contains(m.columns, w.text):
 			return &TopoError{n, w.at, fmt.Sprintf("column %q is there twice", w.text)}
-		case gpuName.MatchString(w.text) && len(m.columns) > 0 && !gpuName.MatchString(m.columns[len(m.columns)-1]):
+		case gpuName().MatchString(w.text) && len(m.columns) > 0 && !gpuName().MatchString(m.columns[len(m.columns)-1]):
 			return &TopoError{n, w.at, fmt.Sprintf("%q follows a NIC", w.text)}
 		case len(m.columns) == maxColumns:
 			return &TopoError{n, w.at, fmt.Sprintf("more than %d columns", maxColumns)}
@@ -182,7 +181,7 @@ func (m *matrix) readRow(n int, ws []word, end int) error {
 				what = "X"
 			}
 			return &TopoError{n, w.at, fmt.Sprintf("%q where %s should be", w.text, what)}
-		case nvlinks.MatchString(w.text) && !isLink(w.text):
+		case nvlinks().MatchString(w.text) && !isLink(w.text):
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no link: two devices are connected by at most %d NVLinks", w.text, maxNVLinks)}
 		case !self && !isLink(w.text):
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no link: want NV and a number, PIX, PXB, PHB, NODE, SYS, SOC or N/A", w.text)}
@@ -223,7 +222,7 @@ func (m *matrix) readAffinity(r *row, n int, ws []word) error {
 
 // isCPUList reports whether text is a list of CPUs whose ranges run upwards.
 func isCPUList(text string) bool {
-	if !cpuList.MatchString(text) {
+	if !cpuList().MatchString(text) {
 		return false
 	}
 	for part := range strings.SplitSeq(text, ",") {
@@ -250,7 +249,7 @@ func (m *matrix) result() ([]job.Device, [][]job.Link, []job.NIC, error) {
 		if end := strings.IndexAny(numa, ",-"); end >= 0 {
 			numa = numa[:end] // the first of several, which is that of CPUs where GPUs have nodes too
 		}
-		if found := gpuName.FindStringSubmatch(c); found != nil {
+		if found := gpuName().FindStringSubmatch(c); found != nil {
 			index, _ := strconv.Atoi(found[1])
 			devices = append(devices, job.Device{UUID: c, Index: index, CPUs: r.cpus, NUMA: numa})
 		} else {
@@ -312,7 +311,7 @@ func isLink(text string) bool {
 
 // isNVLinks reports whether text is NV and a number that topology.NVLinks takes.
 func isNVLinks(text string) bool {
-	if !nvlinks.MatchString(text) {
+	if !nvlinks().MatchString(text) {
 		return false
 	}
 	n, err := strconv.Atoi(text[len("NV"):])
