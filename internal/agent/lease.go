@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/watchdog"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/topology/lease"
 )
@@ -18,7 +19,7 @@ import (
 // leases are the GPUs that this agent holds for gangs, and the places of gangs in the queue for
 // GPUs. Like the ranks, they outlive a controller. They end with the agent.
 type leases struct {
-	keeper *keeper // nil where there is no watchdog
+	keeper *watchdog.Keeper // nil where there is no watchdog
 
 	mu    sync.Mutex
 	turns map[string]*turn
@@ -50,7 +51,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 		return nil, errors.Join(ctx.Err(), held.Release())
 	}
 	if held != nil {
-		if err := s.leases.keeper.keep(r.Turn, held.Descriptors()); err != nil {
+		if err := s.leases.keeper.Keep(r.Turn, held.Descriptors()); err != nil {
 			return nil, status.Error(codes.Aborted, errors.Join(err, held.Release()).Error())
 		}
 		s.leases.mu.Lock()
@@ -157,7 +158,7 @@ func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.Le
 		return &wire.LeaseReply{}, nil
 	}
 	err := held.Release()
-	s.leases.keeper.drop(r.Turn)
+	s.leases.keeper.Drop(r.Turn)
 	return &wire.LeaseReply{}, err
 }
 

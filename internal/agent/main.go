@@ -19,9 +19,6 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// KillSignal makes a watchdog kill its agent, and then all that is left of it.
-const KillSignal = unix.SIGUSR1
-
 // endLimit bounds how long an agent whose controller is gone takes to end. It is longer than its
 // ranks may take, and so short that nothing is left after 3 s.
 const endLimit = gang.StrayGrace + 500*time.Millisecond
@@ -39,7 +36,12 @@ func Main(args []string) int {
 			code = 70
 		}
 	} else {
-		code, err = watch(args)
+		var end watchdog.End
+		if end, err = watchdog.Wait(args); err != nil {
+			code = 70
+		} else {
+			code, err = cleanUp(end)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: agent:", err)
@@ -54,7 +56,7 @@ func work() error {
 	unix.CloseOnExec(watchdog.LifelineFD)
 	unix.CloseOnExec(watchdog.AliveFD)
 	unix.CloseOnExec(watchdog.KeepFD)
-	keeper, err := newKeeper(os.NewFile(watchdog.KeepFD, "watchdog"))
+	keeper, err := watchdog.NewKeeper(os.NewFile(watchdog.KeepFD, "watchdog"))
 	if err != nil {
 		return errors.Join(err, errors.New("this command is for gangrun's own use"))
 	}

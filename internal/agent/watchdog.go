@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,75 +15,34 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// watch is a watchdog. It starts the process below it, unless that was done before, and waits
-// for it. Processes that outlive the agent become children of the watchdog, which is the next
-// subreaper above. The inner watchdog kills them; the outer one does if the inner one was
-// killed. watch returns the exit code.
-func watch(args []string) (code int, err error) {
-	dog, err := watchdog.Start(args)
-	if err != nil {
-		return 70, err
-	}
-	child, err := unix.PidfdOpen(dog.Child, 0)
-	if err != nil {
-		return 70, fmt.Errorf("watch process %d: %w", dog.Child, err)
-	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
-	go func() { // ends with the process
-		for s := range signals {
-			forwardSignal(child, s.(syscall.Signal), dog.Inner)
+// cleanUp is the work of a watchdog when the process below it has ended. Processes that outlive
+// the agent are then children of the watchdog, which is the next subreaper above. The inner watchdog
+// kills them; the outer one does if the inner one was killed. cleanUp returns the exit code.
+func cleanUp(end watchdog.End) (code int, err error) {
+	if !end.Inner {
+		if end.Status.Exited() { // the inner watchdog has already cleaned up
+			return end.Status.ExitStatus(), nil
 		}
-	}()
-	kept, err := newKeptFiles(dog)
-	if err != nil {
-		return 70, err
+		reapOrphan(end.Agent)
 	}
-	status := reapUntil(dog.Child)
-	agent := dog.Child
-	if !dog.Inner {
-		if status.Exited() { // the inner watchdog has already cleaned up
-			return status.ExitStatus(), nil
-		}
-		agent = kept.agentPID()
-		reapOrphan(agent)
-	}
-	sweep(agent)
-	tempfiles.Remove(agent)
-	tempfiles.RemoveUnlocked(layerPrefix, os.Remove)
-	box.EndDead()
-	cgroup.EndDead()
+	sweep(end.Agent)
+	tempfiles.Remove(end.Agent)
+	endDead()
 	switch {
-	case status.Exited():
-		return status.ExitStatus(), nil
-	case dog.Inner:
-		return 70, fmt.Errorf("the agent was ended by signal %d", status.Signal())
+	case end.Status.Exited():
+		return end.Status.ExitStatus(), nil
+	case end.Inner:
+		return 70, fmt.Errorf("the agent was ended by signal %d", end.Status.Signal())
 	default:
 		return 70, errors.New("the watchdog below this one was killed")
 	}
 }
 
-// forwardSignal sends a signal to the child of a watchdog. KillSignal kills the agent; after any
-// other signal the agent ends its ranks in order, with SIGTERM first.
-func forwardSignal(child int, s syscall.Signal, isAgent bool) {
-	if s == KillSignal {
-		_ = unix.PidfdSendSignal(child, unix.SIGCONT, nil, 0) // it may be stopped
-		if isAgent {
-			s = unix.SIGKILL
-		}
-	}
-	_ = unix.PidfdSendSignal(child, s, nil, 0)
-}
-
-// reapUntil reaps children until the one with that PID has ended.
-func reapUntil(pid int) unix.WaitStatus {
-	for {
-		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, 0, nil)
-		if got == pid || err == unix.ECHILD {
-			return status
-		}
-	}
+// endDead removes what agents have left on this host that were killed together with their watchdogs.
+func endDead() {
+	tempfiles.RemoveUnlocked(layerPrefix, os.Remove)
+	box.EndDead()
+	cgroup.EndDead()
 }
 
 // orphanLimit bounds the end of an agent whose inner watchdog was killed: it has

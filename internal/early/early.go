@@ -37,6 +37,10 @@ func init() {
 	case "enter":
 		os.Exit(watchdog.Enter(os.Args[2:]))
 	case "agent":
-		watchdog.Start(os.Args[2:])
+		if args := os.Args[2:]; watchdog.IsWatchdog(args) {
+			if end, err := watchdog.Wait(args); err == nil && end.Clean() {
+				os.Exit(0)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
-// Package watchdog starts the agent of a host under two watchdogs. It imports almost nothing,
-// so that Go initialises it early. The agent starts while Go still initialises the rest of the
-// program in the watchdogs.
+// Package watchdog starts the agent of a host under two watchdogs, and waits for its end. It
+// imports almost nothing, so that Go initialises it early. While they wait, the watchdogs have not
+// initialised the rest of the program. That saves most of their memory. They initialise it if
+// they have to clean up after an agent that was killed (package agent).
 //
 // When a process dies, the kernel gives its children to the nearest ancestor that is a
 // subreaper. So if the agent and the inner watchdog are killed, the outer watchdog inherits
@@ -48,35 +49,13 @@ const (
 // Name is the process name of the outer watchdog. It replaces the name of the program.
 const Name = "gang-watchdog"
 
-// Watchdog is this process, after it has started its child.
-type Watchdog struct {
-	Child int      // the PID of the inner watchdog, or of the agent
-	Inner bool     // this is the inner watchdog: its child is the agent
-	Below *os.File // a socket to the child
-	Above *os.File // the socket of the inner watchdog to the outer one; nil in the outer one
+// process is this process, after it has started its child.
+type process struct {
+	child int      // the PID of the inner watchdog, or of the agent
+	inner bool     // this is the inner watchdog: its child is the agent
+	below *os.File // a socket to the child
+	above *os.File // the socket of the inner watchdog to the outer one; nil in the outer one
 	alive *os.File // open as long as this process lives
-}
-
-// started is the state that Start sets in this process.
-var started struct {
-	done     bool
-	watchdog *Watchdog
-	err      error
-}
-
-// Start starts the child of this watchdog; later calls return the same Watchdog. args has the name of
-// a host and, in the inner watchdog, the word Inner after it. With other arguments, Start returns an
-// error.
-func Start(args []string) (*Watchdog, error) {
-	inner := len(args) == 2 && args[1] == Inner
-	if len(args) != 1 && !inner {
-		return nil, fmt.Errorf("want the name of a host, got %q", args)
-	}
-	if !started.done {
-		started.done = true
-		started.watchdog, started.err = start(args[0], inner)
-	}
-	return started.watchdog, started.err
 }
 
 // leaveTerminal detaches this process, and what it starts, from the terminal: ranks that open
@@ -90,7 +69,8 @@ func leaveTerminal() {
 	_ = unix.Close(fd)
 }
 
-func start(host string, inner bool) (w *Watchdog, err error) {
+// start starts the process below this one.
+func start(host string, inner bool) (w *process, err error) {
 	// Ranks must not inherit files that the caller of gangrun has left open.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -101,11 +81,11 @@ func start(host string, inner bool) (w *Watchdog, err error) {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	defer unix.Close(fds[1])
-	w = &Watchdog{Inner: inner, Below: os.NewFile(uintptr(fds[0]), "below")}
+	w = &process{inner: inner, below: os.NewFile(uintptr(fds[0]), "below")}
 	argv := []string{os.Args[0], "agent", host, Inner}
 	files := []uintptr{0, 1, 2, ConnFD, LifelineFD}
 	if inner {
-		w.Above = os.NewFile(aboveFD, "above")
+		w.above = os.NewFile(aboveFD, "above")
 		var ours *os.File
 		if ours, w.alive, err = os.Pipe(); err != nil {
 			return nil, err
@@ -121,7 +101,7 @@ func start(host string, inner bool) (w *Watchdog, err error) {
 		}
 		files = append(files, held, uintptr(fds[1]))
 	}
-	if w.Child, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err != nil {
+	if w.child, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	// Only the agent holds the connection, so that the controller notices its death.

@@ -163,5 +163,5 @@ func (p *process) end(ctx context.Context) error {
 	}
 }
 
-// agentKill tells a watchdog to kill its agent (see agent.KillSignal).
+// agentKill tells a watchdog to kill its agent (see watchdog.KillSignal).
 const agentKill = unix.SIGUSR1

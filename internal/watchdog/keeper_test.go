@@ -1,4 +1,4 @@
-package agent
+package watchdog
 
 import (
 	"os"
@@ -16,7 +16,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := newKeeper(os.NewFile(uintptr(fds[0]), "agent"))
+	k, err := NewKeeper(os.NewFile(uintptr(fds[0]), "agent"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestKeeper(t *testing.T) {
 		if err := unix.Flock(fds[len(fds)-1], unix.LOCK_EX); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.keep(name, fds); err != nil {
+		if err := k.Keep(name, fds); err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range files {
@@ -60,7 +60,7 @@ func TestKeeper(t *testing.T) {
 	if !locked("a") || !locked("b") {
 		t.Error("a file that is kept is not locked")
 	}
-	k.drop("a")
+	k.Drop("a")
 	for deadline := time.Now().Add(time.Minute); locked("a"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a file that was dropped is locked")

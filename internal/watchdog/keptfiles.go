@@ -1,4 +1,4 @@
-package agent
+package watchdog
 
 import (
 	"net"
@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
 // keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog forwards
@@ -23,17 +21,17 @@ type keptFiles struct {
 
 // newKeptFiles starts to receive files from the process below a watchdog, until that process is
 // gone. Files that were not dropped by then stay open until this process ends.
-func newKeptFiles(dog *watchdog.Watchdog) (*keptFiles, error) {
+func newKeptFiles(dog *process) (*keptFiles, error) {
 	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
-	below, err := unixConn(dog.Below)
+	below, err := unixConn(dog.below)
 	if err != nil {
 		return nil, err
 	}
-	if dog.Above != nil {
-		if s.above, err = unixConn(dog.Above); err != nil {
+	if dog.above != nil {
+		if s.above, err = unixConn(dog.above); err != nil {
 			return nil, err
 		}
-		s.forwardUp(append([]byte{opAgent}, strconv.Itoa(dog.Child)...), nil)
+		s.forwardUp(append([]byte{opAgent}, strconv.Itoa(dog.child)...), nil)
 	}
 	go func() { defer close(s.ended); s.receive(below) }() // ends with the process below
 	return s, nil

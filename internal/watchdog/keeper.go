@@ -1,4 +1,4 @@
-package agent
+package watchdog
 
 import (
 	"fmt"
@@ -6,21 +6,19 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// keeper asks the watchdog to keep the locked files of a lease open too. If the agent is killed,
+// Keeper asks the watchdog to keep the locked files of a lease open too. If the agent is killed,
 // they stay locked until the watchdog has ended its ranks.
-type keeper struct{ conn *net.UnixConn }
+type Keeper struct{ conn *net.UnixConn }
 
-// newKeeper takes over the agent's end of the socket to its watchdog.
-func newKeeper(file *os.File) (*keeper, error) {
+// NewKeeper takes over file, the agent's end of the socket to its watchdog (KeepFD).
+func NewKeeper(file *os.File) (*Keeper, error) {
 	conn, err := unixConn(file)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d is not a socket of a watchdog: %w", watchdog.KeepFD, err)
+		return nil, fmt.Errorf("descriptor %d is not a socket of a watchdog: %w", KeepFD, err)
 	}
-	return &keeper{conn}, nil
+	return &Keeper{conn}, nil
 }
 
 // The first byte of a message; a name follows.
@@ -33,8 +31,8 @@ const (
 // maxRights is how many descriptors a message carries at most. The kernel allows 253.
 const maxRights = 128
 
-// keep asks the watchdog to keep files open under a name. A nil keeper does nothing.
-func (k *keeper) keep(name string, fds []int) error {
+// Keep asks the watchdog to keep files open under a name. A nil Keeper does nothing.
+func (k *Keeper) Keep(name string, fds []int) error {
 	for ; k != nil && len(fds) > 0; fds = fds[min(len(fds), maxRights):] {
 		if _, _, err := k.conn.WriteMsgUnix(append([]byte{opKeep}, name...), unix.UnixRights(fds[:min(len(fds), maxRights)]...), nil); err != nil {
 			return fmt.Errorf("have the watchdog keep a lease: %w", err)
@@ -43,8 +41,8 @@ func (k *keeper) keep(name string, fds []int) error {
 	return nil
 }
 
-// drop asks the watchdog to close the files of a name. A nil keeper does nothing.
-func (k *keeper) drop(name string) {
+// Drop asks the watchdog to close the files of a name. A nil Keeper does nothing.
+func (k *Keeper) Drop(name string) {
 	if k != nil {
 		_, _ = k.conn.Write(append([]byte{opDrop}, name...)) // a watchdog that is gone has closed them
 	}
