@@ -96,6 +96,12 @@ func TestEnumerations(t *testing.T) {
 		"StopReason":       enum[job.StopReason],
 		"TrialMode":        enum[job.TrialMode],
 		"TTY":              enum[job.TTY],
+		"RankPhase":        enum[job.RankPhase],
+		"StragglerReason":  enum[job.StragglerReason],
+		"StackTool":        enum[job.StackTool],
+		"HangStage":        enum[job.HangStage],
+		"HealthSign":       enum[job.HealthSign],
+		"LifeSign":         enum[job.LifeSign],
 		"VersionKind":      enum[job.VersionKind],
 	}
 	all := constants(t)

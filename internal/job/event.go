@@ -38,6 +38,10 @@ const (
 	KindAttached    Kind = "attached"    // Controller: another process controls the run from now on
 	KindSignal      Kind = "signal"      // Attempt, Host, Text: a signal that gangrun has sent to ranks
 	KindGPU         Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
+	KindHealth      Kind = "health"      // Attempt, Host, Health, Text and Hint: a host is ill, or soon will be
+	KindHang        Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
+	KindStacks      Kind = "stacks"      // Attempt, Stacks: where the ranks are
+	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
@@ -53,28 +57,32 @@ type Event struct {
 	PID     int       `json:"pid,omitempty"`
 
 	// Stop is set in every stop event that internal/journal returns.
-	Stop        StopReason   `json:"stop,omitempty"`
-	Since       *time.Time   `json:"since,omitempty"`
-	Controller  *Controller  `json:"controller,omitempty"`
-	Agent       *Agent       `json:"agent,omitempty"`
-	Spec        *Spec        `json:"spec,omitempty"`
-	Run         string       `json:"run,omitempty"`
-	Batch       *BatchJob    `json:"batch,omitempty"`
-	Finding     *Finding     `json:"finding,omitempty"`
-	Placement   *Placement   `json:"placement,omitempty"`
-	Explanation *Explanation `json:"explanation,omitempty"`
-	ResumeFrom  string       `json:"resume_from,omitempty"`
-	LogDir      string       `json:"log_dir,omitempty"`
-	Progress    *Progress    `json:"progress,omitempty"`
-	Exit        *Exit        `json:"exit,omitempty"`
-	Activity    []Activity   `json:"activity,omitempty"`
-	Outcome     *Outcome     `json:"outcome,omitempty"`
-	Wireup      *Wireup      `json:"wireup,omitempty"`
-	Cause       *Cause       `json:"cause,omitempty"`
-	Verdict     *Verdict     `json:"verdict,omitempty"`
-	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"`
-	GPU         *GPU         `json:"gpu,omitempty"`
-	ExitCode    *int         `json:"exit_code,omitempty"`
+	Stop        StopReason       `json:"stop,omitempty"`
+	Since       *time.Time       `json:"since,omitempty"`
+	Controller  *Controller      `json:"controller,omitempty"`
+	Agent       *Agent           `json:"agent,omitempty"`
+	Spec        *Spec            `json:"spec,omitempty"`
+	Run         string           `json:"run,omitempty"`
+	Batch       *BatchJob        `json:"batch,omitempty"`
+	Finding     *Finding         `json:"finding,omitempty"`
+	Placement   *Placement       `json:"placement,omitempty"`
+	Explanation *Explanation     `json:"explanation,omitempty"`
+	ResumeFrom  string           `json:"resume_from,omitempty"`
+	LogDir      string           `json:"log_dir,omitempty"`
+	Progress    *Progress        `json:"progress,omitempty"`
+	Exit        *Exit            `json:"exit,omitempty"`
+	Activity    []Activity       `json:"activity,omitempty"`
+	Outcome     *Outcome         `json:"outcome,omitempty"`
+	Wireup      *Wireup          `json:"wireup,omitempty"`
+	Cause       *Cause           `json:"cause,omitempty"`
+	Verdict     *Verdict         `json:"verdict,omitempty"`
+	Checkpoint  *Checkpoint      `json:"checkpoint,omitempty"`
+	GPU         *GPU             `json:"gpu,omitempty"`
+	Health      *Health          `json:"health,omitempty"`
+	Hang        *HangReport      `json:"hang,omitempty"`
+	Straggler   *StragglerReport `json:"straggler,omitempty"`
+	Stacks      []RankStack      `json:"stacks,omitempty"`
+	ExitCode    *int             `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
 	// MayHelp is true if another run of the job may get further than this run.

@@ -82,6 +82,7 @@ func events() []job.Event {
 	spec, outcome := filled[job.Spec](), filled[job.Outcome]()
 	placement, explanation := filled[job.Placement](), filled[job.Explanation]()
 	finding, cause, verdict := filled[job.Finding](), filled[job.Cause](), filled[job.Verdict]()
+	health, hang, straggler := filled[job.Health](), filled[job.HangReport](), filled[job.StragglerReport]()
 	exit, checkpoint, controller := filled[job.Exit](), filled[job.Checkpoint](), filled[job.Controller]()
 	return []job.Event{
 		{Time: at, Kind: job.KindCreated, Run: "calm-otter", Controller: &controller, Spec: &spec},
@@ -112,6 +113,10 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindAttached, Run: "calm-otter", Controller: &job.Controller{Host: "h0", BootID: "b", PID: 12, Start: 3}},
 		{Time: at, Kind: job.KindSignal, Attempt: 1, Host: "h2", Text: "SIGUSR1 went to the ranks on h2"},
 		{Time: at, Kind: job.KindGPU, Attempt: 1, Host: "h2", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-a", PCI: "0000:3b:00.0", XID: 79, Ranks: []int{0, 3}, Count: 2}, Text: "XID 79", Hint: "reset it"},
+		{Time: at, Kind: job.KindHealth, Attempt: 1, Host: "h2", Health: &health, Text: "its memory runs out", Hint: "use less"},
+		{Time: at, Kind: job.KindHang, Attempt: 1, Hang: &hang, Text: "no step for 10m"},
+		{Time: at, Kind: job.KindStacks, Attempt: 1, Stacks: []job.RankStack{filled[job.RankStack]()}},
+		{Time: at, Kind: job.KindStraggler, Attempt: 1, Host: "h2", Straggler: &straggler, Text: "rank 3 is slow"},
 	}
 }
 

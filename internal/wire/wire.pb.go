@@ -1889,6 +1889,7 @@ type GangRequest struct {
 	//	*GangRequest_Name
 	//	*GangRequest_Part
 	//	*GangRequest_Signal
+	//	*GangRequest_Stacks
 	Kind          isGangRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2012,6 +2013,15 @@ func (x *GangRequest) GetSignal() *Signal {
 	return nil
 }
 
+func (x *GangRequest) GetStacks() *Stacks {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Stacks); ok {
+			return x.Stacks
+		}
+	}
+	return nil
+}
+
 type isGangRequest_Kind interface {
 	isGangRequest_Kind()
 }
@@ -2052,6 +2062,10 @@ type GangRequest_Signal struct {
 	Signal *Signal `protobuf:"bytes,9,opt,name=signal,proto3,oneof"`
 }
 
+type GangRequest_Stacks struct {
+	Stacks *Stacks `protobuf:"bytes,10,opt,name=stacks,proto3,oneof"`
+}
+
 func (*GangRequest_Start) isGangRequest_Kind() {}
 
 func (*GangRequest_Stop) isGangRequest_Kind() {}
@@ -2069,6 +2083,114 @@ func (*GangRequest_Name) isGangRequest_Kind() {}
 func (*GangRequest_Part) isGangRequest_Kind() {}
 
 func (*GangRequest_Signal) isGangRequest_Kind() {}
+
+func (*GangRequest_Stacks) isGangRequest_Kind() {}
+
+// Stacks asks for GangReply.stacks: where the ranks of the host's share are. The ranks go on.
+type Stacks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                          // comes back in the reply
+	LimitMs       int64                  `protobuf:"varint,2,opt,name=limit_ms,json=limitMs,proto3" json:"limit_ms,omitempty"` // the agent answers within this time, with what it has
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stacks) Reset() {
+	*x = Stacks{}
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stacks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stacks) ProtoMessage() {}
+
+func (x *Stacks) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stacks.ProtoReflect.Descriptor instead.
+func (*Stacks) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Stacks) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Stacks) GetLimitMs() int64 {
+	if x != nil {
+		return x.LimitMs
+	}
+	return 0
+}
+
+// StacksReply answers Stacks.
+type StacksReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Stacks        []byte                 `protobuf:"bytes,2,opt,name=stacks,proto3" json:"stacks,omitempty"` // JSON of a list of job.RankStack
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StacksReply) Reset() {
+	*x = StacksReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StacksReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StacksReply) ProtoMessage() {}
+
+func (x *StacksReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StacksReply.ProtoReflect.Descriptor instead.
+func (*StacksReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *StacksReply) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *StacksReply) GetStacks() []byte {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
 
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2119,7 +2241,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2253,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2266,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Start) GetGang() string {
@@ -2295,7 +2417,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2429,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2442,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -2374,7 +2496,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2508,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2521,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Barrier) GetGroup() []byte {
@@ -2434,7 +2556,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2568,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2581,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -2483,7 +2605,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2617,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2630,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Name) GetId() int64 {
@@ -2549,7 +2671,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +2683,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +2696,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Pair) GetKey() []byte {
@@ -2600,7 +2722,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2612,7 +2734,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2625,7 +2747,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 // Spawn starts an Open MPI daemon. The host of mpirun sends it to the controller, because mpirun
@@ -2641,7 +2763,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2775,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2788,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -2703,7 +2825,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2837,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2850,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2777,7 +2899,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2911,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2924,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2871,7 +2993,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3005,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3018,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2916,7 +3038,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2928,7 +3050,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2941,7 +3063,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Signal) GetNumber() int32 {
@@ -2962,13 +3084,15 @@ type GangReply struct {
 	Relays        []*Relay               `protobuf:"bytes,7,rep,name=relays,proto3" json:"relays,omitempty"`
 	Names         []*Name                `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"`       // the ranks sent them before the barriers in this message
 	Standing      []byte                 `protobuf:"bytes,9,opt,name=standing,proto3" json:"standing,omitempty"` // JSON of pmi1.WaitReport; a newer report replaces an older one
+	Pulses        []byte                 `protobuf:"bytes,10,opt,name=pulses,proto3" json:"pulses,omitempty"`    // JSON of job.Pulses; newer pulses replace older ones that were not sent yet
+	Stacks        []*StacksReply         `protobuf:"bytes,11,rep,name=stacks,proto3" json:"stacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3104,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3117,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -3059,6 +3183,20 @@ func (x *GangReply) GetStanding() []byte {
 	return nil
 }
 
+func (x *GangReply) GetPulses() []byte {
+	if x != nil {
+		return x.Pulses
+	}
+	return nil
+}
+
+func (x *GangReply) GetStacks() []*StacksReply {
+	if x != nil {
+		return x.Stacks
+	}
+	return nil
+}
+
 type Done struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// unreaped are ranks that could not be killed.
@@ -3069,7 +3207,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3219,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3232,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -3119,7 +3257,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3269,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3282,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -3187,7 +3325,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3337,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3350,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -3251,7 +3389,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3401,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3414,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 type KeepReply struct {
@@ -3287,7 +3425,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3437,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3450,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 type FeedRequest struct {
@@ -3326,7 +3464,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[51]
+	mi := &file_internal_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3476,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[51]
+	mi := &file_internal_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3489,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -3383,7 +3521,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[52]
+	mi := &file_internal_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3533,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[52]
+	mi := &file_internal_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3546,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -3540,7 +3678,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06partly\x18\x01 \x01(\bR\x06partly\x12\x12\n" +
 	"\x04made\x18\x02 \x03(\fR\x04made\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\fR\achanged\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\x03R\x04more\"\xc2\x03\n" +
+	"\x04more\x18\x04 \x01(\x03R\x04more\"\xf5\x03\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
@@ -3550,8 +3688,16 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
 	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04part\x121\n" +
-	"\x06signal\x18\t \x01(\v2\x17.gangrun.wire.v1.SignalH\x00R\x06signalB\x06\n" +
-	"\x04kind\"\x8d\x04\n" +
+	"\x06signal\x18\t \x01(\v2\x17.gangrun.wire.v1.SignalH\x00R\x06signal\x121\n" +
+	"\x06stacks\x18\n" +
+	" \x01(\v2\x17.gangrun.wire.v1.StacksH\x00R\x06stacksB\x06\n" +
+	"\x04kind\"3\n" +
+	"\x06Stacks\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x19\n" +
+	"\blimit_ms\x18\x02 \x01(\x03R\alimitMs\"5\n" +
+	"\vStacksReply\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
+	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\x8d\x04\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3616,7 +3762,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\" \n" +
 	"\x06Signal\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x05R\x06number\"\xdb\x02\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\"\xa9\x03\n" +
 	"\tGangReply\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
@@ -3626,7 +3772,10 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06spawns\x18\x06 \x03(\v2\x16.gangrun.wire.v1.SpawnR\x06spawns\x12.\n" +
 	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\x12+\n" +
 	"\x05names\x18\b \x03(\v2\x15.gangrun.wire.v1.NameR\x05names\x12\x1a\n" +
-	"\bstanding\x18\t \x01(\fR\bstanding\"\"\n" +
+	"\bstanding\x18\t \x01(\fR\bstanding\x12\x16\n" +
+	"\x06pulses\x18\n" +
+	" \x01(\fR\x06pulses\x124\n" +
+	"\x06stacks\x18\v \x03(\v2\x1c.gangrun.wire.v1.StacksReplyR\x06stacks\"\"\n" +
 	"\x04Done\x12\x1a\n" +
 	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"]\n" +
 	"\rOutputRequest\x12\x12\n" +
@@ -3682,7 +3831,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
 	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
@@ -3717,96 +3866,100 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*FilesRequest)(nil),     // 30: gangrun.wire.v1.FilesRequest
 	(*FilesReply)(nil),       // 31: gangrun.wire.v1.FilesReply
 	(*GangRequest)(nil),      // 32: gangrun.wire.v1.GangRequest
-	(*Start)(nil),            // 33: gangrun.wire.v1.Start
-	(*Mpirun)(nil),           // 34: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),          // 35: gangrun.wire.v1.Barrier
-	(*Part)(nil),             // 36: gangrun.wire.v1.Part
-	(*Name)(nil),             // 37: gangrun.wire.v1.Name
-	(*Pair)(nil),             // 38: gangrun.wire.v1.Pair
-	(*Look)(nil),             // 39: gangrun.wire.v1.Look
-	(*Spawn)(nil),            // 40: gangrun.wire.v1.Spawn
-	(*Relay)(nil),            // 41: gangrun.wire.v1.Relay
-	(*RankStart)(nil),        // 42: gangrun.wire.v1.RankStart
-	(*Stop)(nil),             // 43: gangrun.wire.v1.Stop
-	(*Signal)(nil),           // 44: gangrun.wire.v1.Signal
-	(*GangReply)(nil),        // 45: gangrun.wire.v1.GangReply
-	(*Done)(nil),             // 46: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),    // 47: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),      // 48: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),      // 49: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),        // 50: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),      // 51: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),        // 52: gangrun.wire.v1.FeedReply
+	(*Stacks)(nil),           // 33: gangrun.wire.v1.Stacks
+	(*StacksReply)(nil),      // 34: gangrun.wire.v1.StacksReply
+	(*Start)(nil),            // 35: gangrun.wire.v1.Start
+	(*Mpirun)(nil),           // 36: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),          // 37: gangrun.wire.v1.Barrier
+	(*Part)(nil),             // 38: gangrun.wire.v1.Part
+	(*Name)(nil),             // 39: gangrun.wire.v1.Name
+	(*Pair)(nil),             // 40: gangrun.wire.v1.Pair
+	(*Look)(nil),             // 41: gangrun.wire.v1.Look
+	(*Spawn)(nil),            // 42: gangrun.wire.v1.Spawn
+	(*Relay)(nil),            // 43: gangrun.wire.v1.Relay
+	(*RankStart)(nil),        // 44: gangrun.wire.v1.RankStart
+	(*Stop)(nil),             // 45: gangrun.wire.v1.Stop
+	(*Signal)(nil),           // 46: gangrun.wire.v1.Signal
+	(*GangReply)(nil),        // 47: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 48: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 49: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 50: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 51: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 52: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 53: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 54: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
 	2,  // 1: gangrun.wire.v1.LeftoversReply.living:type_name -> gangrun.wire.v1.Leftover
 	7,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
 	15, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	33, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	43, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	35, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	39, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	40, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	41, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	37, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	36, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	44, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
-	42, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	34, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	38, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	46, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	35, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	40, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	41, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	37, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	5,  // 21: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	8,  // 22: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	10, // 23: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	17, // 24: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	12, // 25: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	19, // 26: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	21, // 27: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	23, // 28: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 29: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 30: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 31: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	14, // 32: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	0,  // 33: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
-	3,  // 34: gangrun.wire.v1.Agent.Clean:input_type -> gangrun.wire.v1.CleanRequest
-	27, // 35: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
-	26, // 36: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	30, // 37: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	32, // 38: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	47, // 39: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	49, // 40: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	51, // 41: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	6,  // 42: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	9,  // 43: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	11, // 44: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	18, // 45: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	13, // 46: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	20, // 47: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	22, // 48: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	24, // 49: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	24, // 50: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	25, // 51: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	24, // 52: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	16, // 53: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	1,  // 54: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
-	4,  // 55: gangrun.wire.v1.Agent.Clean:output_type -> gangrun.wire.v1.CleanReply
-	28, // 56: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
-	29, // 57: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	31, // 58: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	45, // 59: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	48, // 60: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	50, // 61: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	52, // 62: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	42, // [42:63] is the sub-list for method output_type
-	21, // [21:42] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	35, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	45, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	37, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	41, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	42, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	43, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	39, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	38, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	46, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
+	33, // 13: gangrun.wire.v1.GangRequest.stacks:type_name -> gangrun.wire.v1.Stacks
+	44, // 14: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	36, // 15: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	40, // 16: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	48, // 17: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	37, // 18: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	42, // 19: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	43, // 20: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	39, // 21: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	34, // 22: gangrun.wire.v1.GangReply.stacks:type_name -> gangrun.wire.v1.StacksReply
+	5,  // 23: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	8,  // 24: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	10, // 25: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	17, // 26: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	12, // 27: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	19, // 28: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	21, // 29: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	23, // 30: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 31: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 32: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	23, // 33: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	14, // 34: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	0,  // 35: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
+	3,  // 36: gangrun.wire.v1.Agent.Clean:input_type -> gangrun.wire.v1.CleanRequest
+	27, // 37: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
+	26, // 38: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	30, // 39: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	32, // 40: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	49, // 41: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	51, // 42: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	53, // 43: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	6,  // 44: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	9,  // 45: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	11, // 46: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	18, // 47: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	13, // 48: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	20, // 49: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	22, // 50: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	24, // 51: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	24, // 52: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	25, // 53: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	24, // 54: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	16, // 55: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 56: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	4,  // 57: gangrun.wire.v1.Agent.Clean:output_type -> gangrun.wire.v1.CleanReply
+	28, // 58: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
+	29, // 59: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	31, // 60: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	47, // 61: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	50, // 62: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	52, // 63: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	54, // 64: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	44, // [44:65] is the sub-list for method output_type
+	23, // [23:44] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -3824,6 +3977,7 @@ func file_internal_wire_wire_proto_init() {
 		(*GangRequest_Name)(nil),
 		(*GangRequest_Part)(nil),
 		(*GangRequest_Signal)(nil),
+		(*GangRequest_Stacks)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3831,7 +3985,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,75 @@
+package job
+
+import "time"
+
+// HangReport is the finding that a gang makes no progress any more.
+type HangReport struct {
+	Since time.Time `json:"since"` // the last progress
+	// Limit is the time without progress after which gangrun judged so.
+	Limit Duration `json:"limit"`
+	// Stage is what the gang was doing by its own measure.
+	Stage HangStage `json:"stage"`
+	// Signs are the signals of life that the gang had shown before and that have ended.
+	Signs []LifeSign `json:"signs"`
+	// Ranks are those that probably hold up the others; empty if no rank stands out. Why says what
+	// sets them apart, and Confidence, from 0 to 1, how sure that is.
+	Ranks      []int   `json:"ranks"`
+	Why        string  `json:"why"`
+	Confidence float64 `json:"confidence"`
+	// Groups are the ranks by where they are, once their stacks have been collected.
+	Groups []StackGroup `json:"groups,omitempty"`
+	// Step is the step at which the gang stands still; -1 if none was seen.
+	Step int64 `json:"step"`
+}
+
+// HangStage is a stage of a job. Each has its own threshold.
+type HangStage string
+
+// The stages of a job.
+const (
+	HangStart  HangStage = "start"  // before the first step
+	HangInit   HangStage = "init"   // ranks wait in MPI_Init
+	HangStep   HangStage = "step"   // between steps
+	HangSilent HangStage = "silent" // the job prints no steps
+	HangFinal  HangStage = "final"  // ranks wait in MPI_Finalize, or some have ended
+)
+
+// LifeSign is a signal of life.
+type LifeSign string
+
+// The signals of life.
+const (
+	SignSteps  LifeSign = "steps"
+	SignBeats  LifeSign = "heartbeats"
+	SignOutput LifeSign = "output"
+	SignFiles  LifeSign = "files"
+	SignIO     LifeSign = "io"
+	SignCPU    LifeSign = "cpu"
+	SignGPU    LifeSign = "gpu"
+)
+
+// StragglerReport is the finding that a rank, or a host, is persistently slower than its peers.
+type StragglerReport struct {
+	Rank  int     `json:"rank"` // -1 for a host
+	Host  string  `json:"host"`
+	Speed float64 `json:"speed"` // as a share of the median of its peers
+	// Reason says what probably slows it down; Text says that in words.
+	Reason StragglerReason `json:"reason"`
+	Text   string          `json:"text"`
+}
+
+// StragglerReason is what probably slows a rank down.
+type StragglerReason string
+
+// The reasons of stragglers.
+const (
+	SlowUnknown  StragglerReason = "unknown"
+	SlowQuota    StragglerReason = "cpu-quota"   // a limit of its cgroup holds it up
+	SlowShared   StragglerReason = "cpu-shared"  // other processes use its cores
+	SlowCores    StragglerReason = "fewer-cores" // it may use fewer cores than its peers
+	SlowDisk     StragglerReason = "slow-disk"
+	SlowNetwork  StragglerReason = "slow-network"
+	SlowThrottle StragglerReason = "gpu-throttled"
+	SlowGPU      StragglerReason = "gpu-shared" // other processes use its GPU
+	SlowMemory   StragglerReason = "memory"     // its host reclaims memory, or swaps
+)

@@ -1,0 +1,29 @@
+package job
+
+// HealthSign is what is wrong with a host, or soon will be.
+type HealthSign string
+
+// The signs of health.
+const (
+	HealthMemory     HealthSign = "memory"      // of the host or of a rank's control group runs out
+	HealthDiskFull   HealthSign = "disk-full"   // a file system is full, or soon will be
+	HealthSharedFull HealthSign = "shm-full"    // /dev/shm is full, or soon will be
+	HealthDisk       HealthSign = "disk-errors" // the kernel reports errors of a disk or a file system
+	HealthRAM        HealthSign = "ram-errors"  // EDAC or a machine check
+	HealthCPU        HealthSign = "cpu"         // the kernel reports a lockup, or throttles the CPU
+	HealthNIC        HealthSign = "nic"         // a network link went down or flaps
+	HealthTask       HealthSign = "task-hung"   // the kernel reports a task that has hung
+	HealthOOM        HealthSign = "oom"         // the kernel has killed a process for want of memory
+)
+
+// Health is a sign of ill health of a host.
+type Health struct {
+	Sign     HealthSign `json:"sign"`
+	Severity Severity   `json:"severity"`
+	// Ranks are those that it concerns; nil for all of the host.
+	Ranks []int `json:"ranks,omitempty"`
+	// Left is the time until a resource runs out at the present rate; 0 if that is not known.
+	Left Duration `json:"left,omitempty"`
+	// Count is how often it came, if more than once.
+	Count int `json:"count,omitempty"`
+}

@@ -1,0 +1,71 @@
+package job
+
+import "time"
+
+// Pulse is what the agent of a host has seen of one rank at one moment. The counters cover all
+// processes of the rank, also those that have ended, and only grow.
+type Pulse struct {
+	Rank int `json:"rank"`
+	// State is the state of the process that does the work: behind a shell or another wrapper
+	// that waits for a single child, it is that of the child.
+	State ProcessState `json:"state"`
+	// PID is that of the process of State.
+	PID int `json:"pid"`
+	// Processes is how many processes the rank has, itself included. Stuck is how many of them,
+	// or of their threads, are in an uninterruptible sleep (ProcessDisk).
+	Processes int `json:"processes"`
+	Stuck     int `json:"stuck,omitempty"`
+	// Zombies is how many of the rank's processes have ended without their parent taking note.
+	Zombies int      `json:"zombies,omitempty"`
+	CPU     Duration `json:"cpu"` // user and system time
+	RSS     int64    `json:"rss"` // resident memory now, in bytes
+	// Read and Written are the bytes of the read and write calls of all kinds of files.
+	Read    int64 `json:"read"`
+	Written int64 `json:"written"`
+	Faults  int64 `json:"faults"` // page faults, minor and major
+	Output  int64 `json:"output"` // bytes printed to standard output and standard error
+	// Beats is how many heartbeats the program has given (GANGRUN_HEARTBEAT, GANGRUN_PROGRESS_FD).
+	Beats int64 `json:"beats,omitempty"`
+	// Progress is the latest progress that the rank has reported; nil if it never did. Moves is how
+	// often its step or epoch has changed.
+	Progress *Progress `json:"progress,omitempty"`
+	Moves    int64     `json:"moves,omitempty"`
+	// Phase says where the rank is in its MPI library, as far as its agent knows.
+	Phase RankPhase `json:"phase,omitempty"`
+	// GPU is what the driver says of the rank's GPUs; nil without one.
+	GPU *GPUPulse `json:"gpu_pulse,omitempty"`
+}
+
+// RankPhase is where a rank is in its MPI library.
+type RankPhase string
+
+// The phases of a rank.
+const (
+	PhaseUnknown  RankPhase = ""         // it uses no MPI library, or the agent cannot tell
+	PhaseInit     RankPhase = "init"     // in MPI_Init
+	PhaseBarrier  RankPhase = "barrier"  // in a barrier of the process manager after MPI_Init
+	PhaseWorking  RankPhase = "working"  // between MPI_Init and MPI_Finalize
+	PhaseFinalize RankPhase = "finalize" // in MPI_Finalize
+	PhaseLeft     RankPhase = "left"     // after MPI_Finalize
+)
+
+// GPUPulse is the load of the GPUs of one rank: the means over all of them.
+type GPUPulse struct {
+	Utilization int `json:"utilization"` // percent of the time in which a kernel ran
+	Memory      int `json:"memory"`      // percent of the time in which device memory was read or written
+	Power       int `json:"power"`       // watts
+	SMClock     int `json:"sm_clock"`    // MHz
+}
+
+// Pulses are the pulses of the ranks of one host, taken at Time by the host's clock.
+type Pulses struct {
+	Host  string    `json:"host"`
+	Time  time.Time `json:"time"`
+	Ranks []Pulse   `json:"ranks"`
+	// Slept is for how long this host, or its agent, was suspended or stopped since the pulses
+	// before. The ranks made no progress in that time either, without a fault of their own.
+	Slept Duration `json:"slept,omitempty"`
+	// Files is how many files in the checkpoint directory were new or changed since the gang began,
+	// as far as this host has looked.
+	Files int64 `json:"files,omitempty"`
+}

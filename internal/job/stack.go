@@ -1,0 +1,55 @@
+package job
+
+// StackTool is how a stack was read.
+type StackTool string
+
+// The ways of reading a stack, the most informative first.
+const (
+	StackPySpy        StackTool = "py-spy"
+	StackGDB          StackTool = "gdb"
+	StackEU           StackTool = "eu-stack"
+	StackFaulthandler StackTool = "faulthandler"
+	StackProc         StackTool = "proc" // only the kernel's word: where each thread waits
+)
+
+// RankStack has the stacks of the processes of one rank.
+type RankStack struct {
+	Rank    int           `json:"rank"`
+	Host    string        `json:"host"`
+	Tool    StackTool     `json:"tool,omitempty"`
+	Error   string        `json:"error,omitempty"` // why better tools than Tool could not be used, or all
+	Threads []ThreadStack `json:"threads"`         // the main thread of the process that works comes first
+}
+
+// ThreadStack is the stack of one thread.
+type ThreadStack struct {
+	PID   int          `json:"pid"`
+	TID   int          `json:"tid"`
+	Name  string       `json:"name"`
+	Main  bool         `json:"main,omitempty"` // the main thread of the process that does the rank's work
+	State ProcessState `json:"state"`
+	// Syscall is the system call in which the thread waits, and Wait the kernel's function; each is
+	// empty if it is in none, or this is not known.
+	Syscall string  `json:"syscall,omitempty"`
+	Wait    string  `json:"wait,omitempty"`
+	Frames  []Frame `json:"frames,omitempty"` // innermost first
+}
+
+// Frame is one frame of a stack.
+type Frame struct {
+	Function string `json:"function"`
+	File     string `json:"file,omitempty"` // source file, or else the library
+	Line     int    `json:"line,omitempty"`
+	Native   bool   `json:"native,omitempty"` // not a function of Python
+}
+
+// StackGroup is a group of ranks that are at the same place.
+type StackGroup struct {
+	Ranks []int        `json:"ranks"`
+	Where string       `json:"where"` // in a few words, as in "MPI_Allreduce (train.py:120 average)"
+	State ProcessState `json:"state"`
+	// Frames is the stack that the ranks have in common, innermost first.
+	Frames []Frame `json:"frames,omitempty"`
+	// Collective is true if the ranks wait in a collective or in another call for other ranks.
+	Collective bool `json:"collective,omitempty"`
+}
