@@ -10,12 +10,12 @@ type emitter struct{ queue *queue.Queue[job.Event] }
 
 func newEmitter(emit func(job.Event)) *emitter { return &emitter{queue.New(emit)} }
 
-// maxQueue bounds the events that wait. Progress beyond it is dropped; other events are
-// not.
+// maxQueue bounds the events that wait. Progress and pulses beyond it are dropped; other
+// events are not.
 const maxQueue = 10_000
 
 func (e *emitter) put(event job.Event) {
-	if event.Kind != job.KindProgress || e.queue.Len() < maxQueue {
+	if event.Kind != job.KindProgress && event.Kind != job.KindPulse || e.queue.Len() < maxQueue {
 		e.queue.Put(event)
 	}
 }

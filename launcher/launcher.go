@@ -80,6 +80,7 @@ type Launcher struct {
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 	signals chan syscall.Signal // for the ranks of the gang that runs
+	stacks  chan stacksAsk      // for the gang that runs
 	noted   map[string]bool     // of Run: what agents have noted
 
 	look   time.Duration // lookLimit; tests shorten it
@@ -98,8 +99,8 @@ func New(opts Options) *Launcher {
 	return &Launcher{
 		opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin),
 		pool:    agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
-		signals: make(chan syscall.Signal, 4),
-		begun:   time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
+		signals: make(chan syscall.Signal, 4), stacks: make(chan stacksAsk),
+		begun: time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
 		logs: collect.New(life, hurry), look: lookLimit, life: life, cancel: cancel,
 	}
 }

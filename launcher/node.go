@@ -47,11 +47,16 @@ type report struct {
 	standing *pmi1.WaitReport
 	barriers []*wire.Barrier
 	names    []*wire.Name
+	pulses   *job.Pulses
+	stacks   []*wire.StacksReply
 	spawns   []*wire.Spawn
 	relays   []*wire.Relay
 	err      error // the agent is lost, or a reply cannot be decoded
 	ended    bool  // a lost agent's end has been waited for; err says how that went
 }
+
+// pulseEvery is the shortest time between two looks at the ranks of a host.
+const pulseEvery = time.Second
 
 // start sends the node its ranks, and the last order to stop if there is one.
 func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, universe int) error {
@@ -66,6 +71,9 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 		Env: wire.Bytes(rankenv.Gang(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread || a.Contain != nil && len(a.Placement.Hosts) > 1,
 		TellStdin: a.Trial(), Tty: string(a.TTY),
+	}
+	if !a.Trial() {
+		start.PulseMs = pulseEvery.Milliseconds()
 	}
 	if a.MPI == job.MPIMPICH {
 		start.Mapping = pmi1.Mapping(nodesOf(a))
@@ -159,7 +167,15 @@ func (n *node) listen(ctx context.Context, to chan<- report) {
 }
 
 func (n *node) decode(reply *wire.GangReply) (report, error) {
-	r := report{node: n, done: reply.Done, barriers: reply.Barriers, names: reply.Names, spawns: reply.Spawns, relays: reply.Relays}
+	r := report{node: n, done: reply.Done, barriers: reply.Barriers, names: reply.Names, spawns: reply.Spawns, relays: reply.Relays, stacks: reply.Stacks}
+	if len(reply.Pulses) > 0 {
+		r.pulses = &job.Pulses{}
+		if err := exact.Unmarshal(reply.Pulses, r.pulses); err != nil {
+			r.err = fmt.Errorf("pulses that cannot be decoded: %w", err)
+			return r, r.err
+		}
+		r.pulses.Time = n.here(r.pulses.Time)
+	}
 	if len(reply.Wireup) > 0 {
 		r.wireup = &job.Wireup{}
 		if err := exact.Unmarshal(reply.Wireup, r.wireup); err != nil {

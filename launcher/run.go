@@ -80,6 +80,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes
 		noted:   l.noted,
 		wiring:  newWiring(a.MPI, mpiNamed, nodes),
 	}
+	g.stacks.asked = map[int64]*stacksAsked{}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
 		g.wiring.inquiry.overdue = time.After(limit) // mpirun starts the ranks, without a report to gangrun
 	}
@@ -116,7 +117,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes
 	go func() { defer close(fed); l.feed(feeding, a, nodes, g.emitter.put) }()
 	shown := l.show(asks, nodes)
 	stopRetrying := collected.Retry()
-	g.loop(ctx.Done(), l.hurry, l.signals)
+	g.loop(ctx.Done(), l.hurry, l.signals, l.stacks)
 	g.conclude()
 	unfeed()
 	<-fed

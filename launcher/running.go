@@ -35,7 +35,11 @@ type running struct {
 	settling settling
 	silence  silence
 	wiring   *wiring
-	noted    map[string]bool // notes that agents have sent, in all attempts
+	stacks   struct { // requests for the ranks' stacks
+		asked map[int64]*stacksAsked
+		last  int64 // the newest key of asked
+	}
+	noted map[string]bool // notes that agents have sent, in all attempts
 
 	outcome   job.Outcome
 	seen      map[int]bool // ranks whose exit is in outcome
@@ -67,7 +71,7 @@ type silence struct {
 }
 
 // loop follows the gang to its end.
-func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.Signal) {
+func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.Signal, stacks <-chan stacksAsk) {
 	tick := time.NewTicker(agents.SuspectEvery)
 	defer tick.Stop()
 	g.silence.looked = time.Now()
@@ -79,8 +83,12 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.
 			g.suspect()
 			g.abandonSilent()
 			g.noteWaiting()
+			g.answerStacks(time.Now())
 		case r := <-g.reports:
 			g.take(r)
+			g.answerStacks(time.Now())
+		case ask := <-stacks:
+			g.askStacks(ask)
 		case <-g.settling.over:
 			if g.takePending(); g.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), job.StopFailure, g.settling.failed.String())
@@ -148,6 +156,12 @@ func (g *running) take(r report) {
 		g.outcome.Lines = append(g.outcome.Lines, line)
 	}
 	g.wire(r)
+	for _, reply := range r.stacks {
+		g.takeStacks(r.node, reply)
+	}
+	if r.pulses != nil {
+		g.emitter.put(job.Event{Time: r.pulses.Time, Kind: job.KindPulse, Attempt: g.attempt.Number, Host: r.node.agent.Host, Pulses: r.pulses})
+	}
 	for _, event := range r.events {
 		g.event(event)
 	}

@@ -27,7 +27,7 @@ const tellEnv = "GANGRUN_TEST_TELL"
 
 // init makes the test's own binary serve as the agents that a launcher of this
 // process starts, and as what those have mpirun start. Unlike gangrun's own,
-// these agents and their watchdogs can be asked what they hold.
+// these agents can be asked what they hold.
 func init() {
 	dir := os.Getenv(tellEnv)
 	if dir == "" || len(os.Args) < 2 {

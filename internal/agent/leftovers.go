@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -39,12 +40,12 @@ func (l *leftovers) look(ctx context.Context, run string) {
 	l.killed, l.left = append(l.killed, killed...), left
 }
 
-// tidy makes the first look, and removes what else is left of agents that were killed.
+// tidy makes the first look, and removes cgroups and temporary files of agents that were killed.
 // It is called once.
 func (l *leftovers) tidy(ctx context.Context) {
 	defer close(l.looked)
 	l.look(ctx, "")
-	endDead()
+	cgroup.EndDead()
 	tempfiles.RemoveDead()
 }
 

@@ -107,5 +107,7 @@ func work() error {
 	if line.dir != "" && !((killed || orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
-	return errors.Join(err, s.settings.cleanTmpdir())
+	err = errors.Join(err, s.settings.cleanTmpdir())
+	endDead()
+	return err
 }

@@ -41,6 +41,7 @@ const (
 	KindHealth      Kind = "health"      // Attempt, Host, Health, Text and Hint: a host is ill, or soon will be
 	KindHang        Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
 	KindStacks      Kind = "stacks"      // Attempt, Stacks: where the ranks are
+	KindPulse       Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
 	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
 )
 
@@ -82,6 +83,7 @@ type Event struct {
 	Hang        *HangReport      `json:"hang,omitempty"`
 	Straggler   *StragglerReport `json:"straggler,omitempty"`
 	Stacks      []RankStack      `json:"stacks,omitempty"`
+	Pulses      *Pulses          `json:"pulses,omitempty"`
 	ExitCode    *int             `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`

@@ -42,8 +42,8 @@ const (
 	SignSteps  LifeSign = "steps"
 	SignBeats  LifeSign = "heartbeats"
 	SignOutput LifeSign = "output"
-	SignFiles  LifeSign = "files"
-	SignIO     LifeSign = "io"
+	SignIO     LifeSign = "io"     // bytes read and written
+	SignFaults LifeSign = "faults" // page faults: the programs use new memory
 	SignCPU    LifeSign = "cpu"
 	SignGPU    LifeSign = "gpu"
 )

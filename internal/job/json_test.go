@@ -82,6 +82,7 @@ func events() []job.Event {
 	spec, outcome := filled[job.Spec](), filled[job.Outcome]()
 	placement, explanation := filled[job.Placement](), filled[job.Explanation]()
 	finding, cause, verdict := filled[job.Finding](), filled[job.Cause](), filled[job.Verdict]()
+	pulses := filled[job.Pulses]()
 	health, hang, straggler := filled[job.Health](), filled[job.HangReport](), filled[job.StragglerReport]()
 	exit, checkpoint, controller := filled[job.Exit](), filled[job.Checkpoint](), filled[job.Controller]()
 	return []job.Event{
@@ -116,6 +117,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindHealth, Attempt: 1, Host: "h2", Health: &health, Text: "its memory runs out", Hint: "use less"},
 		{Time: at, Kind: job.KindHang, Attempt: 1, Hang: &hang, Text: "no step for 10m"},
 		{Time: at, Kind: job.KindStacks, Attempt: 1, Stacks: []job.RankStack{filled[job.RankStack]()}},
+		{Time: at, Kind: job.KindPulse, Attempt: 1, Host: "h2", Pulses: &pulses},
 		{Time: at, Kind: job.KindStraggler, Attempt: 1, Host: "h2", Straggler: &straggler, Text: "rank 3 is slow"},
 	}
 }

@@ -11,14 +11,14 @@ type Pulse struct {
 	State ProcessState `json:"state"`
 	// PID is that of the process of State.
 	PID int `json:"pid"`
-	// Processes is how many processes the rank has, itself included. Stuck is how many of them,
-	// or of their threads, are in an uninterruptible sleep (ProcessDisk).
-	Processes int `json:"processes"`
-	Stuck     int `json:"stuck,omitempty"`
-	// Zombies is how many of the rank's processes have ended without their parent taking note.
-	Zombies int      `json:"zombies,omitempty"`
-	CPU     Duration `json:"cpu"` // user and system time
-	RSS     int64    `json:"rss"` // resident memory now, in bytes
+	// Processes is how many processes the rank has. Stuck is how many of them are in an
+	// uninterruptible sleep (ProcessDisk), Zombies how many have ended without their parent taking
+	// note.
+	Processes int      `json:"processes"`
+	Stuck     int      `json:"stuck,omitempty"`
+	Zombies   int      `json:"zombies,omitempty"`
+	CPU       Duration `json:"cpu"` // user and system time
+	RSS       int64    `json:"rss"` // resident memory now, in bytes
 	// Read and Written are the bytes of the read and write calls of all kinds of files.
 	Read    int64 `json:"read"`
 	Written int64 `json:"written"`
@@ -32,6 +32,8 @@ type Pulse struct {
 	Moves    int64     `json:"moves,omitempty"`
 	// Phase says where the rank is in its MPI library, as far as its agent knows.
 	Phase RankPhase `json:"phase,omitempty"`
+	// Stdin is true if the rank waits for its standard input.
+	Stdin bool `json:"stdin,omitempty"`
 	// GPU is what the driver says of the rank's GPUs; nil without one.
 	GPU *GPUPulse `json:"gpu_pulse,omitempty"`
 }
@@ -62,10 +64,6 @@ type Pulses struct {
 	Host  string    `json:"host"`
 	Time  time.Time `json:"time"`
 	Ranks []Pulse   `json:"ranks"`
-	// Slept is for how long this host, or its agent, was suspended or stopped since the pulses
-	// before. The ranks made no progress in that time either, without a fault of their own.
-	Slept Duration `json:"slept,omitempty"`
-	// Files is how many files in the checkpoint directory were new or changed since the gang began,
-	// as far as this host has looked.
-	Files int64 `json:"files,omitempty"`
+	// Every is the time until the next pulses. It grows with what it costs to take them.
+	Every Duration `json:"every"`
 }

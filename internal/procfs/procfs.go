@@ -17,8 +17,11 @@ type Stat struct {
 	Name   string // the name of its main thread; the kernel keeps only 15 bytes
 	State  byte   // a letter, see proc_pid_stat(5)
 	Parent int
+	Faults uint64 // page faults, minor and major, also of children that it has waited for
 	User   uint64 // clock ticks that it has spent in user mode
 	System uint64 // clock ticks that it has spent in the kernel
+	Waited uint64 // clock ticks of the children that it has waited for
+	RSS    int64  // resident memory in pages
 	Start  uint64 // clock ticks from boot to its start; with PID, this identifies the process
 }
 
@@ -44,7 +47,7 @@ func ParseStat(data []byte) (Stat, error) {
 	}
 	s := Stat{Name: string(data[open+1 : end])}
 	fields := strings.Fields(string(data[end+1:])) // the first is field 3
-	if len(fields) < 20 {
+	if len(fields) < 22 {
 		return Stat{}, fmt.Errorf("too few fields in %q", data)
 	}
 	s.State = fields[0][0]
@@ -55,7 +58,11 @@ func ParseStat(data []byte) (Stat, error) {
 		}
 		return n
 	}
-	s.User, s.System, s.Start = number(fields[11]), number(fields[12]), number(fields[19])
+	for _, field := range fields[7:11] {
+		s.Faults += number(field)
+	}
+	s.User, s.System, s.Waited = number(fields[11]), number(fields[12]), number(fields[13])+number(fields[14])
+	s.Start, s.RSS = number(fields[19]), int64(number(fields[21]))
 	if err == nil {
 		s.PID, err = strconv.Atoi(string(bytes.TrimSpace(data[:open])))
 	}

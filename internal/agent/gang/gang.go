@@ -5,6 +5,7 @@ package gang
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
@@ -79,7 +80,13 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 		g.finish(func() { stopServing(); <-served })
 	}()
 	early := g.launchUntil(ctx)
-	go func() { defer close(watched); g.watchStdin(watching) }()
+	go func() {
+		defer close(watched)
+		var both sync.WaitGroup
+		both.Go(func() { g.watchStdin(watching) })
+		both.Go(func() { g.sendPulses(watching) })
+		both.Wait()
+	}()
 	return g.supervise(ctx, early)
 }
 

@@ -185,6 +185,12 @@ func (s *Stream) state() (written int64, closed bool) {
 	return s.written, s.closed
 }
 
+// Written returns how many bytes have been printed so far.
+func (s *Stream) Written() int64 {
+	written, _ := s.state()
+	return written
+}
+
 // unread reports whether there are bytes that have not been read. It uses poll(2), because
 // FIONREAD does not count all that a pseudoterminal holds.
 func (s *Stream) unread() bool {

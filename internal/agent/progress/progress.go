@@ -32,6 +32,7 @@ type Rank struct {
 	last     time.Time // time of the last report
 	lossIs   string    // LossIs of the last loss that was reported
 	moved    time.Time // when latest was first seen at its step
+	moves    int64     // how often its step or epoch has changed
 }
 
 // Scanner cuts one stream of a rank into lines and looks for progress in them. Only the
@@ -106,6 +107,7 @@ func (p *Rank) add(found job.Progress) {
 	now := time.Now()
 	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
 		p.moved = now
+		p.moves++
 	}
 	p.latest, p.pending, p.finer = found, true, p.finer || !found.ByEpoch
 	wait := p.last.Add(progressEvery).Sub(now)
@@ -145,4 +147,16 @@ func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.moved), !p.moved.IsZero()
+}
+
+// Latest returns the latest progress, and how often its step or epoch has changed; nil if there was
+// none.
+func (p *Rank) Latest() (latest *job.Progress, moves int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.moved.IsZero() {
+		return nil, 0
+	}
+	found := p.latest
+	return &found, p.moves
 }

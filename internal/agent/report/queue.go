@@ -124,12 +124,21 @@ func (r *Queue) remember(message *wire.GangReply) {
 		r.kept = &wire.GangReply{}
 	}
 	lasting := proto.CloneOf(message)
-	lasting.Relays = nil
+	lasting.Relays, lasting.Pulses, lasting.Stacks = nil, nil, nil
 	lasting.Events = slices.DeleteFunc(lasting.Events, func(e []byte) bool { return bytes.Contains(e, []byte(`"kind":"progress"`)) })
 	if lasting.Wireup != nil {
 		r.kept.Wireup = nil
 	}
 	proto.Merge(r.kept, lasting)
+}
+
+// Pulses queues signs of life. They replace earlier ones in the queue.
+func (r *Queue) Pulses(p job.Pulses) {
+	data, err := exact.Marshal(p)
+	if err != nil {
+		panic("encode pulses: " + err.Error())
+	}
+	r.Add(func(m *wire.GangReply) { m.Pulses = data })
 }
 
 // Wireup queues a report of how far the ranks have come. The report replaces an earlier one in the

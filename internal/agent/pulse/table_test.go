@@ -1,4 +1,4 @@
-package gang
+package pulse
 
 import (
 	"os/exec"
@@ -10,7 +10,7 @@ import (
 )
 
 // The state of a rank is that of its process, or of the one that it waits for.
-func TestActivity(t *testing.T) {
+func TestWorking(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		want   job.ProcessState
@@ -35,13 +35,18 @@ func TestActivity(t *testing.T) {
 			})
 			got := job.ProcessState("")
 			for deadline := time.Now().Add(time.Minute); got != c.want; time.Sleep(time.Millisecond) {
-				if got = activity(cmd.Process.Pid); time.Now().After(deadline) {
+				if got = stateOf(cmd.Process.Pid); time.Now().After(deadline) {
 					t.Fatalf("it is %s, want %s", got, c.want)
 				}
 			}
 		})
 	}
-	if got := activity(-1); got != job.ProcessZombie {
-		t.Errorf("a process that is not there is %s", got)
+	if s, ok := Look().Working(-1); ok {
+		t.Errorf("a process that is not there is %+v", s)
 	}
+}
+
+func stateOf(pid int) job.ProcessState {
+	s, _ := Look().Working(pid)
+	return State(s.State)
 }

@@ -1,0 +1,57 @@
+package gang
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/pulse"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// sendPulses reports the pulses of the ranks, as often as the controller wants and as the cost
+// allows. It returns when ctx ends.
+func (g *Gang) sendPulses(ctx context.Context) {
+	least := time.Duration(g.Start.PulseMs) * time.Millisecond
+	if least <= 0 {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var sampler pulse.Sampler
+	next := time.NewTimer(least)
+	defer next.Stop()
+	for every := least; ; {
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			return
+		}
+		before := pulse.Spent()
+		p := g.pulses(&sampler)
+		every = (3*every + pulse.Pace(least, pulse.Spent()-before)) / 4 // a single slow round counts little
+		p.Every = rounded(every)
+		g.Reports.Pulses(p)
+		next.Reset(every)
+	}
+}
+
+func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
+	all := job.Pulses{Host: g.Host, Time: hostclock.Now()}
+	processes := pulse.Look()
+	for _, r := range g.ranks {
+		pid, ok := r.Living()
+		if !ok {
+			continue
+		}
+		p, ok := sampler.Sample(processes, r.number, pid)
+		if !ok {
+			continue
+		}
+		p.Output = r.out.Written() + r.err.Written()
+		p.Progress, p.Moves = r.progress.Latest()
+		all.Ranks = append(all.Ranks, p)
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// stacksLate is how much longer than its limit the controller waits for an agent's stacks.
+const stacksLate = 2 * time.Second
+
+// Stacks returns where the ranks of the running gang are. Each host has the time limit to find out;
+// ranks of hosts that do not answer in time are missing. Stacks returns nil if no gang runs.
+func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankStack {
+	ctx, cancel := context.WithTimeout(ctx, limit+2*stacksLate)
+	defer cancel()
+	ask := stacksAsk{limit, make(chan []job.RankStack, 1)}
+	select {
+	case l.stacks <- ask:
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case found := <-ask.found:
+		return found
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// stacksAsk is a call of Stacks.
+type stacksAsk struct {
+	limit time.Duration
+	found chan []job.RankStack // has room for the answer
+}
+
+// stacksAsked is a request for stacks that some hosts have not answered.
+type stacksAsked struct {
+	stacksAsk
+	waiting map[*node]bool
+	all     []job.RankStack
+	until   time.Time
+}
+
+// askStacks asks all hosts for the stacks of their ranks.
+func (g *running) askStacks(ask stacksAsk) {
+	g.stacks.last++
+	asked := &stacksAsked{stacksAsk: ask, waiting: map[*node]bool{}, until: time.Now().Add(ask.limit + stacksLate)}
+	for _, n := range g.nodes {
+		if n.done || !n.gone.IsZero() {
+			continue
+		}
+		asked.waiting[n] = true
+		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Stacks{Stacks: &wire.Stacks{Id: g.stacks.last, LimitMs: ask.limit.Milliseconds()}}})
+	}
+	g.stacks.asked[g.stacks.last] = asked
+	g.answerStacks(time.Now())
+}
+
+// takeStacks adds a host's answer.
+func (g *running) takeStacks(n *node, reply *wire.StacksReply) {
+	asked := g.stacks.asked[reply.Id]
+	if asked == nil || !asked.waiting[n] {
+		return // too late
+	}
+	delete(asked.waiting, n)
+	var found []job.RankStack
+	if exact.Unmarshal(reply.Stacks, &found) == nil {
+		asked.all = append(asked.all, found...)
+	}
+}
+
+// answerStacks answers the requests whose answers are complete or late.
+func (g *running) answerStacks(now time.Time) {
+	for id, asked := range g.stacks.asked {
+		for n := range asked.waiting {
+			if n.done || !n.gone.IsZero() {
+				delete(asked.waiting, n)
+			}
+		}
+		if len(asked.waiting) == 0 || now.After(asked.until) {
+			delete(g.stacks.asked, id)
+			asked.found <- asked.all
+		}
+	}
+}

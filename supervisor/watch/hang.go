@@ -1,0 +1,179 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+)
+
+const (
+	// gapFactor is how many times the longest gap between two signs of progress a silence must
+	// last before it is a hang. An evaluation or a checkpoint that has happened once raises it.
+	gapFactor = 5
+	// startFactor is by how much longer a gang may take to its first step: it compiles, reads
+	// its data and waits for slow hosts.
+	startFactor = 2
+	// weakFactor is by how much longer weak signs of life put off a hang. A gang that hangs may
+	// show such signs, for instance by a thread that logs that it waits.
+	weakFactor = 6
+	// leastOutput is how many times a job without steps must have printed something, over at
+	// least the limit, before its silence alone is a hang.
+	leastOutput = 10
+	// leastWork is how much CPU time a rank must have used before its gang can fall asleep.
+	leastWork = time.Second
+)
+
+// Hang returns why the gang counts as hung, or nil if it does not.
+func (w *Watch) Hang() *job.HangReport {
+	if w.timeout <= 0 || w.ended == len(w.ranks) {
+		return nil
+	}
+	if h := w.stuck(); h != nil {
+		return h
+	}
+	stage, limit := w.stage()
+	var (
+		silent  = w.clock - max(w.progress.last, w.input.last)
+		weak    = w.clock - w.weak.last
+		asleep  = w.clock - w.signs[job.SignCPU].last
+		started = w.progress.moves > 0 || w.worked()
+	)
+	switch {
+	case silent <= limit || !started:
+		return nil
+	case asleep > limit && weak > limit: // nothing happens at all
+	case stage == job.HangInit && weak > limit:
+	case weak > limit && w.rhythm(limit): // the ranks burn CPU time, but in vain
+	case w.stepping() && silent > weakFactor*limit:
+	default:
+		return nil
+	}
+	ranks, why, confidence := w.suspects()
+	return &job.HangReport{
+		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(limit),
+		Ranks: ranks, Why: why, Confidence: confidence, Step: w.step(),
+	}
+}
+
+// stuck finds ranks that cannot go on whatever the others do.
+func (w *Watch) stuck() *job.HangReport {
+	var ranks []int
+	since := w.clock
+	for number, r := range w.ranks {
+		if !r.ended && halted(r.state) && w.clock-r.stateFor > w.timeout {
+			ranks = append(ranks, number)
+			since = min(since, r.stateFor)
+		}
+	}
+	if len(ranks) == 0 {
+		return nil
+	}
+	slices.Sort(ranks)
+	stage, _ := w.stage()
+	return &job.HangReport{
+		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: []job.LifeSign{job.SignCPU},
+		Ranks: ranks, Why: w.states(ranks), Confidence: 0.95, Step: w.step(),
+	}
+}
+
+// halted reports whether a process in a state can do nothing by itself.
+func halted(s job.ProcessState) bool {
+	switch s {
+	case job.ProcessStopped, job.ProcessTraced, job.ProcessDisk, job.ProcessZombie:
+		return true
+	}
+	return false
+}
+
+// stage returns what the gang is doing, and how long it may go on without progress.
+func (w *Watch) stage() (job.HangStage, time.Duration) {
+	limit := max(w.timeout, gapFactor*max(w.progress.longest, w.learnt.Longest))
+	switch {
+	case w.ended > 0:
+		return job.HangFinal, limit
+	case w.initialising():
+		return job.HangInit, startFactor * limit
+	case w.progress.moves == 0 || !w.stepping() && !w.rhythm(limit):
+		return job.HangStart, max(startFactor*limit, gapFactor*w.learnt.Start)
+	case w.stepping():
+		return job.HangStep, limit
+	}
+	return job.HangSilent, limit
+}
+
+// initialising reports whether ranks wait in MPI_Init for others.
+func (w *Watch) initialising() bool {
+	waiting, others := 0, 0
+	for _, r := range w.ranks {
+		if r.last.Phase == job.PhaseInit {
+			waiting++
+		} else if r.last.Phase == job.PhaseUnknown {
+			others++
+		}
+	}
+	return waiting > 0 && waiting+others == len(w.ranks)
+}
+
+// worked reports whether a rank has used some CPU time.
+func (w *Watch) worked() bool {
+	for _, r := range w.ranks {
+		if time.Duration(r.last.CPU) >= leastWork {
+			return true
+		}
+	}
+	return false
+}
+
+// rhythm reports whether the job has told its progress regularly.
+func (w *Watch) rhythm(limit time.Duration) bool {
+	out := w.signs[job.SignOutput]
+	return w.stepping() || out.moves >= leastOutput && out.last-out.first >= limit
+}
+
+// shown returns the signs of life that the gang had shown, and that are missing for the limit now.
+func (w *Watch) shown(limit time.Duration) (all []job.LifeSign) {
+	for name, s := range w.signs {
+		if s.moves > 0 && w.clock-s.last > limit {
+			all = append(all, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b job.LifeSign) int { return strings.Compare(string(a), string(b)) })
+	return all
+}
+
+// step returns the highest step that a rank has reported; -1 if there is none.
+func (w *Watch) step() int64 {
+	step := int64(-1)
+	for _, r := range w.ranks {
+		if p := r.last.Progress; p != nil {
+			step = max(step, p.Step)
+		}
+	}
+	return step
+}
+
+// Words says what is missing, and since when.
+func Words(h job.HangReport, now time.Time) string {
+	names := map[job.LifeSign]string{
+		job.SignSteps: "no new step", job.SignBeats: "no heartbeat", job.SignOutput: "no output", job.SignIO: "nothing read or written",
+		job.SignFaults: "no new memory", job.SignCPU: "no CPU time used", job.SignGPU: "no work on the GPUs",
+	}
+	var missing []string
+	for _, s := range []job.LifeSign{job.SignSteps, job.SignBeats, job.SignOutput, job.SignCPU, job.SignGPU} {
+		if slices.Contains(h.Signs, s) {
+			missing = append(missing, names[s])
+		}
+	}
+	if len(missing) == 0 {
+		missing = []string{"no progress"}
+	}
+	said := fmt.Sprintf("%s for %s", text.And(missing), now.Sub(h.Since).Round(time.Second))
+	if h.Step >= 0 {
+		said += fmt.Sprintf(" at step %d", h.Step)
+	}
+	return said
+}
