@@ -16,7 +16,7 @@ func TestEndAfterCancel(t *testing.T) {
 	defer e.close()
 	g := &running{
 		attempt: job.Attempt{Placement: job.Placement{Ranks: make([]job.Rank, 2)}}, emitter: e,
-		seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), phase: lifecycle.Ending, end: end{cancelled: at},
+		tally: tally{seen: map[int]bool{}}, wiring: newWiring(job.MPINone, false, nil), phase: lifecycle.Ending, end: end{cancelled: at},
 	}
 	g.exit(job.Exit{Rank: 0, Status: job.Exited, Code: 15, Aborted: true, Time: at.Add(time.Millisecond)})
 	g.exit(job.Exit{Rank: 1, Status: job.Exited, Code: 1, Time: at.Add(-time.Millisecond)})

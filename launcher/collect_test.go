@@ -233,7 +233,7 @@ func TestLostAfterCancel(t *testing.T) {
 	}{"cancelled": {true, true}, "ended for a rank's failure": {false, false}} {
 		now := time.Now()
 		n := &node{agent: &agents.Agent{Host: "h2", Link: agents.Link{Heard: func() time.Time { return now.Add(-2 * time.Second) }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
-		g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{ordered: now}, wiring: newWiring(job.MPINone, false, nil),
+		g := &running{nodes: []*node{n}, tally: tally{seen: map[int]bool{}}, phase: lifecycle.Ending, end: end{ordered: now}, wiring: newWiring(job.MPINone, false, nil),
 			emitter: newEmitter(func(job.Event) {}), reports: make(chan report, 2), drop: func(*agents.Agent) error { return nil }}
 		if c.cancelled {
 			g.end.cancelled = now

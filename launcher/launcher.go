@@ -79,15 +79,20 @@ type Launcher struct {
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
-	signals chan syscall.Signal // for the ranks of the gang that runs
-	stacks  chan stacksAsk      // for the gang that runs
-	noted   map[string]bool     // of Run: what agents have noted
+	orders  orders          // for the gang that runs
+	noted   map[string]bool // of Run: what agents have noted
 
 	look   time.Duration // lookLimit; tests shorten it
 	images images
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
+}
+
+// orders are what the gang that runs is told from outside.
+type orders struct {
+	signals chan syscall.Signal // for its ranks
+	stacks  chan stacksAsk
 }
 
 // New returns a Launcher. It connects to hosts when they are first needed.
@@ -98,9 +103,9 @@ func New(opts Options) *Launcher {
 	hurry := make(chan struct{})
 	return &Launcher{
 		opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin),
-		pool:    agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
-		signals: make(chan syscall.Signal, 4), stacks: make(chan stacksAsk),
-		begun: time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
+		pool:   agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
+		orders: orders{make(chan syscall.Signal, 4), make(chan stacksAsk)},
+		begun:  time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
 		logs: collect.New(life, hurry), look: lookLimit, life: life, cancel: cancel,
 	}
 }
@@ -210,7 +215,7 @@ func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 // trial. It does nothing without a gang.
 func (l *Launcher) Signal(sig syscall.Signal) {
 	select {
-	case l.signals <- sig:
+	case l.orders.signals <- sig:
 	default: // several wait already
 	}
 }

@@ -47,7 +47,7 @@ func (g *running) lose(n *node, err error) {
 		stopped = false
 	}
 	for _, r := range n.ranks {
-		if !g.seen[r.Rank] {
+		if !g.tally.seen[r.Rank] {
 			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: agents.Why(lost).Error(), Reason: agents.Reason(lost)})
 		}
 	}

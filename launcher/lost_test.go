@@ -128,8 +128,8 @@ func TestAbandonSilent(t *testing.T) {
 			heard := time.Now().Add(-c.silence)
 			var told []job.Event
 			n := &node{agent: &agents.Agent{Host: "h2", Link: agents.Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
-			g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{cancelled: time.Now()}, wiring: newWiring(job.MPINone, false, nil),
-				emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
+			g := &running{nodes: []*node{n}, tally: tally{seen: map[int]bool{}, listening: 1}, phase: lifecycle.Ending, end: end{cancelled: time.Now()}, wiring: newWiring(job.MPINone, false, nil),
+				emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2),
 				drop: func(*agents.Agent) error { return errors.New("h2 may still have ranks until noon") }}
 			if c.hurried > 0 {
 				g.end.hurried = time.Now().Add(-c.hurried)
@@ -140,7 +140,7 @@ func TestAbandonSilent(t *testing.T) {
 				g.take(<-g.reports)
 			}
 			g.emitter.close()
-			if got := len(g.outcome.Unreaped) == 1 && g.listening == 0; got != c.want {
+			if got := len(g.outcome.Unreaped) == 1 && g.tally.listening == 0; got != c.want {
 				t.Errorf("%s: given up %t, want %t", name, got, c.want)
 			}
 			if got := slices.ContainsFunc(told, func(e job.Event) bool {

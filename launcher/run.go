@@ -66,8 +66,8 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 
 // stay stays with the gang of an attempt from its start to its end.
 func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
-	for len(l.signals) > 0 {
-		<-l.signals // sent while there was no gang
+	for len(l.orders.signals) > 0 {
+		<-l.orders.signals // sent while there was no gang
 	}
 	// The streams outlive ctx, whose end is an order to stop the gang.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -76,11 +76,10 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes
 		drop:    func(a *agents.Agent) error { return l.pool.Drop(context.Background(), a) },
 		emitter: newEmitter(emit), silence: silence{hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace},
 		reports: make(chan report, 2*len(nodes)),
-		seen:    map[int]bool{},
-		noted:   l.noted,
-		wiring:  newWiring(a.MPI, mpiNamed, nodes),
+		tally:   tally{seen: map[int]bool{}},
+		noted:   l.noted, stacks: stacksAsks{asked: map[int64]*stacksAsked{}},
+		wiring: newWiring(a.MPI, mpiNamed, nodes),
 	}
-	g.stacks.asked = map[int64]*stacksAsked{}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
 		g.wiring.inquiry.overdue = time.After(limit) // mpirun starts the ranks, without a report to gangrun
 	}
@@ -99,7 +98,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
-		g.listening++
+		g.tally.listening++
 		listeners.Go(func() {
 			err := n.lost
 			if err == nil {
@@ -117,7 +116,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes
 	go func() { defer close(fed); l.feed(feeding, a, nodes, g.emitter.put) }()
 	shown := l.show(asks, nodes)
 	stopRetrying := collected.Retry()
-	g.loop(ctx.Done(), l.hurry, l.signals, l.stacks)
+	g.loop(ctx.Done(), l.hurry, l.orders)
 	g.conclude()
 	unfeed()
 	<-fed

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
@@ -35,14 +34,16 @@ type running struct {
 	settling settling
 	silence  silence
 	wiring   *wiring
-	stacks   struct { // requests for the ranks' stacks
-		asked map[int64]*stacksAsked
-		last  int64 // the newest key of asked
-	}
-	noted map[string]bool // notes that agents have sent, in all attempts
+	stacks   stacksAsks
+	noted    map[string]bool // notes that agents have sent, in all attempts
 
-	outcome   job.Outcome
-	seen      map[int]bool // ranks whose exit is in outcome
+	outcome job.Outcome
+	tally   tally
+}
+
+// tally counts what has been reported.
+type tally struct {
+	seen      map[int]bool // ranks whose exit is in the outcome
 	started   int
 	listening int // nodes that have yet to report the end of their ranks
 }
@@ -71,12 +72,12 @@ type silence struct {
 }
 
 // loop follows the gang to its end.
-func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.Signal, stacks <-chan stacksAsk) {
+func (g *running) loop(cancelled, hurry <-chan struct{}, orders orders) {
 	tick := time.NewTicker(agents.SuspectEvery)
 	defer tick.Stop()
 	g.silence.looked = time.Now()
 	defer func() { g.phase = g.phase.Next(lifecycle.RanksGone) }()
-	for g.listening > 0 {
+	for g.tally.listening > 0 {
 		select {
 		case <-tick.C:
 			g.noteGap(time.Now())
@@ -87,10 +88,10 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.
 		case r := <-g.reports:
 			g.take(r)
 			g.answerStacks(time.Now())
-		case ask := <-stacks:
+		case ask := <-orders.stacks:
 			g.askStacks(ask)
 		case <-g.settling.over:
-			if g.takePending(); g.listening > 0 {
+			if g.takePending(); g.tally.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), job.StopFailure, g.settling.failed.String())
 			}
 		case <-cancelled:
@@ -105,13 +106,13 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.
 			}
 		case <-g.wiring.openmpi.judging:
 			g.wiring.openmpi.judging = nil
-			if g.takePending(); g.listening > 0 {
+			if g.takePending(); g.tally.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), job.StopFailure, "Open MPI ends the gang")
 			}
 		case <-hurry:
 			hurry, g.end.hurried = nil, time.Now()
 			g.restop(0, job.StopHurry, "gangrun was told to end the gang at once")
-		case sig := <-signals:
+		case sig := <-orders.signals:
 			for _, n := range g.nodes {
 				if !g.attempt.Trial() {
 					n.send(&wire.GangRequest{Kind: &wire.GangRequest_Signal{Signal: &wire.Signal{Number: int32(sig)}}})
@@ -141,7 +142,7 @@ func (g *running) takePending() {
 
 func (g *running) take(r report) {
 	if r.ended {
-		g.listening--
+		g.tally.listening--
 		g.recordEnd(r)
 		return
 	}
@@ -171,10 +172,10 @@ func (g *running) take(r report) {
 	case r.done != nil:
 		r.node.done = true
 		g.answered(r.node)
-		g.listening--
+		g.tally.listening--
 		for _, rank := range r.done.Unreaped {
 			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.Host})
-			if !g.seen[int(rank)] {
+			if !g.tally.seen[int(rank)] {
 				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.Host, Status: job.Lost, Time: time.Now(), Stopped: g.phase == lifecycle.Ending, Text: "it does not die of SIGKILL"})
 			}
 		}
@@ -210,7 +211,7 @@ func (g *running) event(event job.Event) {
 	g.emitter.put(event)
 	if event.Kind == job.KindStarted {
 		g.wiring.openmpi.pids[event.PID] = event.Rank
-		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
+		if g.tally.started++; g.tally.started == len(g.attempt.Placement.Ranks) {
 			g.phase = g.phase.Next(lifecycle.AllStarted)
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
 			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi == job.MPIMPICH {
@@ -227,11 +228,11 @@ func (g *running) exit(e job.Exit) {
 	}
 	// A rank may learn from a peer that the gang ends before its agent does.
 	e.Stopped = e.Stopped || !g.end.cancelled.IsZero() && e.Time.After(g.end.cancelled)
-	if g.seen[e.Rank] { // the new report knows more
+	if g.tally.seen[e.Rank] { // the new report knows more
 		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
 		g.outcome.Exits[i] = e
 	} else {
-		g.seen[e.Rank] = true
+		g.tally.seen[e.Rank] = true
 		g.outcome.Exits = append(g.outcome.Exits, e)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})

@@ -37,7 +37,7 @@ func TestToldInTime(t *testing.T) {
 		for range 50 { // either is first by chance
 			stop := ""
 			n := &node{agent: &agents.Agent{Host: "h1"}, ranks: []job.Rank{{Rank: 1, Host: "h1"}}}
-			g := &running{nodes: []*node{n}, seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), reports: make(chan report, 2), listening: 1,
+			g := &running{nodes: []*node{n}, tally: tally{seen: map[int]bool{}, listening: 1}, wiring: newWiring(job.MPINone, false, nil), reports: make(chan report, 2),
 				drop: func(*agents.Agent) error { return nil },
 				emitter: newEmitter(func(e job.Event) {
 					if e.Kind == job.KindStop {
@@ -48,7 +48,7 @@ func TestToldInTime(t *testing.T) {
 			now <- time.Now()
 			c.set(g, now)
 			g.reports <- report{node: n, events: []job.Event{{Kind: job.KindExit, Exit: &failed}}, done: &wire.Done{}}
-			g.loop(nil, nil, nil)
+			g.loop(nil, nil, orders{})
 			g.emitter.close()
 			if len(g.outcome.Exits) != 1 || g.outcome.Exits[0] != failed || stop != c.stop {
 				t.Fatalf("%s: %+v, ended because of %q, want %q", name, g.outcome.Exits, stop, c.stop)

@@ -19,7 +19,7 @@ func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankSt
 	defer cancel()
 	ask := stacksAsk{limit, make(chan []job.RankStack, 1)}
 	select {
-	case l.stacks <- ask:
+	case l.orders.stacks <- ask:
 	case <-ctx.Done():
 		return nil
 	}
@@ -29,6 +29,12 @@ func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankSt
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// stacksAsks are the requests for the ranks' stacks that have not been answered.
+type stacksAsks struct {
+	asked map[int64]*stacksAsked
+	last  int64 // the newest key of asked
 }
 
 // stacksAsk is a call of Stacks.

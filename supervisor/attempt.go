@@ -51,10 +51,10 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	if l.adopted.known == nil {
 		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
 	}
-	l.lost = lostHosts(outcome)
+	l.avoid.lost = lostHosts(outcome)
 	l.past = append(l.past, last)
 	for _, u := range outcome.Unreaped {
-		l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
+		l.avoid.barred = union(l.avoid.barred, job.Excluded{Hosts: []string{u.Host}})
 	}
 
 	var verdict job.Verdict
@@ -73,7 +73,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	case e != nil:
 		return e
 	case verdict.Action == job.Restart:
-		l.exclusions = append(l.exclusions, exclusion{verdict.Exclude, time.Now()})
+		l.avoid.exclusions = append(l.avoid.exclusions, exclusion{verdict.Exclude, time.Now()})
 		return l.backoff(ctx, time.Duration(verdict.Wait))
 	}
 	return ending(verdict, cause)
@@ -106,7 +106,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	gang, cancel, release := l.gangContext(ctx)
 	defer release()
 	defer watchLease(ctx, lease.Held, cancel)()
-	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
+	return l.stay(ctx, gang, cancel, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
 }
 
 // watchLease ends the gang when its lease is lost, until stop is called. A lease that ends because
@@ -145,9 +145,11 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 	}
 }
 
-// stay lets the launcher run the gang, whose context is gang, to its end.
-func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
-	outcome, err := l.Launcher.Run(gang, a, emit)
+// stay lets the launcher run the gang, whose context is gang, to its end. end ends that context.
+func (l *loop) stay(ctx, gang context.Context, end context.CancelCauseFunc, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
+	g := l.newGuard(gang, end, a.Number)
+	outcome, err := l.Launcher.Run(gang, a, g.over(emit))
+	g.close()
 	if a.Adopt {
 		outcome = l.adopted.complete(outcome)
 	}
@@ -157,8 +159,11 @@ func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Even
 	}
 	var gone LeaseLost
 	var left controllerDied
+	var hung Hung
 	switch cause := context.Cause(gang); {
 	case ctx.Err() != nil:
+	case errors.As(cause, &hung):
+		lost = hung
 	case errors.As(cause, &gone):
 		lost = gone
 	case errors.As(cause, &left):
@@ -175,9 +180,10 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		e.Attempt = number
 		var lost LeaseLost
 		var left controllerDied
+		var hung Hung
 		switch cause := context.Cause(gang); {
 		case e.Kind != job.KindStop || stopping:
-		case errors.As(cause, &lost), errors.As(cause, &left):
+		case errors.As(cause, &lost), errors.As(cause, &left), errors.As(cause, &hung):
 			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
@@ -204,7 +210,8 @@ func onlyEnded(err error) bool {
 	var lost LeaseLost
 	var left controllerDied
 	var batch BatchEnd
-	return errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	var hung Hung
+	return errors.As(err, &hung) || errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }
 
@@ -236,6 +243,9 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	left, ok := l.adopted.cause(o, lost)
 	if ok && ended == job.EndedNot {
 		return left
+	}
+	if h, ok := hungBy(lost); ok && !failedByItself(o) {
+		return hangCause(h, hostsOf(o))
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{

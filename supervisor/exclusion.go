@@ -74,23 +74,23 @@ func lostHosts(o job.Outcome) (hosts []string) {
 // driver calls faulty.
 func (l *loop) excluded(ctx context.Context) job.Excluded {
 	now := time.Now()
-	out, over := inForce(l.exclusions, now)
-	l.exclusions = forget(l.exclusions, over)
-	suspect := union(over, job.Excluded{Hosts: l.lost})
-	l.lost = nil
-	unfit := l.unfit(ctx, less(less(suspect, out), l.barred).Hosts)
+	out, over := inForce(l.avoid.exclusions, now)
+	l.avoid.exclusions = forget(l.avoid.exclusions, over)
+	suspect := union(over, job.Excluded{Hosts: l.avoid.lost})
+	l.avoid.lost = nil
+	unfit := l.unfit(ctx, less(less(suspect, out), l.avoid.barred).Hosts)
 	if ctx.Err() != nil {
 		return out
 	}
 	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(unfit))}
-	if back := less(less(over, again), l.barred); !back.Empty() {
+	if back := less(less(over, again), l.avoid.barred); !back.Empty() {
 		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), without(back))
 	}
 	if again.Empty() {
 		return out
 	}
 	l.note("leaving out what cannot be used: %s (%s)", strings.Join(again.Hosts, ", "), reasons(unfit))
-	l.exclusions = append(l.exclusions, exclusion{again, now})
+	l.avoid.exclusions = append(l.avoid.exclusions, exclusion{again, now})
 	return union(out, again)
 }
 
@@ -106,7 +106,7 @@ func (l *loop) unfit(ctx context.Context, hosts []string) map[string]string {
 // error. It uses those excluded hosts again that can be used. If that is not enough, it waits
 // until others can be used.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
-	out = less(out, l.barred)
+	out = less(out, l.avoid.barred)
 	begun, reported := time.Now(), ""
 	for {
 		unfit := l.unfit(ctx, out.Hosts)
@@ -121,8 +121,8 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 				text = strings.Join(used.Hosts, ", ") + " can be used again: placing the gang there"
 			}
 			l.note("%s", text)
-			l.exclusions = forget(l.exclusions, used)
-			lease, err = l.Placer.Place(ctx, l.spec, union(still, l.barred), emit)
+			l.avoid.exclusions = forget(l.avoid.exclusions, used)
+			lease, err = l.Placer.Place(ctx, l.spec, union(still, l.avoid.barred), emit)
 		}
 		var none NoPlacement
 		if ctx.Err() != nil || !errors.As(err, &none) {

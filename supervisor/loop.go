@@ -11,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
 // loop is one run that is in progress.
@@ -21,16 +22,22 @@ type loop struct {
 	random func() float64
 	clean  func(string) string // replaces secrets in a text; nil if there are none
 
-	mu         sync.Mutex // guards folder and unsaved, and is held during Emit
-	folder     runreport.Folder
-	unsaved    bool         // the journal cannot be written, and a note has said so
-	earlier    []Past       // attempts of earlier starts of the batch job
-	past       []Past       // attempts of this run
-	exclusions []exclusion  // what verdicts exclude from placements
+	mu      sync.Mutex // guards folder and unsaved, and is held during Emit
+	folder  runreport.Folder
+	unsaved bool   // the journal cannot be written, and a note has said so
+	earlier []Past // attempts of earlier starts of the batch job
+	past    []Past // attempts of this run
+	avoid   avoid  // what the next placement must not use
+	resume  resume
+	learnt  watch.Learnt // of the gaps in the job's progress
+	adopted adopted      // the attempt that was running when this controller took over
+}
+
+// avoid is what placements must not use.
+type avoid struct {
+	exclusions []exclusion  // what verdicts exclude
 	lost       []string     // hosts that were lost with ranks of the last attempt
 	barred     job.Excluded // hosts on which ranks may still be running
-	resume     resume
-	adopted    adopted // the attempt that was running when this controller took over
 }
 
 // emit stamps, folds, shows and journals an event. If the journal cannot be written, the run goes
@@ -173,7 +180,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		l.emit(e)
 	}
 	excluded := l.excluded(ctx)
-	but := union(excluded, l.barred)
+	but := union(excluded, l.avoid.barred)
 	lease, err := l.Placer.Place(ctx, l.spec, but, emit)
 	var none NoPlacement
 	if ctx.Err() == nil && errors.As(err, &none) && !excluded.Empty() {
@@ -195,8 +202,8 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if number > 1 { // an attempt has failed, and there is no place for another
 		e.ending.State, e.ending.Budget = job.StateFailed, true
 		e.text = "no place for another attempt: " + none.Text
-		if !l.barred.Empty() {
-			e.text += "; ranks may still be running on " + without(l.barred)[len(" without "):]
+		if !l.avoid.barred.Empty() {
+			e.text += "; ranks may still be running on " + without(l.avoid.barred)[len(" without "):]
 		}
 	}
 	return Lease{}, e

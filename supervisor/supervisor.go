@@ -116,6 +116,12 @@ type Supervisor struct {
 	// Signal sends a signal to those ranks of the running gang that handle it. If it is nil,
 	// gangrun does not ask the ranks for a checkpoint before it ends them.
 	Signal func(syscall.Signal)
+	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil,
+	// gangrun ends a gang that hangs without looking.
+	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
+	// Pulse takes the pulses of an attempt's ranks, which are in no event that Emit gets. It may be
+	// nil.
+	Pulse func(attempt int, p job.Pulses)
 	// Batch is called after a signal has cancelled the run. It returns why the batch system
 	// sent the signal, or job.EndedNot if the batch system did not send it. Batch may block for
 	// some seconds. It is nil outside of batch jobs.

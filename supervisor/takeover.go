@@ -119,10 +119,10 @@ func (l *loop) restore(past []job.Event) trace {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
 			l.past = append(l.past, p)
-			l.exclusions = append(l.exclusions, exclusion{e.Verdict.Exclude, e.Time})
+			l.avoid.exclusions = append(l.avoid.exclusions, exclusion{e.Verdict.Exclude, e.Time})
 			if t.outcome != nil {
 				for _, u := range t.outcome.Unreaped {
-					l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
+					l.avoid.barred = union(l.avoid.barred, job.Excluded{Hosts: []string{u.Host}})
 				}
 			}
 		}
@@ -220,7 +220,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	a := l.order(t.number, t.placement, t.from, t.logs)
 	a.Adopt = true
 	emit := l.watch(gang, t.number)
-	return l.stay(ctx, gang, a, func(e job.Event) {
+	return l.stay(ctx, gang, cancel, a, func(e job.Event) {
 		known := e
 		if l.clean != nil {
 			known = hide(e, l.clean)

@@ -38,7 +38,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Signal: s.launcher.Signal, Batch: s.batch.ended(),
+			Signal: s.launcher.Signal, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), LogDir: s.run.AttemptDir}

@@ -18,6 +18,8 @@ type HangReport struct {
 	Confidence float64 `json:"confidence"`
 	// Groups are the ranks by where they are, once their stacks have been collected.
 	Groups []StackGroup `json:"groups,omitempty"`
+	// Text says in a sentence what is missing, since when, and who holds up the gang.
+	Text string `json:"text"`
 	// Step is the step at which the gang stands still; -1 if none was seen.
 	Step int64 `json:"step"`
 }

@@ -109,6 +109,9 @@ type Spec struct {
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout"`
+	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
+	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
+	HangTimeout Duration `json:"hang_timeout"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
 	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
 	Apps []App `json:"apps,omitempty"`
@@ -142,6 +145,8 @@ const (
 
 	DefaultInitTimeout = Duration(60 * time.Second)
 
+	DefaultHangTimeout = Duration(10 * time.Minute)
+
 	DefaultBeforeStopWait = Duration(30 * time.Second)
 	DefaultHostTimeout    = Duration(10 * time.Second)
 	DefaultOrphanGrace    = Duration(20 * time.Second)
@@ -170,6 +175,7 @@ func Default() Spec {
 		Launcher:    LauncherAuto,
 		Container:   Container{Network: NetworkHost},
 		InitTimeout: DefaultInitTimeout,
+		HangTimeout: DefaultHangTimeout,
 		OnSignal:    OnSignalPass,
 		BeforeStop:  BeforeStopNone,
 

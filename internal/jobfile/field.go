@@ -260,6 +260,9 @@ var table = withDefaults([]Field{
 	{Name: "init-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "report after this long which ranks have not called MPI_Init, without ending them; 0 never reports",
 		at:    func(s *job.Spec) any { return &s.InitTimeout }},
+	{Name: "hang-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
+		Usage: "end the gang, and start it again if that may help, if it makes no progress for this long, or for 5 times the longest pause before, if that is longer; 0 never does",
+		at:    func(s *job.Spec) any { return &s.HangTimeout }},
 })
 
 // withDefaults fills in the defaults that a Spec has.

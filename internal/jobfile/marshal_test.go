@@ -238,6 +238,7 @@ on-signal: pass
 before-stop: none
 before-stop-wait: 30s
 init-timeout: 1m
+hang-timeout: 10m
 `
 	if string(data) != want {
 		t.Errorf("got\n%s\nwant\n%s", data, want)

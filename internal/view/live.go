@@ -125,7 +125,7 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"trial: " + e.Text}
 	case job.KindNote, job.KindHeard, job.KindSignal:
 		return []string{"note: " + e.Text}
-	case job.KindSuspect:
+	case job.KindSuspect, job.KindHang:
 		return []string{"warning: " + e.Text}
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {

@@ -75,7 +75,7 @@ func (w *Watch) stuck() *job.HangReport {
 	slices.Sort(ranks)
 	stage, _ := w.stage()
 	return &job.HangReport{
-		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: []job.LifeSign{job.SignCPU},
+		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: w.shown(w.timeout),
 		Ranks: ranks, Why: w.states(ranks), Confidence: 0.95, Step: w.step(),
 	}
 }
@@ -154,6 +154,12 @@ func (w *Watch) step() int64 {
 		}
 	}
 	return step
+}
+
+// Still reports whether the gang has made no progress since a hang was found.
+func (w *Watch) Still(h job.HangReport) bool {
+	now := w.Hang()
+	return now != nil && !now.Since.After(h.Since.Add(slack))
 }
 
 // Words says what is missing, and since when.

@@ -1,0 +1,146 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/watch"
+)
+
+// stacksLimit bounds how long the collection of stacks may take before a gang that hangs is ended.
+const stacksLimit = 10 * time.Second
+
+// Hung is the cause of a gang's context that ends because the gang hangs.
+type Hung struct{ Report job.HangReport }
+
+// Error says what is missing, and who holds up the gang.
+func (e Hung) Error() string { return "the gang hangs: " + e.Report.Text }
+
+// guard watches whether a gang hangs, and ends it if it does.
+type guard struct {
+	*loop
+	number int
+	gang   context.Context
+	end    context.CancelCauseFunc // ends gang
+
+	mu       sync.Mutex // guards what follows
+	watch    *watch.Watch
+	acting   bool // a hang has been found
+	watching sync.WaitGroup
+}
+
+// newGuard returns the guard of an attempt.
+func (l *loop) newGuard(gang context.Context, end context.CancelCauseFunc, number int) *guard {
+	return &guard{loop: l, number: number, gang: gang, end: end, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
+}
+
+// over returns a function that takes the gang's events. It keeps the pulses, and passes on the
+// others.
+func (g *guard) over(emit func(job.Event)) func(job.Event) {
+	return func(e job.Event) {
+		g.mu.Lock()
+		switch {
+		case e.Kind == job.KindPulse:
+			g.watch.Add(*e.Pulses, time.Now())
+			g.look()
+		case e.Kind == job.KindExit && e.Exit != nil:
+			g.watch.Exit(e.Exit.Rank)
+		}
+		g.mu.Unlock()
+		if e.Kind == job.KindPulse {
+			if g.Pulse != nil {
+				g.Pulse(g.number, *e.Pulses)
+			}
+			return
+		}
+		emit(e)
+	}
+}
+
+// look acts on a hang, if there is one. g.mu is held.
+func (g *guard) look() {
+	if g.acting || g.gang.Err() != nil {
+		return
+	}
+	if h := g.watch.Hang(); h != nil {
+		g.acting = true
+		g.watching.Go(func() { g.act(*h) })
+	}
+}
+
+// close waits for what the guard has begun. It is called when the gang has ended.
+func (g *guard) close() {
+	g.watching.Wait()
+	g.learnt = g.watch.Learnt()
+}
+
+// act finds out where the ranks of a gang are that seems to hang, and ends the gang, unless it goes
+// on meanwhile.
+func (g *guard) act(h job.HangReport) {
+	var stacks []job.RankStack
+	if g.Stacks != nil {
+		g.note("%s: looking where the ranks are", watch.Words(h, time.Now()))
+		stacks = g.Stacks(g.gang, stacksLimit)
+	}
+	g.mu.Lock()
+	still := g.watch.Still(h)
+	if still {
+		h = g.watch.Blame(h, stacks)
+	} else {
+		g.acting = false
+	}
+	g.mu.Unlock()
+	if g.gang.Err() != nil {
+		return
+	}
+	if len(stacks) > 0 {
+		g.emit(job.Event{Kind: job.KindStacks, Attempt: g.number, Stacks: stacks})
+	}
+	if !still {
+		g.note("the gang goes on")
+		return
+	}
+	g.emit(job.Event{Kind: job.KindHang, Attempt: g.number, Hang: &h, Text: h.Text})
+	g.end(Hung{h})
+}
+
+// hangCause returns the cause of an attempt that gangrun has ended because the gang hung.
+func hangCause(h job.HangReport, hosts map[int]string) job.Cause {
+	c := job.Cause{
+		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
+		Text: h.Text, Retry: job.RetryAgain,
+		Hint: "gangrun report shows where each rank was; a healthy job that is silent for longer needs --hang-timeout TIME, or off",
+	}
+	if len(h.Ranks) == 1 {
+		c.Rank = h.Ranks[0]
+		c.Host = hosts[c.Rank]
+	}
+	for _, group := range h.Groups {
+		line := job.Line{Source: job.SourceAgent, Rank: -1, Text: watch.GroupWords(group)}
+		if len(group.Ranks) == 1 {
+			line.Rank = group.Ranks[0]
+			line.Host = hosts[line.Rank]
+		}
+		c.Evidence = append(c.Evidence, line)
+	}
+	return c
+}
+
+// hungBy returns the report of the hang for which a gang was ended, if it was.
+func hungBy(lost error) (job.HangReport, bool) {
+	var hung Hung
+	ok := errors.As(lost, &hung)
+	return hung.Report, ok
+}
+
+// hostsOf returns the hosts of ranks.
+func hostsOf(o job.Outcome) map[int]string {
+	all := map[int]string{}
+	for _, x := range o.Exits {
+		all[x.Rank] = x.Host
+	}
+	return all
+}
