@@ -47,11 +47,11 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	return nil, "no rank stands out", 0
 }
 
-// steps says at which step some ranks are, and the others.
-type steps struct{ at, others int64 }
+// lag says at which step some ranks are, and the others.
+type lag struct{ at, others int64 }
 
 // behind returns the ranks whose step is lower than that of most, where all ranks report steps.
-func (w *Watch) behind(living []int) (found []int, s steps) {
+func (w *Watch) behind(living []int) (found []int, s lag) {
 	var all []int64
 	for _, number := range living {
 		p := w.ranks[number].last.Progress
@@ -64,7 +64,7 @@ func (w *Watch) behind(living []int) (found []int, s steps) {
 	if len(all) < 2 {
 		return nil, s
 	}
-	s = steps{all[0], all[len(all)/2]}
+	s = lag{all[0], all[len(all)/2]}
 	for _, number := range living {
 		if s.at < s.others && w.ranks[number].last.Progress.Step == s.at {
 			found = append(found, number)
