@@ -33,6 +33,10 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	if found := pick(func(r *rank) bool { return r.last.Phase == job.PhaseUnknown }); w.initialising() && len(found) > 0 {
 		return found, who(found) + " " + has(found) + " not called MPI_Init", 0.9
 	}
+	inside := pick(func(r *rank) bool { return r.last.Phase == job.PhaseBarrier })
+	if found := pick(func(r *rank) bool { return r.last.Phase == job.PhaseWorking }); minority(found) && len(inside)+len(found) == len(living) {
+		return found, fmt.Sprintf("%s %s not in MPI_Finalize, the others wait there", who(found), is(found)), 0.85
+	}
 	if found, behind := w.behind(living); minority(found) {
 		return found, fmt.Sprintf("%s %s at step %d, the others at step %d", who(found), is(found), behind.at, behind.others), 0.8
 	}

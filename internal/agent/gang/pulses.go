@@ -51,6 +51,8 @@ func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 		}
 		p.Output = r.out.Written() + r.err.Written()
 		p.Progress, p.Moves = r.progress.Latest()
+		p.Phase = g.wireup.Phase(r.number)
+		p.Stdin = r.stdin != nil && r.waitsForStdin()
 		all.Ranks = append(all.Ranks, p)
 	}
 	return all
