@@ -32,6 +32,9 @@ type ThreadStack struct {
 	// empty if it is in none, or this is not known.
 	Syscall string  `json:"syscall,omitempty"`
 	Wait    string  `json:"wait,omitempty"`
+	// On is what the system call reads, writes or otherwise uses, as far as is known: the path of a
+	// file, or "a pipe" or "a socket".
+	On string `json:"on,omitempty"`
 	Frames  []Frame `json:"frames,omitempty"` // innermost first
 }
 
