@@ -30,9 +30,12 @@ type ThreadStack struct {
 	State ProcessState `json:"state"`
 	// Syscall is the system call in which the thread waits, and Wait the kernel's function; each is
 	// empty if it is in none, or this is not known.
-	Syscall string  `json:"syscall,omitempty"`
-	Wait    string  `json:"wait,omitempty"`
-	Frames  []Frame `json:"frames,omitempty"` // innermost first
+	Syscall string `json:"syscall,omitempty"`
+	Wait    string `json:"wait,omitempty"`
+	// On is what the system call reads, writes or otherwise uses, as far as is known: the path of a
+	// file, or "a pipe" or "a socket".
+	On     string  `json:"on,omitempty"`
+	Frames []Frame `json:"frames,omitempty"` // innermost first
 }
 
 // Frame is one frame of a stack.
@@ -53,3 +56,6 @@ type StackGroup struct {
 	// Collective is true if the ranks wait in a collective or in another call for other ranks.
 	Collective bool `json:"collective,omitempty"`
 }
+
+// KernelFile is the File of a Frame that is a function of the kernel.
+const KernelFile = "[kernel]"

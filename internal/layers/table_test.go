@@ -51,6 +51,7 @@ var world = []string{"os/...", "io/ioutil", "net/...", "!net/netip", "!net/url",
 var rooms = []room{
 	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/exact"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/faulthandler"}, ours: only("internal/job")},
 	{paths: []string{"internal/jobfile"}, ours: withLeaves("internal/job", "internal/yamldoc")},
 	{paths: []string{"internal/yamldoc"}, ours: withLeaves()},
 	{paths: []string{"internal/atomicfile"}, ours: only("internal/job")},
@@ -143,6 +144,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/devices"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
 	{paths: []string{"internal/agent/meet"}, ours: withLeaves("internal/job", "internal/wire", "internal/runclock", "internal/agent/survey/pathfact")},
 	{paths: []string{"internal/agent/snapshot"}, ours: withLeaves()},
+	{paths: []string{"internal/agent/stacks"}, ours: withLeaves("internal/job", "internal/faulthandler", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/gang"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/mpilib", "internal/agent/wireup/...")},
 	{paths: []string{"internal/agent/wireup"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 	{paths: []string{"internal/agent/wireup/pmi", "internal/agent/wireup/openmpi"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
@@ -151,6 +153,7 @@ var rooms = []room{
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: withLeaves("internal/job", "supervisor/watch/..."), not: world, noClock: true},
+	{paths: []string{"supervisor/watch/stacktree"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
 
 	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/gpuwatch"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
