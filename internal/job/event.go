@@ -143,8 +143,13 @@ type Progress struct {
 	Total int64 `json:"total,omitempty"` // total number of steps; 0 when unknown
 	// ByEpoch is true if Step and Total count epochs, because the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
-	// Epoch is -1 if the line has none.
+	// Epoch is -1 if neither the line nor one before it has an epoch.
 	Epoch int64 `json:"epoch"`
+	// Count combines epochs and steps: the steps that the rank has made, which never goes back
+	// during an attempt. It is Step unless the steps begin again with each epoch; Restarts is then
+	// true. Records of older versions of gangrun have no Count: it is 0.
+	Count    int64 `json:"count,omitempty"`
+	Restarts bool  `json:"restarts,omitempty"`
 	// Loss is nil if the line has none. It is also nil if the loss is infinite or NaN, because
 	// JSON has no such numbers. LossIs then has the value.
 	Loss   *float64 `json:"loss,omitempty"`
