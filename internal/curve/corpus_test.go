@@ -96,3 +96,23 @@ func TestCorpus(t *testing.T) {
 		})
 	}
 }
+
+// The logs of the corpus, one line after the other.
+func BenchmarkCorpus(b *testing.B) {
+	var lines [][]byte
+	size := 0
+	for _, log := range corpus(b, "corpus") {
+		for _, l := range log {
+			lines = append(lines, []byte(l.line))
+			size += len(l.line)
+		}
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		var r Reader
+		for _, line := range lines {
+			r.Line(line)
+		}
+	}
+}

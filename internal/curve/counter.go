@@ -46,12 +46,12 @@ func (c *Counter) Add(p job.Progress) job.Progress {
 
 // finer takes a report of the finest count.
 func (c *Counter) finer(p job.Progress) {
-	if c.step < 0 {
-		c.count = 0 // it was that of epochs
+	if c.step < 0 && p.Step < c.count { // until now, it was that of epochs
+		c.before, c.again = c.count, true
 	}
-	if p.Step < c.step && (p.Epoch != c.epoch || p.Step <= c.step/2) {
+	if c.again && p.Epoch > c.epoch || p.Step < c.step && (p.Epoch != c.epoch || p.Step <= c.step/2) {
 		c.again = true
-		last := c.step
+		last := max(0, c.step)
 		if p.Total > 0 && p.Total >= c.total {
 			last = p.Total
 		}

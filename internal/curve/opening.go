@@ -38,12 +38,13 @@ func opens(line []byte) bool {
 	for i < len(line) && line[i] == ' ' {
 		i++
 	}
+	if i < len(line) && isDigit(line[i]) {
+		return opensNumbered(line, i)
+	}
 	if i+3 >= len(line) {
-		return i+1 < len(line) && isDigit(line[i]) && line[len(line)-1] == '%'
+		return false
 	}
 	switch c := line[i]; {
-	case isDigit(c):
-		return true
 	case c == 'E':
 		return line[i+1] == 'N' || line[i+1] == 'T'
 	case c == 'T':
@@ -54,6 +55,41 @@ func opens(line []byte) bool {
 		return line[i+1] == 'r' && line[i+2] == 'o' && line[i+3] == 'g'
 	}
 	return false
+}
+
+// opensNumbered reports whether the number at i may be one that numbered reads. The dates and times
+// that begin most lines of logs are none.
+func opensNumbered(line []byte, i int) bool {
+	for i < len(line) && isDigit(line[i]) {
+		i++
+	}
+	if i+1 >= len(line) {
+		return i < len(line) && line[i] == '%'
+	}
+	next := line[i+1]
+	switch line[i] {
+	case '%', '.', 'e':
+		return true
+	case ' ':
+		return next == '%' || next == 'F' || next == 'T'
+	case ':':
+		return next == ' ' || next == '\t'
+	}
+	return false
+}
+
+// summary reports whether a line begins as one of Keras does that has no bar: "40/40 - 3s".
+func summary(line []byte) bool {
+	i := 0
+	for i < len(line) && isDigit(line[i]) {
+		i++
+	}
+	if i == 0 || i >= len(line) || line[i] != '/' {
+		return false
+	}
+	for i++; i < len(line) && isDigit(line[i]); i++ {
+	}
+	return bytes.HasPrefix(line[i:], []byte(" - "))
 }
 
 // after reads the step that follows one of the heads, and itself is followed by a number.

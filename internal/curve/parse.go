@@ -39,7 +39,7 @@ func Parse(line []byte) (job.Progress, bool) {
 			return p, true
 		}
 	}
-	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
+	if !promising(line) && !summary(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
 		return job.Progress{}, false
 	}
 	var buf [longest]byte
@@ -113,7 +113,7 @@ var marks = func() (m [256]byte) {
 		m[c] = 1
 	}
 	m[0xE2] = 2 // first byte of the signs that bars are drawn with
-	for _, c := range "pPtT%[-" {
+	for _, c := range "pPtT%[" {
 		m[c] = 3
 	}
 	return m
@@ -135,8 +135,6 @@ func around(line []byte, i int) bool {
 			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // 45it [
 	case '%':
 		return i+1 < len(line) && line[i+1] == '|'
-	case '-': // Keras: 40/40 - 3s
-		return i > 1 && line[i-1] == ' ' && isDigit(line[i-2]) && at(1) == ' ' && bytes.IndexByte(line[:i], '/') >= 0
 	default: // [
 		if i+1 == len(line) {
 			return false

@@ -14,6 +14,9 @@ import (
 //
 // The zero Reader is ready to use, at the beginning of a stream.
 type Reader struct {
+	// Pattern, if it is set, is the only form that counts.
+	Pattern *Pattern
+
 	table table
 	setup bool  // the lines before were of the block that LAMMPS sets a run up with
 	foam  bool  // OpenFOAM has begun its time loop
@@ -27,6 +30,9 @@ const maxOther = 20
 // Line returns the progress that the next line reports, and whether it reports any. See
 // Parse.
 func (r *Reader) Line(line []byte) (job.Progress, bool) {
+	if r.Pattern != nil {
+		return r.Pattern.Line(line)
+	}
 	line = visible(line)
 	text := bytes.TrimLeft(line, " \t")
 	setup := r.setup
