@@ -10,8 +10,9 @@ import "github.com/gangrun/gangrun/internal/job"
 // last step of each earlier epoch is added.
 type Counter struct {
 	begun  bool
-	zero   bool // the first epoch has the number 0
-	epoch  int64
+	zero   bool  // the first epoch has the number 0
+	epoch  int64 // the last one
+	of     int64 // the epoch of step
 	step   int64 // the last one of the finest count
 	total  int64 // of the finest count: the largest total so far
 	before int64 // steps of the epochs before
@@ -24,7 +25,7 @@ type Counter struct {
 func (c *Counter) Add(p job.Progress) job.Progress {
 	first := !c.begun
 	if first {
-		c.begun, c.epoch, c.step = true, -1, -1
+		c.begun, c.epoch, c.of, c.step = true, -1, -1, -1
 	}
 	if p.Epoch < 0 {
 		p.Epoch = c.epoch
@@ -36,6 +37,7 @@ func (c *Counter) Add(p job.Progress) job.Progress {
 	case p.ByEpoch && c.step < 0:
 		c.count = max(c.count, p.Step)
 	case p.ByEpoch, p.Total > 0 && p.Total < c.total: // a bar inside or outside of the finest one
+	case p.Total == 0 && c.total > 0 && p.Step < c.step && p.Epoch == c.of: // a count of something else
 	default:
 		c.finer(p)
 	}
@@ -49,7 +51,7 @@ func (c *Counter) finer(p job.Progress) {
 	if c.step < 0 && p.Step < c.count { // until now, it was that of epochs
 		c.before, c.again = c.count, true
 	}
-	if c.again && p.Epoch > c.epoch || p.Step < c.step && (p.Epoch != c.epoch || p.Step <= c.step/2) {
+	if c.again && p.Epoch > c.of || p.Step < c.step && (p.Epoch != c.of || p.Step <= c.step/2) {
 		c.again = true
 		last := max(0, c.step)
 		if p.Total > 0 && p.Total >= c.total {
@@ -63,7 +65,7 @@ func (c *Counter) finer(p job.Progress) {
 			c.before = max(c.before, known*p.Total)
 		}
 	}
-	c.step, c.total = p.Step, max(c.total, p.Total)
+	c.step, c.of, c.total = p.Step, p.Epoch, max(c.total, p.Total)
 	if c.again {
 		c.count = max(c.count, c.before+p.Step)
 	} else {

@@ -21,6 +21,7 @@ func TestCounter(t *testing.T) {
 		{"the first epoch is 1", "Epoch [1/3], Step [4/5], Loss: 1\nEpoch [2/3], Step [1/5], Loss: 1\nEpoch [3/3], Step [5/5], Loss: 1\n", []int64{4, 6, 15}, true},
 		{"no total", "epoch 0 iter 2\nepoch 0 iter 7\nepoch 1 iter 1\nepoch 2 iter 5\n", []int64{2, 7, 8, 13}, true},
 		{"the epoch in a line of its own", "Epoch 1/2\n2/5 [==>...] - loss: 1\n5/5 [=====] - loss: 1\nEpoch 2/2\n1/5 [>....] - loss: 1\n", []int64{1, 2, 5, 5, 6}, true},
+		{"the epoch in a line of its own, a late step", "Epoch 1/2\n5/5 [=====] - loss: 1\nEpoch 2/2\n3/5 [>....] - loss: 1\n", []int64{1, 5, 5, 8}, true},
 		{"only epochs", "Epoch 1/3\nEpoch 2/3\nEpoch 3/3\n", []int64{1, 2, 3}, false},
 		{"resumed in epoch 5", "Epoch: [5][2/5] loss 1\nEpoch: [6][1/5] loss 1\n", []int64{2, 26}, true},
 		{"a bar of its own inside", " 10%|# | 10/100 [00:01<00:02, 1it/s]\n 50%|# | 1/2 [00:01<00:02, 1it/s]\n 11%|# | 11/100 [00:01<00:02, 1it/s]\n", []int64{10, 10, 11}, false},
@@ -91,13 +92,13 @@ func TestPattern(t *testing.T) {
 		}
 	}
 	for pattern, want := range map[string]string{
-		``:                                  `the progress pattern "" has no group named step or epoch`,
-		`step \d+`:                          `has no group named step or epoch`,
-		`(?P<step>\d+`:                      "the progress pattern \"(?P<step>\\\\d+\" is no regular expression: error parsing regexp: missing closing )",
-		`(?P<setp>\d+)`:                     `has a group named "setp", but a group may only be named step, total, epoch, loss`,
-		`(?P<step>\d+)(?=x)`:                `is no regular expression`,
-		strings.Repeat("x", 5000):           "has 5000 bytes, but may have 4096",
-		`(?P<loss>\d+)(?P<total>\d+)`:       `has no group named step or epoch`,
+		``:                                    `progress pattern "" has no group named step or epoch`,
+		`step \d+`:                            `has no group named step or epoch`,
+		`(?P<step>\d+`:                        "progress pattern \"(?P<step>\\\\d+\" is no regular expression: error parsing regexp: missing closing )",
+		`(?P<setp>\d+)`:                       `has a group named "setp", but a group may only be named step, total, epoch, loss`,
+		`(?P<step>\d+)(?=x)`:                  `is no regular expression`,
+		strings.Repeat("x", 5000):             "has 5000 bytes, but may have 4096",
+		`(?P<loss>\d+)(?P<total>\d+)`:         `has no group named step or epoch`,
 		fmt.Sprintf(`(?P<step>a){%d}`, 10000): `is no regular expression`,
 	} {
 		if _, err := NewPattern(pattern); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,9 +1,7 @@
 package curve
 
 import (
-	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,36 +14,13 @@ type Pattern struct {
 	step, total, epoch, loss int // indexes of the groups; -1 if there is none
 }
 
-// longestPattern bounds a pattern, in bytes: it is compiled for every rank's host.
-const longestPattern = 4 << 10
-
-// groups are the names that a group of a pattern may have.
-var groups = []string{"step", "total", "epoch", "loss"}
-
-// NewPattern compiles a pattern. It needs a group named step or epoch; total and loss are optional.
-// The error says what is wrong, and quotes the pattern.
+// NewPattern compiles a pattern; see job.CompileProgress.
 func NewPattern(text string) (*Pattern, error) {
-	if len(text) > longestPattern {
-		return nil, fmt.Errorf("the progress pattern %.40q... has %d bytes, but may have %d", text, len(text), longestPattern)
-	}
-	re, err := regexp.Compile(text)
+	re, err := job.CompileProgress(text)
 	if err != nil {
-		return nil, fmt.Errorf("the progress pattern %q is no regular expression: %w", text, err)
+		return nil, err
 	}
-	for i, name := range re.SubexpNames() {
-		switch {
-		case name == "":
-		case !slices.Contains(groups, name):
-			return nil, fmt.Errorf("the progress pattern %q has a group named %q, but a group may only be named %s", text, name, strings.Join(groups, ", "))
-		case re.SubexpIndex(name) != i:
-			return nil, fmt.Errorf("the progress pattern %q has two groups named %q", text, name)
-		}
-	}
-	p := &Pattern{re: re, step: re.SubexpIndex("step"), total: re.SubexpIndex("total"), epoch: re.SubexpIndex("epoch"), loss: re.SubexpIndex("loss")}
-	if p.step < 0 && p.epoch < 0 {
-		return nil, fmt.Errorf(`the progress pattern %q has no group named step or epoch, as in step (?P<step>\d+)`, text)
-	}
-	return p, nil
+	return &Pattern{re: re, step: re.SubexpIndex("step"), total: re.SubexpIndex("total"), epoch: re.SubexpIndex("epoch"), loss: re.SubexpIndex("loss")}, nil
 }
 
 // Line returns the progress of a line that the pattern matches. A group that has no number counts

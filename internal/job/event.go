@@ -22,6 +22,7 @@ const (
 	KindStarted     Kind = "started"     // Rank, Host, PID
 	KindStdin       Kind = "stdin"       // Rank, Host: a rank of a trial reads standard input, which has ended
 	KindProgress    Kind = "progress"    // Rank, Host, Progress
+	KindUnread      Kind = "unread"      // Host: its ranks have printed lines for a while, and none was progress
 	KindExit        Kind = "exit"        // Exit
 	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended
 	KindActivity    Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
@@ -155,6 +156,9 @@ type Progress struct {
 	Loss   *float64 `json:"loss,omitempty"`
 	LossIs string   `json:"loss_is,omitempty"`
 }
+
+// At returns how far the rank is: Count, or Step in records of older versions of gangrun.
+func (p Progress) At() int64 { return max(p.Count, p.Step) }
 
 // The values of LossIs, which may also be empty.
 const (

@@ -2234,7 +2234,10 @@ type Start struct {
 	// oom_first says that the kernel, if memory is short, should kill the ranks before the agent.
 	// The agent of the host sets it in requests that it forwards to an agent in a container, because
 	// the memory of a container may be limited.
-	OomFirst      bool `protobuf:"varint,19,opt,name=oom_first,json=oomFirst,proto3" json:"oom_first,omitempty"`
+	OomFirst bool `protobuf:"varint,19,opt,name=oom_first,json=oomFirst,proto3" json:"oom_first,omitempty"`
+	// progress is the pattern of the lines that report progress; see job.CompileProgress. If it is
+	// empty, these are the lines of the forms that gangrun knows.
+	Progress      []byte `protobuf:"bytes,20,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2400,6 +2403,13 @@ func (x *Start) GetOomFirst() bool {
 		return x.OomFirst
 	}
 	return false
+}
+
+func (x *Start) GetProgress() []byte {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
 }
 
 // Mpirun describes the gang that mpirun starts. nodes has the names by which mpirun knows the
@@ -3697,7 +3707,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\blimit_ms\x18\x02 \x01(\x03R\alimitMs\"5\n" +
 	"\vStacksReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\x8d\x04\n" +
+	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\xa9\x04\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3719,7 +3729,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\x12\x10\n" +
 	"\x03tty\x18\x11 \x01(\tR\x03tty\x12\x18\n" +
 	"\aspooled\x18\x12 \x01(\bR\aspooled\x12\x1b\n" +
-	"\toom_first\x18\x13 \x01(\bR\boomFirst\"v\n" +
+	"\toom_first\x18\x13 \x01(\bR\boomFirst\x12\x1a\n" +
+	"\bprogress\x18\x14 \x01(\fR\bprogress\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
