@@ -44,7 +44,8 @@ type Beats struct {
 	touched time.Time
 }
 
-// NewBeats returns the heartbeats of a rank, and the end of the program, which the caller closes.
+// NewBeats returns the heartbeats of a rank, and the end of the program, which the caller closes. It must
+// be called before the output of the rank is scanned.
 func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
 	const flags = unix.MFD_CLOEXEC
 	fd, err := unix.MemfdCreate("gangrun-progress", flags|unix.MFD_NOEXEC_SEAL) // Linux 6.3
@@ -63,7 +64,8 @@ func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
 	if err != nil {
 		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), ours.Close())
 	}
-	return &Beats{Rank: rank, Path: path, file: ours}, os.NewFile(uintptr(theirs), "progress"), nil
+	rank.beats = &Beats{Rank: rank, Path: path, file: ours}
+	return rank.beats, os.NewFile(uintptr(theirs), "progress"), nil
 }
 
 // Poll reads what the program has written since the last Poll. It never waits.

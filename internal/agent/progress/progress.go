@@ -32,14 +32,15 @@ type Rank struct {
 	last     time.Time // time of the last report
 	lossIs   string    // LossIs of the last loss that was reported
 	moved    time.Time // when latest was first seen at its step
-	moves    int64     // how often that has changed
 	counter  curve.Counter
 	told     bool // the program has told its progress itself: its output no longer counts
 	signs    signs
+	beats    *Beats // nil if the program cannot tell its progress
 }
 
 // signs are signs of life of a rank.
 type signs struct {
+	moves int64     // how often its step or epoch has changed
 	beats int64     // how often it has told its progress, or touched its heartbeat file
 	lines int64     // that it has printed
 	first time.Time // when it printed the first
@@ -60,7 +61,7 @@ type Sample struct {
 func (p *Rank) Sample() Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Sample{Moves: p.moves, Beats: p.signs.beats, Lines: p.signs.lines, First: p.signs.first}
+	s := Sample{Moves: p.signs.moves, Beats: p.signs.beats, Lines: p.signs.lines, First: p.signs.first}
 	if !p.moved.IsZero() {
 		latest := p.latest
 		s.Latest = &latest
@@ -160,6 +161,9 @@ func (l *Scanner) skip(piece []byte) {
 // newer than progressEvery, when that is over, unless a later line replaces it. A loss that
 // becomes infinite or NaN is always reported immediately.
 func (p *Rank) add(found job.Progress) {
+	if p.beats != nil {
+		p.beats.Poll() // what the program has told before
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.told {
@@ -184,7 +188,7 @@ func (p *Rank) record(found job.Progress) {
 	now := time.Now()
 	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
 		p.moved = now
-		p.moves++
+		p.signs.moves++
 	}
 	p.latest, p.pending, p.finer = found, true, p.finer || !found.ByEpoch
 	wait := p.last.Add(progressEvery).Sub(now)
