@@ -137,6 +137,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Stdin:         l.spec.Stdin,
 		TTY:           l.spec.TTY,
 		Show:          l.spec.Output,
+		Progress:      l.spec.Progress,
 		MPI:           l.spec.MPI,
 		EnvCompat:     l.spec.EnvCompat,
 		Apps:          l.spec.Apps,
@@ -178,6 +179,12 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
+		if l.told.unread.add(e) {
+			l.note("%s", noteUnread(l.spec.Progress))
+		}
+		if e.Kind == job.KindUnread {
+			return
+		}
 		var lost LeaseLost
 		var left controllerDied
 		var hung Hung

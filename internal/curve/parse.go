@@ -34,11 +34,16 @@ func Parse(line []byte) (job.Progress, bool) {
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
 		return parseMLLog(text)
 	}
-	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
+	if opens(line) {
+		if p, ok := opening(line); ok {
+			return p, true
+		}
+	}
+	if !promising(line) && !summary(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
 		return job.Progress{}, false
 	}
 	var buf [longest]byte
-	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none}
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none, weak: none, row: none}
 	s.scan()
 	return s.progress()
 }
@@ -57,6 +62,25 @@ func visible(line []byte) []byte {
 		line = line[i+1:]
 	}
 	return line
+}
+
+// shown returns what a terminal shows of a line: visible, without escapes.
+func shown(line []byte) []byte {
+	line = visible(line)
+	if bytes.IndexByte(line, 0x1b) < 0 {
+		return line
+	}
+	out := line[:0:0]
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c != 0x1b:
+			out = append(out, c)
+		case i+1 < len(line) && line[i+1] == '[':
+			for i += 2; i < len(line) && (line[i] < '@' || line[i] > '~'); i++ {
+			}
+		}
+	}
+	return out
 }
 
 // promising reports whether a line holds a digit and the mark of any count:
@@ -104,7 +128,8 @@ func around(line []byte, i int) bool {
 	}
 	switch line[i] {
 	case 'p', 'P':
-		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o') // stEP, EPoch
+		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o' || at(1) == 'i') || // stEP, EPoch, EPisode
+			at(-1) == 'u' && (at(1) == 'd' || at(1) == '.') // UPdate, UP.
 	case 't', 'T':
 		return at(-1) == 'i' && at(1) == 'e' || at(-1) == 'a' && at(1) == 'c' || // ITEr, bATCh
 			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // 45it [
@@ -158,6 +183,8 @@ func (s *scanner) progress() (job.Progress, bool) {
 	p := job.Progress{Epoch: -1}
 	if s.epoch.found() {
 		p.Epoch = s.epoch.at
+	} else if s.row.found() && s.bar.found() {
+		p.Epoch = s.row.at
 	}
 	use := none
 	switch {
@@ -167,8 +194,10 @@ func (s *scanner) progress() (job.Progress, bool) {
 		use = s.bar
 	case s.bracket.found() && (s.metric || s.epoch.found() || s.alone()):
 		use = s.bracket
-	case s.batch.found():
+	case s.batch.found() && (s.metric || s.epoch.found() || s.batch.total > 0):
 		use = s.batch
+	case s.weak.found() && s.metric && (s.loss.found || !s.dictionary()):
+		use = s.weak
 	case s.epoch.found() && (s.metric || !s.dictionary()):
 		use, p.ByEpoch = s.epoch, true
 	}

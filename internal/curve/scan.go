@@ -10,6 +10,8 @@ import (
 type scanner struct {
 	text                             []byte // plain, lower case
 	step, epoch, batch, bar, bracket count
+	weak                             count // of a name that means a step only beside a metric
+	row                              count // epochs that begin a row of Ultralytics: "1/100  13.7G  1.054"
 	loss                             struct {
 		found, plain bool // plain: the loss itself, no part of it
 		value        float64
@@ -53,7 +55,7 @@ func (s *scanner) scan() {
 func (s *scanner) word(before, word string, end int, slash bool) int {
 	counted := s.step.found() || s.epoch.found() || s.bar.found()
 	switch {
-	case !counted && elsewhere(word):
+	case !counted && (elsewhere(word) || validation[word] && s.heads(end)):
 		s.refused = true
 		return end
 	case strings.HasSuffix(word, "loss"):
@@ -68,8 +70,17 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	var into *count
 	switch word {
 	case "step", "iter", "iteration", "global_step", "train_step", "training_step", "current_step", "cur_step",
-		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num":
+		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num", "_step", "nstep", "timestep", "time_step",
+		"total_timesteps", "timesteps_total", "training_iteration", "num_updates", "inner_iter", "time_tsnumber":
 		into = &s.step
+	case "steps", "update", "updates", "episode", "episodes", "n_updates", "timesteps":
+		into = &s.weak
+	case "up": // Marian: "Ep. 1 : Up. 100 : Sen. 6,400 : Cost 9.2"
+		if end >= len(s.text) || s.text[end] != '.' {
+			return end
+		}
+		end++
+		into = &s.weak
 	case "epoch", "train_epoch", "current_epoch", "cur_epoch":
 		into = &s.epoch
 	case "batch", "minibatch":
@@ -82,14 +93,45 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	default:
 		return end
 	}
-	if into.found() || slash && !strings.Contains(word, "_step") || notProgress[before] || validation[before] {
+	if into.found() || slash && !strings.Contains(word, "_step") || notProgress[before] || validation[before] || before == "info" && word == "timestep" {
 		return end
+	}
+	if bytes.HasPrefix(s.text[end:], []byte("(")) && into != &s.batch { // MMEngine: "Epoch(train) [1][50/1000]"
+		if !bytes.HasPrefix(s.text[end:], []byte("(train)")) {
+			s.refused = bytes.HasPrefix(s.text[end:], []byte("(val)")) || bytes.HasPrefix(s.text[end:], []byte("(test)"))
+			return end
+		}
+		end += len("(train)")
 	}
 	c, ok := s.count(end, into == &s.epoch)
 	if !ok {
 		return end
 	}
+	if bytes.HasPrefix(s.text[c.end:], []byte(" of the ")) {
+		return c.end // "step 1 of the build"
+	}
 	*into = c
+	if into == &s.epoch {
+		return s.inEpoch(c.end)
+	}
+	return c.end
+}
+
+// inEpoch reads the count that stands right behind an epoch, as fairseq prints it: "epoch 001:     10 / 500 loss=".
+// It returns where to go on.
+func (s *scanner) inEpoch(i int) int {
+	j := i
+	for j < len(s.text) && (s.text[j] == ':' || s.text[j] == ' ') {
+		j++
+	}
+	if j == i || j >= len(s.text) || !isDigit(s.text[j]) || s.bracket.found() || bytes.HasPrefix(s.text[j:], []byte("0:")) {
+		return i
+	}
+	c, ok := s.fraction(j)
+	if !ok || c.total == 0 || c.end < len(s.text) && s.text[c.end] != ' ' {
+		return i
+	}
+	s.bracket = c
 	return c.end
 }
 
@@ -100,13 +142,19 @@ func (s *scanner) stepNumber(i int) bool {
 	return string(bytes.TrimSpace(before)) == "step"
 }
 
+// heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch 1".
+func (s *scanner) heads(i int) bool {
+	rest := bytes.TrimLeft(s.text[i:], " ")
+	return len(rest) > 0 && bytes.IndexByte([]byte(":[|"), rest[0]) >= 0
+}
+
 func first(word string) string {
 	head, _, _ := strings.Cut(word, "_")
 	return head
 }
 
 // notProgress are words after which a step or an epoch is not the present one.
-var notProgress = set("per each every max maximum min total num number last best next until since unix from warmup save log eval")
+var notProgress = set("per each every first max maximum min total num number last best next until since unix from warmup save log eval")
 
 var validation = set("val valid validation eval evaluation evaluating test testing dev predict predicting sanity")
 
@@ -127,7 +175,7 @@ func set(words string) map[string]bool {
 func elsewhere(word string) bool {
 	switch word {
 	case "traceback", "error", "exception", "warning", "usage", "loading", "loaded", "load", "fetching", "generating",
-		"tokenizing", "extracting", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
+		"tokenizing", "extracting", "scanning", "caching", "plotting", "map50", "collecting", "warmup", "saving", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
 		return true
 	}
 	for _, head := range [...]string{"resum", "restor", "reload", "download", "upload", "preprocess"} {
@@ -142,8 +190,8 @@ func elsewhere(word string) bool {
 // "': 12", "   10/  500000", "12 of 300".
 func (s *scanner) count(i int, part bool) (count, bool) {
 	t := s.text
-	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#["), t[i]) >= 0; i++ {
-		if t[i] == ':' || t[i] == '=' {
+	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#[|"), t[i]) >= 0; i++ {
+		if t[i] == ':' || t[i] == '=' || t[i] == '|' {
 			if signs++; signs > 1 {
 				return none, false
 			}
@@ -155,11 +203,19 @@ func (s *scanner) count(i int, part bool) (count, bool) {
 	if !ok || value > 1e15 || !part && value != float64(int64(value)) {
 		return none, false
 	}
+	if bytes.HasPrefix(t[i:], []byte("-")) && t[start-1] == '[' { // MXNet: "Batch [0-50]"
+		if last, end, ok := number(t, i+1); ok && last >= value && last == float64(int64(last)) && last <= 1e15 {
+			value, i = last, end
+		}
+	}
 	c := count{at: int64(value), end: i}
 	if total, end, ok := s.total(i); ok {
 		c.total, c.end = total, end
 	} else if !s.boundary(i) {
 		return none, false
+	}
+	if t[start-1] == '[' && c.end+2 < len(t) && t[c.end] == ',' && isDigit(t[c.end+2]) {
+		return none, false // a list: "decays at step [100, 200]"
 	}
 	if assigned && c.end == len(t) && bytes.HasPrefix(t, []byte("    ")) && !bytes.ContainsAny(t[4:start], ",:") {
 		return none, false // a line of source code
@@ -226,11 +282,25 @@ func (s *scanner) digits(i int) int {
 	rest := t[c.end:]
 	bar := bytes.HasPrefix(rest, []byte(" [=")) || bytes.HasPrefix(rest, []byte(" [>")) || bytes.HasPrefix(rest, []byte(" [.")) || // Keras
 		bytes.HasPrefix(rest, []byte(" \xe2\x94\x81")) && bytes.Contains(rest, []byte("/step")) || // Keras 3
+		bytes.HasPrefix(rest, []byte(" - ")) && len(bytes.TrimSpace(t[:start])) == 0 && bytes.Contains(rest, []byte("/step")) || // without a bar
 		s.afterBar(start) && len(rest) > 1 && rest[0] == ' ' && s.trainingBar(c.end+1)
 	if bar {
 		s.noteBar(c)
 	}
+	if !bar && len(bytes.TrimSpace(t[:start])) == 0 && memory(rest) {
+		s.row = c
+	}
 	return c.end
+}
+
+// memory reports whether a row goes on with memory in GB: "  13.7G".
+func memory(t []byte) bool {
+	i := 0
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	_, end, ok := number(t, i)
+	return i > 0 && ok && end < len(t) && t[end] == 'g'
 }
 
 // fraction reads "12/500" at i, both whole numbers.
@@ -251,7 +321,7 @@ func (s *scanner) afterBar(i int) bool {
 		return bytes.Contains(before, []byte("%|"))
 	case len(before) >= 3:
 		sign := string(before[len(before)-3:])
-		return sign == "━" || sign == "╸" || sign == "╺"
+		return sign == "━" || sign == "╸" || sign == "╺" || sign == "─"
 	}
 	return false
 }
@@ -284,6 +354,9 @@ func (s *scanner) open(i int) int {
 	if j >= len(t) || !isDigit(t[j]) {
 		return i + 1
 	}
+	if next := s.index(i, j); next > 0 {
+		return next
+	}
 	slash := bytes.IndexByte(t[j:], '/')
 	c, ok := s.fraction(j)
 	if !ok || slash < 0 || slash+1 < len(t)-j && t[j+slash+1] == '0' { // [12/05 is a date
@@ -305,6 +378,47 @@ func (s *scanner) open(i int) int {
 		s.bracket = c
 	}
 	return c.end
+}
+
+// index handles "[10]" at i, whose number is at j, and returns where to go on, or 0. Before a tab and
+// a value it is a step, as XGBoost and LightGBM print it: "[10]\ttrain-rmse:0.3". Before a blank and a
+// value it is one if there is a metric: "[10] accuracy=0.1, loss=2.3".
+func (s *scanner) index(i, j int) int {
+	t := s.text
+	value, end, ok := number(t, j)
+	if !ok || value > 1e15 || value != float64(int64(value)) || end+1 >= len(t) || t[end] != ']' || t[end+1] != '\t' && t[end+1] != ' ' {
+		return 0
+	}
+	name := end + 2
+	k := name
+	for k < len(t) && k-name < 64 && (isLetter(t[k]) || isDigit(t[k]) || bytes.IndexByte([]byte("-_/@' "), t[k]) >= 0) {
+		k++
+	}
+	if k == name || k >= len(t) || t[k] != ':' && t[k] != '=' || !isLetter(t[name]) {
+		return 0
+	}
+	if k++; k < len(t) && t[k] == ' ' {
+		k++
+	}
+	if _, _, number := s.measure(k); !number {
+		return 0
+	}
+	c := count{at: int64(value), end: end + 1}
+	switch {
+	case t[end+1] == '\t' && !s.step.found():
+		s.step = c
+	case t[end+1] == ' ' && !s.weak.found() && i == s.start():
+		s.weak = c
+	}
+	return c.end
+}
+
+// start returns the index of the first byte that is neither blank nor of another bracket, as of a date.
+func (s *scanner) start() int {
+	if i := bytes.Index(s.text, []byte("] [")); i >= 0 { // absl: "I0101 10:00:00.1 123 logging_writer.py:48] [10] loss=2.3"
+		return i + 2
+	}
+	return len(s.text) - len(bytes.TrimLeft(s.text, " "))
 }
 
 // measure reads the value of a metric after its name: a number, or one that is

@@ -35,6 +35,8 @@ type Attempt struct {
 	// Steps is the number of progress events of each rank that an agent reports immediately. It may
 	// report later events only once a second.
 	Steps int `json:"steps,omitempty"`
+	// Progress is Spec.Progress.
+	Progress string `json:"progress,omitempty"`
 	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
 	// program's own libraries.
 	MPI MPI `json:"mpi,omitempty"`

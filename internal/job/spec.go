@@ -70,6 +70,9 @@ type Spec struct {
 	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
 	// rules are used.
 	Rules string `json:"rules,omitempty"`
+	// Progress is a regular expression that matches the job's progress lines, with groups named
+	// step, total, epoch and loss. If it is empty, gangrun looks for the forms that it knows.
+	Progress string `json:"progress,omitempty"`
 	// Requeue is how often the batch job may be started, the first start included. As long as it
 	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
 	Requeue int `json:"requeue,omitempty"`

@@ -73,7 +73,7 @@ func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
 		case job.KindProgress:
 			if p := e.Progress; p != nil {
 				s := at(e.Rank)
-				if s.Step = p.Step; p.HasLoss() {
+				if s.Step = p.At(); p.HasLoss() {
 					s.Loss, s.LossIs = p.Loss, p.LossIs
 				}
 			}

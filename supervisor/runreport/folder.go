@@ -88,7 +88,10 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 			if a.Step < 0 {
 				a.FirstStep = when(e.Time)
 			}
-			a.Step, a.Total = max(a.Step, p.Step), max(a.Total, p.Total)
+			a.Step, a.Total = max(a.Step, p.At()), max(a.Total, p.Total)
+			if a.Step > a.Total {
+				a.Total = 0 // it is that of one epoch
+			}
 			f.addLoss(a, e.Rank, *p)
 		}
 	case job.KindActivity:

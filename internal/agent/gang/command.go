@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/progress"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -61,6 +62,25 @@ func (c *Command) offerErrorFile(logDir string) error {
 	return nil
 }
 
+// offerBeats gives the rank what it may give heartbeats to: a descriptor, and the path of a file beside
+// its logs. They are those of this gang even if gangrun itself runs as a rank of another.
+func (c *Command) offerBeats(logDir string) error {
+	path, err := filepath.Abs(filepath.Join(logDir, job.LogName(c.Rank.number, "heartbeat")))
+	if err != nil {
+		return err
+	}
+	beats, file, err := progress.NewBeats(c.Rank.progress, path)
+	if err != nil {
+		return fmt.Errorf("make the file for the rank's heartbeats: %w", err)
+	}
+	c.Rank.beats = beats
+	env := []string{progress.HeartbeatVariable + "=" + path, progress.FDVariable + "=" + strconv.Itoa(len(c.Files))}
+	c.Files = append(c.Files, file)
+	c.Env = environ.Overlay(c.Env, env)
+	c.Hints = append(c.Hints, env...)
+	return nil
+}
+
 // find finds the command's program. Programs that have been found are in paths.
 func (c *Command) find(paths map[string]string) (err error) {
 	name := c.Argv[0]
@@ -105,7 +125,7 @@ func Describe(program string, err error) string {
 	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Sprintf("%q is no program that this host can execute: %v", program, err)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.EBADF):
-		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
+		return fmt.Sprintf("too many open files: the ranks of a host need about 9 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
 	case errors.Is(err, unix.EAGAIN):
 		return fmt.Sprintf("too many processes: raise this user's limit of %s (ulimit -u) or start fewer ranks: %v", limit(unix.RLIMIT_NPROC), err)
 	}
