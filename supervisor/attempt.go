@@ -142,6 +142,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		EnvCompat:     l.spec.EnvCompat,
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
+		Faulthandler:  l.spec.Faulthandler,
 		GPUVisibility: l.spec.GPUVisibility,
 	}
 }

@@ -46,6 +46,8 @@ type Attempt struct {
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
+	// Faulthandler is as in Spec.
+	Faulthandler bool `json:"faulthandler,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`

@@ -115,6 +115,8 @@ type Spec struct {
 	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
 	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
 	HangTimeout Duration `json:"hang_timeout"`
+	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
+	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
 	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
 	Apps []App `json:"apps,omitempty"`

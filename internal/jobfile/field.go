@@ -266,6 +266,9 @@ var table = withDefaults([]Field{
 	{Name: "hang-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "end the gang, and start it again if that may help, if it makes no progress for this long, or for 5 times the longest pause before, if that is longer; 0 never does",
 		at:    func(s *job.Spec) any { return &s.HangTimeout }},
+	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
+		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy; uses PYTHONPATH and the signal 57",
+		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 
 // withDefaults fills in the defaults that a Spec has.

@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/progress"
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/faulthandler"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -78,6 +79,28 @@ func (c *Command) offerBeats(logDir string) error {
 	c.Files = append(c.Files, file)
 	c.Env = environ.Overlay(c.Env, env)
 	c.Hints = append(c.Hints, env...)
+	return nil
+}
+
+// offerFaulthandler has the rank's Python programs write their stacks when they are asked to.
+func (c *Command) offerFaulthandler(start *wire.Start) error {
+	if !start.Faulthandler {
+		return nil
+	}
+	logs, err := filepath.Abs(string(start.LogDir))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(logs, "python")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := faulthandler.Install(dir); err != nil {
+		return err
+	}
+	c.Rank.stackFile = filepath.Join(logs, job.LogName(c.Rank.number, "stacks"))
+	set := faulthandler.Environ(environ.Lookup(c.Env, "PYTHONPATH"), dir, c.Rank.stackFile)
+	c.Env, c.Want = environ.Overlay(c.Env, set), append(c.Want, set...)
 	return nil
 }
 

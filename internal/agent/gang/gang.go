@@ -83,6 +83,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	watches.Go(func() { g.watchStdin(watching) })
 	watches.Go(func() { g.watchBeats(watching) })
 	watches.Go(func() { g.sendPulses(watching) })
+	watches.Go(func() { g.answerStacks(watching) })
 	return g.supervise(ctx, early)
 }
 

@@ -98,6 +98,9 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	if err := c.offerErrorFile(string(l.Start.LogDir)); err != nil {
 		return c, err
 	}
+	if err := c.offerFaulthandler(l.Start); err != nil {
+		return c, err
+	}
 	if dir := string(want.Workdir); dir != "" {
 		c.Dir = dir
 	}

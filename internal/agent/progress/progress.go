@@ -229,4 +229,3 @@ func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	defer p.mu.Unlock()
 	return now.Sub(p.moved), !p.moved.IsZero()
 }
-
