@@ -17,7 +17,7 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 			pulses = append(pulses, r.last)
 		}
 	}
-	if odd := stacktree.Odd(h.Groups, pulses); odd.Confidence > h.Confidence {
+	if odd := stacktree.Odd(h.Groups, pulses); odd.Confidence >= h.Confidence {
 		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
 	}
 	h.Text = Words(h, w.arrived)

@@ -40,9 +40,10 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	if found, behind := w.behind(living); minority(found) {
 		return found, fmt.Sprintf("%s %s at step %d, the others at step %d", who(found), is(found), behind.at, behind.others), 0.8
 	}
-	busy := pick(func(r *rank) bool { return r.busy })
-	idle := pick(func(r *rank) bool { return !r.busy })
+	busy := pick(func(r *rank) bool { return w.load(r) >= leastCPU })
+	idle := pick(func(r *rank) bool { return w.load(r) < leastCPU/5 })
 	switch {
+	case len(busy)+len(idle) < len(living):
 	case minority(idle):
 		return idle, fmt.Sprintf("%s %s, while the others use CPU time", who(idle), verb(idle, "sleeps", "sleep")), 0.6
 	case minority(busy):

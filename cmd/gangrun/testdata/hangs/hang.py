@@ -71,7 +71,8 @@ def hang():
         lock.acquire()
         lock.acquire()
     elif mode == "gil":
-        ctypes.PyDLL(None).sleep(100000)  # holds the lock of the interpreter
+        while True:
+            ctypes.PyDLL(None).sleep(1000)  # holds the lock of the interpreter
     elif mode == "fifo":
         open(fifo).read()
     elif mode == "missing":
