@@ -19,9 +19,9 @@ import (
 // Limits of tools.
 const (
 	findLimit = time.Second
-	// toolLimit bounds a tool for one process. gdb needs a few seconds for programs with
-	// hundreds of libraries.
-	toolLimit = 5 * time.Second
+	// toolLimit bounds a tool for one process. gdb needs seconds for programs with
+	// hundreds of libraries, and longer where ranks that wait use all cores.
+	toolLimit = 8 * time.Second
 )
 
 // standardPath is where distributions install programs.
