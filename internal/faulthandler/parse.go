@@ -33,7 +33,7 @@ func Parse(dump []byte) []Thread {
 		if m := threadLine.FindStringSubmatch(line); m != nil {
 			id, err := strconv.ParseUint(m[2], 16, 64)
 			if err == nil {
-				threads = append(threads, Thread{ID: id, Current: m[1] == "Current thread"})
+				threads = append(threads, Thread{ID: id, Current: m[1] != "Thread"})
 			}
 			continue
 		}

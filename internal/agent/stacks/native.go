@@ -25,7 +25,7 @@ var (
 	gdbSource = regexp.MustCompile(`^(.*) at (.+):(\d+)$`)
 	gdbFrom   = regexp.MustCompile(`^(.*) from (.+)$`)
 	euThread  = regexp.MustCompile(`^TID (\d+):$`)
-	euFrame   = regexp.MustCompile(`^#\d+ +0x[0-9a-f]+(?: - 1)?(?: (.*?))?(?: - (/.*|\[.*\]))?$`)
+	euFrame   = regexp.MustCompile(`^#\d+ +0x[0-9a-f]+(?: - 1)?(?: ([^- ].*?|-[^ ].*?))??(?: - (/.*|\[.*\]))?$`)
 	euSource  = regexp.MustCompile(`^ {4,}(\S.*?):(\d+)(?::\d+)?$`)
 )
 

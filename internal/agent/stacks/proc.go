@@ -204,9 +204,9 @@ func (p *proc) any(states ...job.ProcessState) bool {
 	return slices.ContainsFunc(p.threads, func(t job.ThreadStack) bool { return slices.Contains(states, t.State) })
 }
 
-// pending reports whether a signal waits to be delivered to a thread.
+// pending reports whether a signal waits to be delivered to a thread, or to its process.
 func pending(pid, tid int, sig unix.Signal) bool {
-	return mask(pid, tid, "SigPnd")&(1<<(sig-1)) != 0
+	return (mask(pid, tid, "SigPnd")|mask(pid, tid, "ShdPnd"))&(1<<(sig-1)) != 0
 }
 
 // mask returns a set of signals of a thread from /proc/PID/task/TID/status.

@@ -36,7 +36,7 @@ func (c *Collector) pySpy(ctx context.Context, p *proc, path string) (frames, st
 
 // parsePySpy reads the JSON of "py-spy dump --json", which may follow warnings.
 func (p *proc) parsePySpy(out string) frames {
-	if i := strings.Index("\n"+out, "\n["); i >= 0 {
+	if i := strings.Index("\n"+out, "\n[\n"); i >= 0 { // a warning begins with "[" and its time
 		out = out[i:]
 	}
 	var threads []struct {

@@ -3,18 +3,22 @@ package stacks
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/faulthandler"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/procfs"
+	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // TestNative: programs in C that hang, seen with each tool.
@@ -252,4 +256,128 @@ os.wait()
 			t.Errorf("got %+v, want the child, for which its parent waits, and the parent", got)
 		}
 	})
+}
+
+// TestDiskSleep: no debugger touches a process that waits in the kernel. The kernel's own stack says where.
+func TestDiskSleep(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	b := newBed(t)
+	pid := b.start(nil, b.hangs, "kernel")
+	b.eventually(pid, 'D')
+	got := b.one(b.only(job.StackEU, job.StackGDB), Target{PID: pid})
+	if got.Tool != job.StackProc || got.Error == "" || got.Threads[0].State != job.ProcessDisk {
+		t.Errorf("got %+v", got)
+	}
+	if f := got.Threads[0].Frames; len(f) == 0 || f[0].File != job.KernelFile {
+		t.Errorf("got the frames %+v, want the kernel's", f)
+	}
+	b.eventually(pid, 'D')
+}
+
+// TestExecHangs: while the kernel begins to execute a program, it lets nobody read some files of /proc.
+func TestExecHangs(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	b := newBed(t)
+	hanging, release := testexec.Hanging(t)
+	pid := b.start(nil, "/bin/sh", "-c", "echo ready; exec "+hanging+" 1000")
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		if wait, _ := os.ReadFile(procfs.Path(pid, "wchan")); strings.Contains(string(wait), "fanotify") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the exec does not hang")
+		}
+	}
+	c := b.only(job.StackEU, job.StackGDB)
+	for range 2 {
+		began := time.Now()
+		got := b.one(c, Target{PID: pid})
+		if main := got.Threads[0]; got.Tool != job.StackProc || !strings.Contains(main.Wait, "fanotify") {
+			t.Errorf("got %+v", got)
+		}
+		if took := time.Since(began); took > toolsUntil+5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if held := len(c.readers.busy); held > 1 {
+			t.Errorf("%d readers are held up", held)
+		}
+	}
+	release()
+	c.Close(t.Context())
+	if len(c.readers.busy) != 0 {
+		t.Error("a reader is held up although the exec goes on")
+	}
+}
+
+// TestPySpy: what py-spy prints is read, joined with the native frames, and its failure is told. The
+// real py-spy prints such JSON after its warnings.
+func TestPySpy(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	b := newBed(t)
+	pid := b.start(nil, python, agenttest.WriteFile(t, filepath.Join(b.dir, "train.py"), blocked, 0o644), "receive")
+	b.eventually(pid, 'S')
+	const printed = `[2026-01-02T03:04:05Z WARN  py_spy::python_spy] failed to get native stack
+[
+  {
+    "pid": %[1]d, "thread_id": 1, "thread_name": "MainThread", "os_thread_id": %[1]d, "active": false, "owns_gil": false,
+    "frames": [
+      {"name": "receive", "filename": "/home/u/train.py", "module": null, "short_filename": "train.py", "line": 12, "locals": null},
+      {"name": "<module>", "filename": "/home/u/train.py", "module": null, "short_filename": "train.py", "line": 18, "locals": null}
+    ],
+    "process_info": null
+  }
+]
+`
+	script := "#!/bin/sh\n[ \"$*\" = 'dump --pid %[1]d --nonblocking --json' ] || exit 2\ncat <<'E'\n" + printed + "E\n"
+	spy := agenttest.WriteFile(t, filepath.Join(b.dir, "py-spy"), fmt.Sprintf(script, pid), 0o755)
+	got := b.one(b.only(job.StackTool(spy), job.StackEU), Target{PID: pid})
+	want := []job.Frame{{Function: "receive", File: "/home/u/train.py", Line: 12}, {Function: "<module>", File: "/home/u/train.py", Line: 18}}
+	if f := got.Threads[0].Frames; got.Tool != job.StackPySpy || got.Error != "" || len(f) != 3 || !f[0].Native || !slices.Equal(f[1:], want) {
+		t.Errorf("got %+v", got)
+	}
+	agenttest.WriteFile(t, spy, "#!/bin/sh\necho 'Error: Permission Denied: Try running again with elevated permissions' >&2; exit 1\n", 0o755)
+	got = b.one(b.only(job.StackTool(spy)), Target{PID: pid})
+	if got.Tool != job.StackProc || !strings.HasPrefix(got.Error, "py-spy may not look into the process: ") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// BenchmarkCollect collects the stacks of 16 ranks, by tool.
+func BenchmarkCollect(b *testing.B) {
+	hangs := filepath.Join(b.TempDir(), "hangs")
+	if out, err := exec.Command("gcc", "-g", "-O0", "-pthread", "-o", hangs, "testdata/hangs.c").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	children, err := process.NewChildren()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer children.Close()
+	defer children.KillAll(nil)
+	var targets []Target
+	for r := range 16 {
+		ch, err := children.Start(hangs, []string{hangs, "deadlock"}, &syscall.ProcAttr{Env: os.Environ(), Sys: &syscall.SysProcAttr{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		targets = append(targets, Target{Rank: r, PID: ch.PID})
+	}
+	for _, tool := range []job.StackTool{job.StackProc, job.StackEU, job.StackGDB} {
+		b.Run(string(tool), func(b *testing.B) {
+			c := &Collector{Run: onlyTools{children, []job.StackTool{tool}}}
+			for b.Loop() {
+				for _, s := range c.Collect(b.Context(), targets) {
+					if s.Tool != tool {
+						b.Fatalf("got %+v", s)
+					}
+				}
+			}
+		})
+	}
 }

@@ -19,9 +19,9 @@ import (
 // Limits of tools.
 const (
 	findLimit = time.Second
-	// toolLimit bounds a tool for one process. gdb needs a few seconds for programs with
-	// hundreds of libraries.
-	toolLimit = 5 * time.Second
+	// toolLimit bounds a tool for one process. gdb needs seconds for programs with
+	// hundreds of libraries, and longer where ranks that wait use all cores.
+	toolLimit = 8 * time.Second
 )
 
 // standardPath is where distributions install programs.
@@ -169,7 +169,7 @@ func (p *proc) goOn() {
 // refused says why a tool gave no stack, and what to do.
 func refused(tool, out string, err error) string {
 	low := strings.ToLower(out)
-	if strings.Contains(low, "not permitted") || strings.Contains(low, "permission denied") {
+	if strings.Contains(low, unix.EPERM.Error()) || strings.Contains(low, unix.EACCES.Error()) {
 		scope, _ := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 		if s := strings.TrimSpace(string(scope)); s != "" && s != "0" {
 			return tool + " may not look into the process: as root, run: sysctl kernel.yama.ptrace_scope=0"

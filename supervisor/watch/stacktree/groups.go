@@ -12,9 +12,6 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// NoStack is the Where of ranks of which nothing is known.
-const NoStack = "an unknown place"
-
 // node is a node of the prefix tree: a frame, below the frame that has called it.
 type node struct {
 	below  map[string]*node
@@ -36,9 +33,6 @@ func Groups(stacks []job.RankStack) []job.StackGroup {
 	for _, s := range sorted {
 		t := telling(s)
 		p := placeOf(t)
-		if p.where == "" {
-			p.where = NoStack
-		}
 		n := root
 		for i, f := range slices.Backward(p.frames) {
 			n = n.child(key(f, i == 0 && t.State == job.ProcessRunning))
@@ -46,7 +40,7 @@ func Groups(stacks []job.RankStack) []job.StackGroup {
 		state := string(fixed(t.State))
 		if len(p.frames) == 0 {
 			state += p.where
-			if p.where == NoStack {
+			if p.where == "" {
 				state += string(t.State) // all that there is to tell ranks apart
 			}
 		}
@@ -127,9 +121,17 @@ const maxSpans = 8
 func Text(groups []job.StackGroup) string {
 	var parts []string
 	for _, g := range groups {
-		parts = append(parts, named(g.Ranks)+" "+stateWords[fixed(g.State)]+"in "+g.Where)
+		parts = append(parts, named(g.Ranks)+" "+stateWords[fixed(g.State)]+in(g))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// in says where a group is.
+func in(g job.StackGroup) string {
+	if g.Where == "" {
+		return "at an unknown place"
+	}
+	return "in " + g.Where
 }
 
 var stateWords = map[job.ProcessState]string{

@@ -47,7 +47,7 @@ func Odd(groups []job.StackGroup, pulses []job.Pulse) Suspect {
 		}
 	}
 	if len(v.groups) == 1 && len(v.ranks) > 1 {
-		return Suspect{Why: "all ranks are in " + groups[0].Where}
+		return Suspect{Why: "all ranks are " + in(groups[0])}
 	}
 	return Suspect{Why: "no rank stands out"}
 }
@@ -94,7 +94,7 @@ func (v view) cannotRun() (Suspect, bool) {
 		if len(ranks) > 1 {
 			s.Why = rule.many
 		}
-		if g := v.of[ranks[0]]; rule.state == job.ProcessDisk && g != nil && len(ranks) == len(g.Ranks) && g.Where != NoStack {
+		if g := v.of[ranks[0]]; rule.state == job.ProcessDisk && g != nil && len(ranks) == len(g.Ranks) && g.Where != "" {
 			s.Why += ": " + g.Where
 		}
 		if 2*len(ranks) > len(v.ranks) { // it is what most ranks have in common
@@ -136,20 +136,20 @@ func meets(phase job.RankPhase) bool {
 // usual picture of a hang. It is less sure if the others wait in different calls, and if most ranks are outside:
 // then some of those outside may only be on their way.
 func (v view) outside() (Suspect, bool) {
-	var out, in []int
+	var out, waiting []int
 	for _, r := range v.ranks {
 		switch waits, known := v.waits(r); {
 		case known && waits:
-			in = append(in, r)
+			waiting = append(waiting, r)
 		case known:
 			out = append(out, r)
 		}
 	}
-	if len(out) == 0 || len(in) == 0 {
+	if len(out) == 0 || len(waiting) == 0 {
 		return Suspect{}, false
 	}
 	confidence := 0.9
-	if len(v.calls(in)) > 1 {
+	if len(v.calls(waiting)) > 1 {
 		confidence = 0.75
 	}
 	if 2*len(out) > len(v.ranks) {
@@ -159,7 +159,7 @@ func (v view) outside() (Suspect, bool) {
 		confidence = 0.95 // two signs that do not depend on each other
 	}
 	return Suspect{Ranks: out, Confidence: confidence,
-		Why: fmt.Sprintf("%s, while %s for other ranks%s", v.places(out), waitFor(in), v.inCalls(in))}, true
+		Why: fmt.Sprintf("%s, while %s for other ranks%s", v.places(out), waitFor(waiting), v.inCalls(waiting))}, true
 }
 
 func waitFor(ranks []int) string {
@@ -183,7 +183,7 @@ func (v view) places(ranks []int) string {
 		verb = "is"
 	}
 	if g := v.of[ranks[0]]; g != nil && !slices.ContainsFunc(ranks, func(r int) bool { return v.of[r] != g }) {
-		return named(ranks) + " " + verb + " in " + g.Where
+		return named(ranks) + " " + verb + " " + in(*g)
 	}
 	return named(ranks) + " " + verb + " elsewhere"
 }
@@ -280,10 +280,10 @@ func (v view) elsewhere() (Suspect, bool) {
 		return Suspect{}, false
 	}
 	most := &v.groups[0]
-	if most.Where == NoStack {
+	if most.Where == "" {
 		return Suspect{}, false
 	}
-	ranks := v.where(func(r int) bool { g := v.of[r]; return g != nil && g != most && g.Where != NoStack })
+	ranks := v.where(func(r int) bool { g := v.of[r]; return g != nil && g != most && g.Where != "" })
 	if len(ranks) == 0 {
 		return Suspect{}, false
 	}
@@ -291,5 +291,5 @@ func (v view) elsewhere() (Suspect, bool) {
 	if 4*len(ranks) <= len(v.ranks) {
 		confidence = 0.55
 	}
-	return Suspect{Ranks: ranks, Confidence: confidence, Why: v.places(ranks) + ", while most ranks are in " + most.Where}, true
+	return Suspect{Ranks: ranks, Confidence: confidence, Why: v.places(ranks) + ", while most ranks are " + in(*most)}, true
 }

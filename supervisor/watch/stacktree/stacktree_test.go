@@ -84,7 +84,7 @@ func TestWhere(t *testing.T) {
 		{"only /proc", pipe, "read of a pipe", false},
 		{"a frozen mount", frozen, "read of /mnt/frozen/data (kernel: request_wait_answer)", false},
 		{"stopped", stopped, "do_signal_stop", false},
-		{"nothing known", job.ThreadStack{}, NoStack, false},
+		{"nothing known", job.ThreadStack{}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			groups := Groups(gang(c.thread))
@@ -174,7 +174,7 @@ func TestOdd(t *testing.T) {
 		{"another place, no library known", gang(spin, spin, spin, deadlock), nil, []int{3}, 0.55, 0.55, "while most ranks are in iterate"},
 		{"all the same", gang(allreduce, allreduce), nil, nil, 0, 0, "all ranks are in MPI_Allreduce (train.py:120 average)"},
 		{"all the same, at one step", gang(allreduce, allreduce), steps(3, 3), nil, 0, 0, "all ranks are in"},
-		{"nothing known", gang(unknown, unknown), nil, nil, 0, 0, ""},
+		{"nothing known", gang(unknown, unknown), nil, nil, 0, 0, "all ranks are at an unknown place"},
 		{"no ranks", nil, nil, nil, 0, 0, "no rank stands out"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

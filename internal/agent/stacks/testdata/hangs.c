@@ -60,6 +60,14 @@ static void leave(void)
 	pthread_exit(NULL); // the main thread becomes a zombie
 }
 
+static void wait_in_kernel(void)
+{
+	puts("ready");
+	if (vfork() == 0) // the parent waits in the kernel, in state D, until the child ends
+		for (;;)
+			pause();
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -71,5 +79,7 @@ int main(int argc, char **argv)
 		read_fifo(argv[2]);
 	else if (!strcmp(argv[1], "leave"))
 		leave();
+	else if (!strcmp(argv[1], "kernel"))
+		wait_in_kernel();
 	return argc;
 }
