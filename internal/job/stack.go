@@ -56,6 +56,8 @@ type StackGroup struct {
 	Frames []Frame `json:"frames,omitempty"`
 	// Collective is true if the ranks wait in a collective or in another call for other ranks.
 	Collective bool `json:"collective,omitempty"`
+	// Network is true if the ranks wait for data on a socket, which may come from another rank.
+	Network bool `json:"network,omitempty"`
 }
 
 // KernelFile is the File of a Frame that is a function of the kernel.

@@ -59,6 +59,21 @@ func kindOf(f job.Frame) kind {
 	return nothing
 }
 
+// The system calls, and the functions, in which a program waits for data on sockets.
+var (
+	networkCalls = map[string]bool{"recvfrom": true, "recvmsg": true, "recvmmsg": true, "poll": true, "ppoll": true, "epoll_wait": true,
+		"epoll_pwait": true, "epoll_pwait2": true, "accept": true, "accept4": true, "connect": true, "sendto": true, "sendmsg": true}
+	networkFunctions = regexp.MustCompile(`^_*(?:libc_)?(?:recv|recvfrom|recvmsg|accept4?|connect|p?poll|epoll_p?wait|sock_(?:recv|accept|send|connect)\w*|select_poll_poll|select_epoll_poll|recv_into|uv__io_poll|SSL_(?:read|connect)|_ssl__SSLSocket_read\w*)$`)
+)
+
+// onNetwork reports whether a thread waits for data on sockets.
+func onNetwork(t job.ThreadStack) bool {
+	if t.Syscall != "" {
+		return networkCalls[t.Syscall]
+	}
+	return slices.ContainsFunc(t.Frames[:min(len(t.Frames), 3)], func(f job.Frame) bool { return networkFunctions.MatchString(f.Function) })
+}
+
 // callName returns one name for all forms of a communication call.
 func callName(f job.Frame) string {
 	name := f.Function

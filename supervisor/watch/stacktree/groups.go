@@ -46,7 +46,7 @@ func Groups(stacks []job.RankStack) []job.StackGroup {
 		}
 		g := n.groups[state]
 		if g == nil {
-			g = &group{place: p, StackGroup: job.StackGroup{Where: p.where, State: t.State, Frames: t.Frames, Collective: p.kind != nothing}}
+			g = &group{place: p, StackGroup: job.StackGroup{Where: p.where, State: t.State, Frames: t.Frames, Collective: p.kind != nothing, Network: onNetwork(t)}}
 			if n.groups == nil {
 				n.groups = map[string]*group{}
 			}

@@ -41,7 +41,7 @@ func Odd(groups []job.StackGroup, pulses []job.Pulse) Suspect {
 	}
 	slices.Sort(v.ranks)
 	v.ranks = slices.Compact(v.ranks)
-	for _, rule := range []func() (Suspect, bool){v.cannotRun, v.outside, v.mismatch, v.behind, v.elsewhere} {
+	for _, rule := range []func() (Suspect, bool){v.cannotRun, v.outside, v.mismatch, v.behind, v.offNetwork, v.elsewhere} {
 		if s, ok := rule(); ok {
 			return s
 		}
@@ -78,22 +78,23 @@ func (v view) state(rank int) job.ProcessState {
 func (v view) cannotRun() (Suspect, bool) {
 	for _, rule := range []struct {
 		state      job.ProcessState
-		one, many  string
+		words      string
 		confidence float64
 	}{
-		{job.ProcessStopped, "it is stopped by a signal", "they are stopped by a signal", 0.97},
-		{job.ProcessTraced, "it is stopped by a debugger", "they are stopped by a debugger", 0.97},
-		{job.ProcessZombie, "its main thread has ended", "their main threads have ended", 0.9},
-		{job.ProcessDisk, "it hangs in the kernel, where no signal reaches it", "they hang in the kernel, where no signal reaches them", 0.9},
+		{job.ProcessStopped, "stopped by a signal", 0.97},
+		{job.ProcessTraced, "stopped by a debugger", 0.97},
+		{job.ProcessZombie, "without a main thread: it has ended", 0.9},
+		{job.ProcessDisk, "hanging in the kernel, where no signal arrives", 0.9},
 	} {
 		ranks := v.where(func(r int) bool { return v.state(r) == rule.state })
 		if len(ranks) == 0 {
 			continue
 		}
-		s := Suspect{Ranks: ranks, Why: rule.one, Confidence: rule.confidence}
+		verb := " is "
 		if len(ranks) > 1 {
-			s.Why = rule.many
+			verb = " are "
 		}
+		s := Suspect{Ranks: ranks, Why: named(ranks) + verb + rule.words, Confidence: rule.confidence}
 		if g := v.of[ranks[0]]; rule.state == job.ProcessDisk && g != nil && len(ranks) == len(g.Ranks) && g.Where != "" {
 			s.Why += ": " + g.Where
 		}
@@ -102,7 +103,6 @@ func (v view) cannotRun() (Suspect, bool) {
 		}
 		if len(ranks) == len(v.ranks) {
 			s.Ranks, s.Confidence = nil, 0
-			s.Why = "all ranks: " + s.Why
 		}
 		return s, true
 	}
@@ -273,6 +273,21 @@ func (v view) behind() (Suspect, bool) {
 	return Suspect{Ranks: ranks, Confidence: 0.6, Why: fmt.Sprintf("%s %s not reached step %d, which most ranks have reached", named(ranks), verb, step)}, true
 }
 
+// offNetwork finds the ranks that do not wait for data on a socket, where most do: the data may have to
+// come from one of the few.
+func (v view) offNetwork() (Suspect, bool) {
+	waits := func(r int) bool { g := v.of[r]; return g != nil && (g.Network || g.Collective) }
+	on, off := v.where(waits), v.where(func(r int) bool { return v.of[r] != nil && !waits(r) })
+	if len(off) == 0 || 2*len(on) <= len(v.ranks) {
+		return Suspect{}, false
+	}
+	confidence := 0.7
+	if late, _ := v.late(); slices.Equal(late, off) {
+		confidence = 0.85
+	}
+	return Suspect{Ranks: off, Confidence: confidence, Why: fmt.Sprintf("%s, while %s on the network", v.places(off), waitFor(on))}, true
+}
+
 // elsewhere finds the few ranks that are not where most are. This is all that can be said if no
 // communication library is known by its names.
 func (v view) elsewhere() (Suspect, bool) {
@@ -283,7 +298,7 @@ func (v view) elsewhere() (Suspect, bool) {
 	if most.Where == "" {
 		return Suspect{}, false
 	}
-	ranks := v.where(func(r int) bool { g := v.of[r]; return g != nil && g != most && g.Where != "" })
+	ranks := v.where(func(r int) bool { g := v.of[r]; return g != nil && g != most && g.Where != "" && (len(g.Frames) > 0 || len(most.Frames) == 0) })
 	if len(ranks) == 0 {
 		return Suspect{}, false
 	}
