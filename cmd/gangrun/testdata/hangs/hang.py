@@ -11,7 +11,6 @@ import sys
 import threading
 import time
 
-mode, who, fifo = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 
@@ -82,6 +81,7 @@ def hang():
 
 
 if __name__ == "__main__":
+    mode, who, fifo = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     batches = multiprocessing.Queue()
     if mode == "worker" and who == rank:
         multiprocessing.Process(target=feed, args=(batches,), daemon=True).start()
