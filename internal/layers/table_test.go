@@ -153,6 +153,7 @@ var rooms = []room{
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch/stacktree"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
+	{paths: []string{"supervisor/watch/flightrecord"}, ours: only("internal/job", "checkpoint/pickle", "checkpoint/flaw"), not: world, noClock: true},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},
 
 	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
