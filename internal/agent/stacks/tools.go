@@ -29,14 +29,14 @@ const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 // findTools returns the paths of the tools that the host has, by their names.
 func (c *Collector) findTools(ctx context.Context) map[job.StackTool]string {
-	var path string
+	all := standardPath
 	for _, entry := range c.Env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			path = value
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok && value != "" {
+			all = value + ":" + standardPath
 		}
 	}
 	// A directory of PATH may be on a file system that hangs.
-	for _, path := range []string{path + ":" + standardPath, standardPath} {
+	for _, path := range []string{all, standardPath} {
 		ctx, cancel := context.WithTimeout(ctx, findLimit)
 		out, _ := c.Run.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", "for tool; do command -v $tool; done; :", "sh",
 			string(job.StackPySpy), string(job.StackEU), string(job.StackGDB)}, "/", []string{"PATH=" + path}, nil, false)
@@ -174,7 +174,7 @@ func refused(tool, out string, err error) string {
 		if s := strings.TrimSpace(string(scope)); s != "" && s != "0" {
 			return tool + " may not look into the process: as root, run: sysctl kernel.yama.ptrace_scope=0"
 		}
-		return tool + " may not look into the process: give the container the capability SYS_PTRACE"
+		return tool + " may not look into the process: run as root, or in a container with the capability SYS_PTRACE"
 	}
 	lines := slices.DeleteFunc(strings.Split(out, "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
 	switch {
