@@ -43,7 +43,7 @@ func Parse(line []byte) (job.Progress, bool) {
 		return job.Progress{}, false
 	}
 	var buf [longest]byte
-	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none, weak: none, row: none}
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none, weak: none, row: none, pair: [2]count{none, none}}
 	s.scan()
 	return s.progress()
 }
@@ -113,7 +113,7 @@ var marks = func() (m [256]byte) {
 		m[c] = 1
 	}
 	m[0xE2] = 2 // first byte of the signs that bars are drawn with
-	for _, c := range "pPtT%[" {
+	for _, c := range "pPtTyY%[" {
 		m[c] = 3
 	}
 	return m
@@ -127,6 +127,8 @@ func around(line []byte, i int) bool {
 		return 0
 	}
 	switch line[i] {
+	case 'y', 'Y':
+		return at(-1) == 'c' && at(1) == 'c' // CYCle
 	case 'p', 'P':
 		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o' || at(1) == 'i') || // stEP, EPoch, EPisode
 			at(-1) == 'u' && (at(1) == 'd' || at(1) == '.') // UPdate, UP.
@@ -196,6 +198,8 @@ func (s *scanner) progress() (job.Progress, bool) {
 		use = s.bracket
 	case s.batch.found() && (s.metric || s.epoch.found() || s.batch.total > 0):
 		use = s.batch
+	case s.pair[1].found() && s.loss.found:
+		use, p.Epoch = s.pair[1], s.pair[0].at
 	case s.weak.found() && s.metric && (s.loss.found || !s.dictionary()):
 		use = s.weak
 	case s.epoch.found() && (s.metric || !s.dictionary()):
@@ -233,7 +237,17 @@ func (s *scanner) prose(i int) bool {
 	}
 	for i++; i < len(t) && t[i] == ' '; i++ {
 	}
-	return i < len(t) && isLetter(t[i])
+	if i >= len(t) || !isLetter(t[i]) {
+		return false
+	}
+	for i < len(t) && (isLetter(t[i]) || isDigit(t[i]) || t[i] == ' ') {
+		i++
+	}
+	if i >= len(t) || t[i] != '=' {
+		return true
+	}
+	rest := bytes.TrimLeft(t[i+1:], " -+.")
+	return len(rest) == 0 || !isDigit(rest[0]) // "Iteration 12: x = 0.31" is no heading
 }
 
 // number reads an unsigned decimal number at i: digits, groups of a thousand,

@@ -10,8 +10,9 @@ import (
 type scanner struct {
 	text                             []byte // plain, lower case
 	step, epoch, batch, bar, bracket count
-	weak                             count // of a name that means a step only beside a metric
-	row                              count // epochs that begin a row of Ultralytics: "1/100  13.7G  1.054"
+	weak                             count    // of a name that means a step only beside a metric
+	row                              count    // epochs that begin a row of Ultralytics: "1/100  13.7G  1.054"
+	pair                             [2]count // epoch and step of "[1,  2000] loss: 2.173"
 	loss                             struct {
 		found, plain bool // plain: the loss itself, no part of it
 		value        float64
@@ -73,7 +74,14 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num", "_step", "nstep", "timestep", "time_step",
 		"total_timesteps", "timesteps_total", "training_iteration", "num_updates", "inner_iter", "time_tsnumber":
 		into = &s.step
-	case "steps", "update", "updates", "episode", "episodes", "n_updates", "timesteps":
+	case "train": // timm: "Train: 0 [  50/1251 (  4%)]"
+		c, ok := s.count(end, false)
+		if ok && !s.epoch.found() && bytes.HasPrefix(s.text[c.end:], []byte(" [")) {
+			s.epoch = c
+			return c.end
+		}
+		return end
+	case "cycle", "steps", "update", "updates", "episode", "episodes", "n_updates", "timesteps":
 		into = &s.weak
 	case "up": // Marian: "Ep. 1 : Up. 100 : Sen. 6,400 : Cost 9.2"
 		if end >= len(s.text) || s.text[end] != '.' {
@@ -145,7 +153,7 @@ func (s *scanner) stepNumber(i int) bool {
 // heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch 1".
 func (s *scanner) heads(i int) bool {
 	rest := bytes.TrimLeft(s.text[i:], " ")
-	return len(rest) > 0 && bytes.IndexByte([]byte(":[|"), rest[0]) >= 0
+	return len(rest) > 0 && bytes.IndexByte([]byte(":[|]"), rest[0]) >= 0
 }
 
 func first(word string) string {
@@ -154,13 +162,13 @@ func first(word string) string {
 }
 
 // notProgress are words after which a step or an epoch is not the present one.
-var notProgress = set("per each every first max maximum min total num number last best next until since unix from warmup save log eval")
+var notProgress = set("per each every first job max maximum min total num number last best next until since unix from warmup save log eval")
 
 var validation = set("val valid validation eval evaluation evaluating test testing dev predict predicting sanity")
 
 // measured are names that stand beside a count only in training.
 var measured = set("lr learning_rate acc accuracy ppl perplexity grad_norm eta mfu loss_scale time top1 " +
-	"acc1 throughput reward mae mse rmse bleu f1 train_acc train_accuracy")
+	"acc1 throughput reward energy residual norm dt mae mse rmse bleu f1 train_acc train_accuracy")
 
 func set(words string) map[string]bool {
 	m := map[string]bool{}
@@ -175,7 +183,7 @@ func set(words string) map[string]bool {
 func elsewhere(word string) bool {
 	switch word {
 	case "traceback", "error", "exception", "warning", "usage", "loading", "loaded", "load", "fetching", "generating",
-		"tokenizing", "extracting", "scanning", "caching", "plotting", "map50", "collecting", "warmup", "saving", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
+		"tokenizing", "extracting", "scanning", "caching", "plotting", "map50", "collecting", "warmup", "saving", "reading", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
 		return true
 	}
 	for _, head := range [...]string{"resum", "restor", "reload", "download", "upload", "preprocess"} {
@@ -290,6 +298,9 @@ func (s *scanner) digits(i int) int {
 	if !bar && len(bytes.TrimSpace(t[:start])) == 0 && memory(rest) {
 		s.row = c
 	}
+	if start > 0 && t[start-1] == '(' && len(bytes.TrimSpace(t[:start-1])) == 0 && bytes.HasPrefix(rest, []byte(")")) && !s.weak.found() {
+		s.weak = c // "(300/1000) loss=0.31"
+	}
 	return c.end
 }
 
@@ -386,10 +397,13 @@ func (s *scanner) open(i int) int {
 func (s *scanner) index(i, j int) int {
 	t := s.text
 	value, end, ok := number(t, j)
+	if ok && end < len(t) && t[end] == ',' && i == s.start() {
+		return s.two(value, end+1)
+	}
 	if !ok || value > 1e15 || value != float64(int64(value)) || end+1 >= len(t) || t[end] != ']' || t[end+1] != '\t' && t[end+1] != ' ' {
 		return 0
 	}
-	name := end + 2
+	name := end + 2 // after the bracket and a blank
 	k := name
 	for k < len(t) && k-name < 64 && (isLetter(t[k]) || isDigit(t[k]) || bytes.IndexByte([]byte("-_/@' "), t[k]) >= 0) {
 		k++
@@ -411,6 +425,19 @@ func (s *scanner) index(i, j int) int {
 		s.weak = c
 	}
 	return c.end
+}
+
+// two handles the second number of a pair at i, and returns where to go on, or 0.
+func (s *scanner) two(epoch float64, i int) int {
+	for i < len(s.text) && s.text[i] == ' ' {
+		i++
+	}
+	step, end, ok := number(s.text, i)
+	if !ok || end >= len(s.text) || s.text[end] != ']' || !counts(step) || !counts(epoch) || step != float64(int64(step)) || epoch != float64(int64(epoch)) {
+		return 0
+	}
+	s.pair = [2]count{{at: int64(epoch), end: i}, {at: int64(step), end: end + 1}}
+	return end + 1
 }
 
 // start returns the index of the first byte that is neither blank nor of another bracket, as of a date.
