@@ -20,6 +20,13 @@ func opening(line []byte) (job.Progress, bool) {
 		return after(line, "TIMING: ")
 	case 'D', 'R', 'C': // VASP's electronic steps: "DAV:   3    -0.24E+00 ..."
 		return after(line, "DAV: ", "RMM: ", "CG : ", "CGA: ")
+	case 'S': // GADGET: "Sync-Point 5, Time: 0.0123"
+		rest, ok := bytes.CutPrefix(line, []byte("Sync-Point "))
+		at, _, comma := bytes.Cut(rest, []byte(","))
+		if !ok || !comma {
+			return job.Progress{}, false
+		}
+		return whole(at)
 	case 's': // SIESTA: "scf:    3  -1234.5 ..."
 		return after(line, "scf: ")
 	case 'p', 'P': // "Progress: 45%"
@@ -51,6 +58,8 @@ func opens(line []byte) bool {
 		return line[i+1] == 'I' && line[i+2] == 'M'
 	case c == 'D', c == 'C', c == 'R', c == 's':
 		return line[i+3] == ':' || line[i+2] == ':' || line[i+2] == ' '
+	case c == 'S':
+		return line[i+1] == 'y' && line[i+2] == 'n'
 	case c == 'P', c == 'p':
 		return line[i+1] == 'r' && line[i+2] == 'o' && line[i+3] == 'g'
 	}
@@ -71,7 +80,7 @@ func opensNumbered(line []byte, i int) bool {
 	case '%', '.', 'e':
 		return true
 	case ' ':
-		return next == '%' || next == 'F' || next == 'T'
+		return next == '%' || next == 'F' || next == 'T' || next == 'S' || next == 'K'
 	case ':':
 		return next == ' ' || next == '\t'
 	}
@@ -149,6 +158,9 @@ func numbered(line []byte) (job.Progress, bool) {
 	case bytes.HasPrefix(rest, []byte(" F= ")) && bytes.Contains(rest, []byte(" E0= ")), // VASP's ionic steps
 		bytes.HasPrefix(rest, []byte(" T= ")) && bytes.Contains(rest, []byte(" E= ")):
 		p.Epoch, p.ByEpoch = p.Step, true
+		return p, true
+	case bytes.HasPrefix(rest, []byte(" TS dt ")), bytes.HasPrefix(rest, []byte(" SNES Function norm ")), // PETSc
+		bytes.HasPrefix(rest, []byte(" KSP Residual norm ")), bytes.HasPrefix(rest, []byte(" KSP preconditioned resid norm ")):
 		return p, true
 	case bytes.HasPrefix(rest, []byte(":")) && bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t"), []byte("learn: ")): // CatBoost
 		return p, true

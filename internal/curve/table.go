@@ -17,6 +17,7 @@ type table struct {
 	spacedL int  // the column with the loss, then
 	sep     byte // between columns: a blank, a comma or a bar
 	at      int  // the column with the step
+	epoch   int  // the column with the epoch, if spaCy prints the table, else -1
 	epochs  bool // the step is an epoch
 	last    int64
 	other   int // lines since the last row that were no rows
@@ -27,10 +28,13 @@ var counters = set("step iter iteration epoch global_step inner_iter outer_iter 
 
 // header begins a table where the line is the header of one.
 func (b *table) header(text []byte) bool {
+	if b.spaCy(text) {
+		return true
+	}
 	if len(text) < 6 || bytes.IndexByte([]byte("sSiIeEgG|#"), text[0]) < 0 {
 		return false
 	}
-	next := table{sep: ' ', last: -1}
+	next := table{sep: ' ', epoch: -1, last: -1}
 	text = bytes.TrimLeft(text, "# ")
 	switch {
 	case len(text) == 0:
@@ -70,6 +74,20 @@ func (b *table) header(text []byte) bool {
 		next.spaces(text)
 	}
 	*b = next
+	return true
+}
+
+// spaCy begins a table of spaCy: "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE".
+func (b *table) spaCy(text []byte) bool {
+	if !bytes.HasPrefix(text, []byte("E  ")) || !bytes.HasPrefix(bytes.TrimLeft(text[1:], " "), []byte("#  ")) {
+		return false
+	}
+	*b = table{sep: ' ', epoch: 0, at: 1, last: -1}
+	for name := range strings.SplitSeq(string(text), "  ") {
+		if strings.TrimSpace(name) != "" {
+			b.columns++
+		}
+	}
 	return true
 }
 
@@ -137,6 +155,11 @@ func (b *table) row(text []byte) (job.Progress, bool) {
 	}
 	b.last, b.other = step, 0
 	p := job.Progress{Step: step, Epoch: -1}
+	if b.epoch >= 0 {
+		if at, err := strconv.ParseInt(string(fields[b.epoch]), 10, 64); err == nil && at >= 0 {
+			p.Epoch = at
+		}
+	}
 	if b.epochs {
 		p.Epoch, p.ByEpoch = step, true
 	}
