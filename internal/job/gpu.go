@@ -29,3 +29,12 @@ type GPU struct {
 	// Count is the number of equal events that gangrun reports as this one; 0 means one.
 	Count int `json:"count,omitempty"`
 }
+
+// Serious reports whether the sign is more than a note.
+func (g GPU) Serious() bool {
+	switch g.Sign {
+	case GPUECCSingle, GPUUnwatched, GPUShared:
+		return false
+	}
+	return true
+}

@@ -136,7 +136,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/notify"}, ours: only("internal/runclock")},
 	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: withLeaves("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/report"}, ours: withLeaves("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
-	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
+	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/health", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
 	{paths: []string{"internal/agent/mpilib"}, ours: withLeaves("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/survey"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/meet")},
 	{paths: []string{"internal/agent/survey/pathfact"}, ours: withLeaves("internal/job")},

@@ -5,6 +5,7 @@ package gang
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
@@ -71,15 +72,16 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	served := make(chan struct{})
 	go func() { defer close(served); wireup.Serve(serving, g.inbox.requests) }()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan struct{})
+	var watches sync.WaitGroup
 	defer func() {
 		g.phase.advance(Over)
 		stopWatching()
-		<-watched
+		watches.Wait()
 		g.finish(func() { stopServing(); <-served })
 	}()
 	early := g.launchUntil(ctx)
-	go func() { defer close(watched); g.watchStdin(watching) }()
+	watches.Go(func() { g.watchStdin(watching) })
+	watches.Go(func() { g.watchHealth(watching) })
 	return g.supervise(ctx, early)
 }
 
