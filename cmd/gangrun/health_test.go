@@ -34,7 +34,9 @@ func TestHealthSigns(t *testing.T) {
 		t.Errorf("signs %+v", report.Last().Signs)
 	}
 	cause := report.Cause()
-	of := func(l job.Line) bool { return l.Source == job.SourceAgent && l.Host == cause.Host && strings.HasSuffix(l.Text, full) }
+	of := func(l job.Line) bool {
+		return l.Source == job.SourceAgent && l.Host == cause.Host && strings.HasSuffix(l.Text, full)
+	}
 	if i := slices.IndexFunc(cause.Evidence, of); i < 0 || i == len(cause.Evidence)-1 {
 		t.Errorf("evidence of %s on %s: %+v", cause.Category, cause.Host, cause.Evidence)
 	}

@@ -54,7 +54,7 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 		return nvml.Event{}, false, err
 	}
 	switch e.Kind {
-	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive, nvml.EventProcess, nvml.EventLooked:
+	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive, nvml.EventProcess, nvml.EventLooked, nvml.EventSample, nvml.EventLost:
 	case "":
 		return nvml.Event{}, false, errors.New("an event without a kind")
 	default:
@@ -74,11 +74,25 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 			return nvml.Event{}, false, err
 		}
 	}
+	if (e.Sample != nil) != (e.Kind == nvml.EventSample) {
+		return nvml.Event{}, false, errors.New("a sample without numbers, or numbers of no sample")
+	}
+	if e.Sample != nil {
+		showSample(e.Sample)
+	}
 	e.Text = shown(e.Text)
 	if len(e.Text) > maxText {
 		e.Text = strings.ToValidUTF8(e.Text[:maxText], "")
 	}
 	return e, true, nil
+}
+
+// showSample makes the words of a sample fit to be shown.
+func showSample(s *nvml.Sample) {
+	s.Recovery = shown(s.Recovery)
+	for i, reason := range s.Throttle {
+		s.Throttle[i] = shown(reason)
+	}
 }
 
 // shown is text without what a terminal could take for a command.

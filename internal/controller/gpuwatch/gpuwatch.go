@@ -1,6 +1,6 @@
 // Package gpuwatch adds to a gang's events what the NVIDIA driver reports about the gang's
-// GPUs on this machine: XID and ECC errors, a driver that hangs, and ranks that use each
-// other's GPUs.
+// GPUs on this machine: XID and ECC errors, signs of ill health, a driver that hangs, ranks that
+// use each other's GPUs, and processes of others on them.
 package gpuwatch
 
 import (
@@ -50,10 +50,8 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 		defer mu.Unlock()
 		emit(e)
 	}
-	r := &reporter{gpus: gpus, attempt: a.Number, emit: serial}
-	if shared {
-		r.sharing = newSharing(gpus)
-	}
+	r := &reporter{gpus: gpus, attempt: a.Number, emit: serial, sharing: newSharing(gpus)}
+	r.sharing.seeAll = shared
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	watching := w.watching
@@ -64,9 +62,7 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 		probe.Watch(watchCtx, watching, r.event, r.finding)
 	}()
 	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
-		if r.sharing != nil {
-			r.sharing.started(e)
-		}
+		r.sharing.started(e)
 		serial(e)
 	})
 	if err == nil && !a.Trial() && !outcome.Good(len(a.Placement.Ranks)) {

@@ -100,14 +100,14 @@ func TestReporter(t *testing.T) {
 		t.Fatalf("%d events, want %d", len(got), want)
 	}
 	for i, want := range map[int]job.Event{
-		0:              {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats - 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected; further ones are only counted", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
-		maxRepeats + 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC could not correct", GPU: &job.GPU{Sign: job.GPUECCDouble, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999", GPU: &job.GPU{Sign: job.GPUXID, PCI: "0000:ff:00.0", XID: 999}},
-		maxRepeats + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung}},
-		maxRepeats + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
-		len(got) - 1:   {Text: fmt.Sprintf("GPU0 (rank 0): a memory error, which ECC has corrected; %d times in all", maxRepeats+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: maxRepeats + 100}},
+		0:              {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats - 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected; further ones are only counted", GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3 (the driver can no longer reach the GPU until the host is rebooted)", Hint: byNumber[79].hint, GPU: &job.GPU{Sign: job.GPUXID, Bucket: job.XIDRestart, Severity: job.SeverityError, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
+		maxRepeats + 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC could not correct", Hint: byNumber[48].hint, GPU: &job.GPU{Sign: job.GPUECCDouble, Severity: job.SeverityError, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999 (not in NVIDIA's catalogue)", Hint: byBucket[job.XIDUnknown].hint, GPU: &job.GPU{Sign: job.GPUXID, Bucket: job.XIDUnknown, Severity: job.SeverityWarning, PCI: "0000:ff:00.0", XID: 999}},
+		maxRepeats + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung, Severity: job.SeverityError}},
+		maxRepeats + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched, Severity: job.SeverityNote}},
+		len(got) - 1:   {Text: fmt.Sprintf("GPU0 (rank 0): a memory error, which ECC has corrected; %d times in all", maxRepeats+100), GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}, Count: maxRepeats + 100}},
 	} {
 		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, "here"
 		if got[i].Time.IsZero() {

@@ -1,7 +1,7 @@
 package gpuwatch
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -10,17 +10,20 @@ import (
 	"sync"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// sharing finds ranks that can see each other's GPUs and use the wrong ones, by the
-// processes that the driver lists. It counts a mix-up once two rounds in a row show it: a
+// sharing finds ranks that can see each other's GPUs and use the wrong ones, and processes of
+// others, by the processes that the driver lists. It counts what two rounds in a row show: a
 // rank may touch another GPU on its way to its own. One goroutine at a time may call
 // process and endRound; any may call started.
 type sharing struct {
 	gpus   gangGPUs
-	parent func(pid int) int // 0 where it is not known
+	seeAll bool                 // the ranks see each other's GPUs
+	parent func(pid int) int    // 0 where it is not known
+	name   func(pid int) string // of a process; empty for those that do not count
 
 	mu    sync.Mutex
 	ranks map[int]int // by the PID of the process that gangrun started
@@ -28,10 +31,26 @@ type sharing struct {
 	users    map[string][]int // in this round: ranks by the GPU that they use
 	last     mixup            // of the round before
 	reported bool
+
+	strange map[stranger]int // in how many rounds in a row a process of no rank was seen; -1 once it is reported
+	now     map[stranger]bool
 }
 
+// stranger is a process that uses a GPU of the gang, and is of no rank.
+type stranger struct {
+	uuid string
+	pid  int
+	name string // set when it is reported
+}
+
+// maxStrangers bounds the processes that are followed.
+const maxStrangers = 64
+
 func newSharing(gpus gangGPUs) *sharing {
-	return &sharing{gpus: gpus, parent: parentOf, ranks: map[int]int{}, users: map[string][]int{}}
+	return &sharing{
+		gpus: gpus, parent: parentOf, name: describe, ranks: map[int]int{}, users: map[string][]int{},
+		strange: map[stranger]int{}, now: map[stranger]bool{},
+	}
 }
 
 // mixup is a GPU that several ranks use, some of them instead of their own.
@@ -52,7 +71,11 @@ func (s *sharing) started(e job.Event) {
 
 // process records that a process uses a GPU.
 func (s *sharing) process(e nvml.Event) {
-	if rank, ok := s.rankOf(e.PID); ok && !slices.Contains(s.users[e.UUID], rank) {
+	rank, ok := s.rankOf(e.PID)
+	switch {
+	case !ok && len(s.now) < maxStrangers:
+		s.now[stranger{uuid: e.UUID, pid: e.PID}] = true
+	case ok && !slices.Contains(s.users[e.UUID], rank):
 		s.users[e.UUID] = append(s.users[e.UUID], rank)
 	}
 }
@@ -73,17 +96,53 @@ func (s *sharing) rankOf(pid int) (rank int, ok bool) {
 	return 0, false
 }
 
-// endRound ends a round of process calls. It returns a mix-up that two rounds have
-// shown, once.
-func (s *sharing) endRound() (m mixup, found bool) {
+// endRound ends a round of process calls. It returns a mix-up, and the processes of others, that
+// two rounds have shown, once.
+func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	m = s.gpus.mixup(s.users)
 	again := m.uuid != "" && m.uuid == s.last.uuid
+	// Where no process is that of a rank, the PIDs of ranks are not those that the driver knows.
+	strangers = s.strangers(len(s.users) > 0)
 	s.last, s.users = m, map[string][]int{}
-	if !again || s.reported {
-		return m, false
+	if !s.seeAll || !again || s.reported {
+		return m, false, strangers
 	}
 	s.reported = true
-	return m, true
+	return m, true, strangers
+}
+
+// strangers ends a round, and returns the processes of others that two rounds have shown.
+func (s *sharing) strangers(known bool) (found []stranger) {
+	rounds := map[stranger]int{}
+	for p := range s.now {
+		rounds[p] = s.strange[p]
+		if !known || rounds[p] < 0 {
+			continue
+		}
+		if rounds[p]++; rounds[p] == 2 {
+			rounds[p] = -1
+			if name := s.name(p.pid); name != "" {
+				found = append(found, stranger{p.uuid, p.pid, name})
+			}
+		}
+	}
+	s.strange, s.now = rounds, map[stranger]bool{}
+	slices.SortFunc(found, func(a, b stranger) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pid, b.pid)) })
+	return found
+}
+
+// describe names a process with its program and user. It returns "" for one that has ended, and
+// for the server of NVIDIA's MPS, which computes for others.
+func describe(pid int) string {
+	stat, err := procfs.ReadStat(pid)
+	if err != nil || strings.HasPrefix(stat.Name, "nvidia-cuda-mps") {
+		return ""
+	}
+	name := fmt.Sprintf("process %d (%s", pid, text.Printable(stat.Name))
+	if uid, ok := procfs.UID(pid); ok && uid != os.Getuid() {
+		name += fmt.Sprintf(", of user %d", uid)
+	}
+	return name + ")"
 }
 
 // mixup returns the first GPU that several ranks use, some of which use none of their
@@ -147,17 +206,11 @@ func ranksText(ranks []int) string {
 	return "ranks " + text.Some(numbers, maxNames)
 }
 
-// parentOf reads the parent of a process, field 4 of /proc/PID/stat: the program's name
-// before it stands in parentheses, and may hold anything.
+// parentOf returns the parent of a process, or 0 if it is not known.
 func parentOf(pid int) int {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	stat, err := procfs.ReadStat(pid)
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	return parent
+	return stat.Parent
 }

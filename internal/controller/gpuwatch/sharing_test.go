@@ -91,6 +91,7 @@ func TestSharing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			use := newSharing(attempt("GPU-a", "GPU-b"))
+			use.seeAll, use.name = true, func(int) string { return "" }
 			use.parent = func(pid int) int { return parents[pid] }
 			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 0, PID: 10})
 			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 1, PID: 20})
