@@ -64,7 +64,12 @@ func events(lib nvml.Library, uuids []string, in io.Reader, out, errOut io.Write
 		cancel()
 	}()
 	encoder := json.NewEncoder(out)
-	tell := func(e nvml.Event) error { return encoder.Encode(e) }
+	tell := func(e nvml.Event) error {
+		if e.Kind == nvml.EventProcess {
+			e.Origin = origin(e.PID)
+		}
+		return encoder.Encode(e)
+	}
 	warn := func(text string) { fmt.Fprintf(errOut, "gangrun-nvml: warning: %s\n", text) }
 	return nvml.Watch(ctx, lib, uuids, tell, warn)
 }

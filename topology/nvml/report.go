@@ -166,6 +166,16 @@ type Event struct {
 	Text string    `json:"text,omitempty"`
 	// Sample is that of an EventSample; nil in other events.
 	Sample *Sample `json:"sample,omitempty"`
+	// Origin says where the process of an EventProcess comes from; nil if that is not known.
+	Origin *Origin `json:"origin,omitempty"`
+}
+
+// Origin is where a process comes from.
+type Origin struct {
+	Name string `json:"name"` // of its program, as the kernel has it
+	UID  int    `json:"uid"`  // of its user; -1 if it is not known
+	// Ancestors are the PIDs of its parent, of the parent of that, and so on, at most maxAncestors.
+	Ancestors []int `json:"ancestors"`
 }
 
 // lacks is in the Errors of what the GPU or the driver does not have.

@@ -21,6 +21,8 @@ const (
 	maxPID  = 1 << 22 // the kernel's own bound
 	maxName = 96      // bytes of a UUID; that of a MIG instance takes 40
 	maxText = 256     // bytes of an event's text
+
+	maxAncestors = 64 // of a process
 )
 
 // readEvents reads events, a line each, until r ends, which is no error; a line that
@@ -76,6 +78,12 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 	}
 	if (e.Sample != nil) != (e.Kind == nvml.EventSample) {
 		return nvml.Event{}, false, errors.New("a sample without numbers, or numbers of no sample")
+	}
+	if e.Origin != nil {
+		if e.Kind != nvml.EventProcess || len(e.Origin.Ancestors) > maxAncestors {
+			return nvml.Event{}, false, errors.New("the origin of no process")
+		}
+		e.Origin.Name = shown(e.Origin.Name)
 	}
 	if e.Sample != nil {
 		showSample(e.Sample)

@@ -109,8 +109,8 @@ func (h *health) nvlink(now nvml.LinkErrors) (signs []sign) {
 	noisy := now.Replays > h.links.Replays || now.CRC > h.links.CRC
 	const hint = "run nvidia-smi nvlink -e; if the numbers rise, have the GPU, the bridge or the switch checked"
 	switch {
-	case failed && !h.told["nvlink failed"]:
-		h.told["nvlink failed"] = true
+	case failed && !h.told["relinked"]:
+		h.told["relinked"] = true
 		return []sign{{job.GPUNVLink, job.SeverityWarning, fmt.Sprintf("an NVLink has failed and was recovered %d times since the gang began", now.Recoveries-h.links.Recoveries), hint}}
 	case noisy && !h.told["nvlink"]:
 		h.told["nvlink"] = true

@@ -32,8 +32,8 @@ type sharing struct {
 	last     mixup            // of the round before
 	reported bool
 
-	strange map[stranger]int // in how many rounds in a row a process of no rank was seen; -1 once it is reported
-	now     map[stranger]bool
+	strange map[stranger]int    // in how many rounds in a row a process of no rank was seen; -1 once it is reported
+	now     map[stranger]string // the name of each in this round; empty for those that do not count
 }
 
 // stranger is a process that uses a GPU of the gang, and is of no rank.
@@ -49,7 +49,7 @@ const maxStrangers = 64
 func newSharing(gpus gangGPUs) *sharing {
 	return &sharing{
 		gpus: gpus, parent: parentOf, name: describe, ranks: map[int]int{}, users: map[string][]int{},
-		strange: map[stranger]int{}, now: map[stranger]bool{},
+		strange: map[stranger]int{}, now: map[stranger]string{},
 	}
 }
 
@@ -71,10 +71,11 @@ func (s *sharing) started(e job.Event) {
 
 // process records that a process uses a GPU.
 func (s *sharing) process(e nvml.Event) {
-	rank, ok := s.rankOf(e.PID)
+	rank, ok := s.rankOf(e)
 	switch {
 	case !ok && len(s.now) < maxStrangers:
-		s.now[stranger{uuid: e.UUID, pid: e.PID}] = true
+		p := stranger{uuid: e.UUID, pid: e.PID}
+		s.now[p] = nameOf(e, s.name)
 	case ok && !slices.Contains(s.users[e.UUID], rank):
 		s.users[e.UUID] = append(s.users[e.UUID], rank)
 	}
@@ -83,15 +84,23 @@ func (s *sharing) process(e nvml.Event) {
 // maxDepth bounds how many processes may stand between a rank and one that uses a GPU.
 const maxDepth = 64
 
-// rankOf returns the rank that a process is, or descends from.
-func (s *sharing) rankOf(pid int) (rank int, ok bool) {
+// rankOf returns the rank that the process of an event is, or descends from.
+func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range maxDepth {
+	pid := e.PID
+	for depth := range maxDepth {
 		if rank, ok = s.ranks[pid]; ok || pid <= 1 {
 			return rank, ok
 		}
-		pid = s.parent(pid)
+		switch {
+		case e.Origin == nil:
+			pid = s.parent(pid)
+		case depth < len(e.Origin.Ancestors):
+			pid = e.Origin.Ancestors[depth]
+		default:
+			return 0, false
+		}
 	}
 	return 0, false
 }
@@ -114,35 +123,54 @@ func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 // strangers ends a round, and returns the processes of others that two rounds have shown.
 func (s *sharing) strangers(known bool) (found []stranger) {
 	rounds := map[stranger]int{}
-	for p := range s.now {
+	for p, name := range s.now {
 		rounds[p] = s.strange[p]
 		if !known || rounds[p] < 0 {
 			continue
 		}
 		if rounds[p]++; rounds[p] == 2 {
 			rounds[p] = -1
-			if name := s.name(p.pid); name != "" {
+			if name != "" {
 				found = append(found, stranger{p.uuid, p.pid, name})
 			}
 		}
 	}
-	s.strange, s.now = rounds, map[stranger]bool{}
+	s.strange, s.now = rounds, map[stranger]string{}
 	slices.SortFunc(found, func(a, b stranger) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pid, b.pid)) })
 	return found
 }
 
-// describe names a process with its program and user. It returns "" for one that has ended, and
-// for the server of NVIDIA's MPS, which computes for others.
+// nameOf names the process of an event. It returns "" for one that has ended, and for the server of
+// NVIDIA's MPS, which computes for others. look reads /proc of this machine.
+func nameOf(e nvml.Event, look func(pid int) string) string {
+	if e.Origin == nil {
+		return look(e.PID)
+	}
+	return processText(e.PID, e.Origin.Name, e.Origin.UID)
+}
+
+// describe names a process of this machine.
 func describe(pid int) string {
 	stat, err := procfs.ReadStat(pid)
-	if err != nil || strings.HasPrefix(stat.Name, "nvidia-cuda-mps") {
+	if err != nil {
 		return ""
 	}
-	name := fmt.Sprintf("process %d (%s", pid, text.Printable(stat.Name))
-	if uid, ok := procfs.UID(pid); ok && uid != os.Getuid() {
-		name += fmt.Sprintf(", of user %d", uid)
+	uid, ok := procfs.UID(pid)
+	if !ok {
+		uid = -1
 	}
-	return name + ")"
+	return processText(pid, stat.Name, uid)
+}
+
+func processText(pid int, name string, uid int) string {
+	if strings.HasPrefix(name, "nvidia-cuda-mps") {
+		return ""
+	}
+	words := fmt.Sprintf("process %d (%s", pid, text.Printable(name))
+	if uid >= 0 && uid != os.Getuid() {
+		words += fmt.Sprintf(", of user %d", uid)
+	}
+	return words + ")"
 }
 
 // mixup returns the first GPU that several ranks use, some of which use none of their

@@ -25,7 +25,7 @@ func attempt(devices ...string) gangGPUs {
 		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
 	}
 	a.Placement.Hosts = []job.Host{h}
-	return gpusHere(a.Placement, isHere)
+	return gpusOn(a.Placement, h)
 }
 
 func TestMixup(t *testing.T) {
