@@ -33,6 +33,9 @@ type Watcher struct {
 	launch   Launch
 	watching probe.Watching // without its GPUs
 	settle   time.Duration
+
+	mu  sync.Mutex
+	now []*reporter // of the attempt that runs; nil if none does
 }
 
 // New returns a Watcher of the gangs that runner runs. isLocal reports whether a host is this
@@ -53,6 +56,8 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	if len(reporters) == 0 {
 		return w.runner.Run(ctx, a, emit)
 	}
+	w.set(reporters)
+	defer w.set(nil)
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var watches sync.WaitGroup
@@ -109,6 +114,25 @@ func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporte
 		all = append(all, r)
 	}
 	return all
+}
+
+func (w *Watcher) set(reporters []*reporter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = reporters
+}
+
+// Pulse returns the load of the GPUs of a rank of the attempt that runs, as their latest samples
+// show it: the means over all of them. It returns nil if there is no sample.
+func (w *Watcher) Pulse(rank int) *job.GPUPulse {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.now {
+		if p := r.pulse(rank); p != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // nowhere and unknown stand for /proc where that of another host is meant.

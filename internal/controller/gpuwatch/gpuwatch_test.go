@@ -222,6 +222,7 @@ func runs(t *testing.T, path string) Launch {
 func TestOtherHosts(t *testing.T) {
 	path := script(t, `[ "$*" = "events GPU-a" ] || exit 1
 echo '{"kind":"alive"}'
+echo '{"kind":"sample","uuid":"GPU-a","sample":{"utilisation":90,"power":'${HOST#h}00'}}'
 [ $HOST = h1 ] && echo '{"kind":"xid","uuid":"GPU-a","xid":79}'
 while sleep 0.01; do
 	echo '{"kind":"process","uuid":"GPU-a","pid":70,"origin":{"name":"python","uid":0,"ancestors":[60,50,1]}}'
@@ -234,6 +235,7 @@ done`)
 	a.Placement.Hosts = append(a.Placement.Hosts, other, job.Host{Name: "h3"})
 	a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: 1, Host: "h2", Devices: []string{"GPU-a"}}, job.Rank{Rank: 2, Host: "h3"})
 	told := make(chan string, 100)
+	var w *Watcher
 	gang := func(ctx context.Context, emit func(job.Event)) (job.Outcome, error) {
 		for i, host := range []string{"h1", "h2"} {
 			emit(job.Event{Kind: job.KindStarted, Host: host, Rank: i, PID: 50})
@@ -256,9 +258,14 @@ done`)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
+		for rank, want := range []*job.GPUPulse{{Utilization: 90, Power: 100}, {Utilization: 90, Power: 200}, nil} {
+			if got := w.Pulse(rank); !reflect.DeepEqual(got, want) {
+				t.Errorf("rank %d: %+v, want %+v", rank, got, want)
+			}
+		}
 		return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited}, {Rank: 1, Status: job.Exited}, {Rank: 2, Status: job.Exited}}}, nil
 	}
-	w := New(gangOf(gang), isHere, runs(t, path))
+	w = New(gangOf(gang), isHere, runs(t, path))
 	_, err := w.Run(t.Context(), a, func(e job.Event) {
 		if e.Kind == job.KindGPU {
 			told <- fmt.Sprint(e.Host, " ", e.GPU.Sign, " ", e.GPU.Ranks, " ", e.Text)
@@ -266,6 +273,9 @@ done`)
 	})
 	if err != nil {
 		t.Error(err)
+	}
+	if w.Pulse(0) != nil {
+		t.Error("there is a pulse after the end")
 	}
 	if len(told) > 0 {
 		t.Errorf("told too: %s", <-told)

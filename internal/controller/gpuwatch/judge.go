@@ -132,13 +132,16 @@ func recoveryHint(action string) string {
 	return "nvidia-smi -q shows it as GPU Recovery Action"
 }
 
-// pulse returns the means of the latest samples of the GPUs of a rank; nil if there is none.
+// pulse returns the means of the latest samples of the GPUs of a rank; nil if there is none. It may
+// be called while samples arrive.
 func (r *reporter) pulse(rank int) *job.GPUPulse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var sum job.GPUPulse
 	n := 0
 	for uuid, ranks := range r.gpus.ranks {
 		h := r.health[uuid]
-		if h == nil || h.samples == 0 || !slices.Contains(ranks, rank) {
+		if h == nil || !slices.Contains(ranks, rank) {
 			continue
 		}
 		n++
@@ -151,4 +154,22 @@ func (r *reporter) pulse(rank int) *job.GPUPulse {
 		return nil
 	}
 	return &job.GPUPulse{Utilization: sum.Utilization / n, Memory: sum.Memory / n, Power: sum.Power / n, SMClock: sum.SMClock / n}
+}
+
+// judge takes a sample of a GPU, and returns the signs that have not been told.
+func (r *reporter) judge(uuid string, s nvml.Sample) []sign {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.health[uuid]
+	if h == nil {
+		if len(r.health) == maxDistinct {
+			return nil
+		}
+		if r.health == nil {
+			r.health = map[string]*health{}
+		}
+		h = &health{}
+		r.health[uuid] = h
+	}
+	return h.judge(s)
 }

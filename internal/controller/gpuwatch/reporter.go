@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -25,9 +26,11 @@ type reporter struct {
 	gpus    gangGPUs
 	attempt int
 	emit    func(job.Event)
-	sharing *sharing           // nil where it is not known which processes ranks have
-	seen    []eventCount       // in the order of their first time
-	health  map[string]*health // by the UUIDs of the GPUs
+	sharing *sharing     // nil where it is not known which processes ranks have
+	seen    []eventCount // in the order of their first time
+
+	mu     sync.Mutex
+	health map[string]*health // by the UUIDs of the GPUs
 }
 
 // eventCount is how often a driver event has come.
@@ -70,18 +73,7 @@ func (r *reporter) looked(at time.Time) {
 
 // sample takes how a GPU works at the moment.
 func (r *reporter) sample(e nvml.Event) {
-	h := r.health[e.UUID]
-	if h == nil {
-		if len(r.health) == maxDistinct {
-			return
-		}
-		if r.health == nil {
-			r.health = map[string]*health{}
-		}
-		h = &health{}
-		r.health[e.UUID] = h
-	}
-	for _, s := range h.judge(*e.Sample) {
+	for _, s := range r.judge(e.UUID, *e.Sample) {
 		r.put(job.Event{Time: e.Time, Text: r.gpus.name(e.UUID, e.PCI) + ": " + s.text, Hint: s.hint,
 			GPU: &job.GPU{Sign: s.sign, Severity: s.severity, UUID: e.UUID, PCI: e.PCI, Ranks: r.gpus.ranks[e.UUID]}})
 	}
