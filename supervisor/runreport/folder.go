@@ -47,11 +47,8 @@ func (f *Folder) Add(e job.Event) {
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)
 		}
-	case job.KindNote, job.KindGPU:
-		if e.Kind == job.KindGPU && e.Attempt > 0 {
-			f.attempt(e.Attempt).addSign(e)
-		}
-		waits := e.Kind == job.KindNote && e.State == job.StateWaiting
+	case job.KindNote:
+		waits := e.State == job.StateWaiting
 		if waits && f.waits > 0 { // it replaces the earlier note of the same wait
 			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
 		}
@@ -64,11 +61,11 @@ func (f *Folder) Add(e job.Event) {
 		f.times.enter(phaseNone, e.Time)
 		f.trial.end(e.Time)
 		clear(f.alive)
-	case job.KindHealth:
+	case job.KindGPU, job.KindHealth:
+		if !f.Told(e) {
+			r.Notes = append(r.Notes, "on "+e.Host+": "+e.Text)
+		}
 		if e.Attempt > 0 {
-			if !f.Told(e) {
-				r.Notes = append(r.Notes, "on "+e.Host+": "+e.Text)
-			}
 			f.attempt(e.Attempt).addSign(e)
 		}
 	default:
@@ -130,7 +127,7 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 // several hosts do about a file system that they share.
 func (f *Folder) Told(e job.Event) bool {
 	a := f.report.Last()
-	return a != nil && a.Number == e.Attempt &&
+	return a != nil && a.Number == e.Attempt && e.Health != nil &&
 		slices.ContainsFunc(a.Signs, func(s Sign) bool { return s.Health != nil && s.Text == e.Text })
 }
 
