@@ -14,6 +14,7 @@ import (
 type Sample struct {
 	Memory []Memory
 	Disks  []Disk
+	Kills  []Kills
 	Kernel []string    // new lines of the kernel's log
 	Ranks  map[int]int // ranks by the PIDs of their processes
 }
@@ -24,6 +25,14 @@ type Memory struct {
 	Ranks []int  // those in the group; nil for the host
 	Limit int64  // bytes
 	Used  int64  // bytes, without the page cache
+}
+
+// Kills is the kernel's count of processes that it has killed in a control group for want of
+// memory.
+type Kills struct {
+	Group string // the directory of the group
+	Ranks []int  // those in it
+	Count int64  // since the group was made
 }
 
 // Use is what a gang uses a file system for.
@@ -67,12 +76,13 @@ type Sign struct {
 type Judge struct {
 	memory map[string]*memoryState
 	disks  map[string]*diskState
+	kills  map[string]*int64 // the last count of each group
 	kernel map[string]*kernelCount
 }
 
 // NewJudge returns a Judge that has seen no sample.
 func NewJudge() *Judge {
-	return &Judge{memory: map[string]*memoryState{}, disks: map[string]*diskState{}, kernel: map[string]*kernelCount{}}
+	return &Judge{memory: map[string]*memoryState{}, disks: map[string]*diskState{}, kills: map[string]*int64{}, kernel: map[string]*kernelCount{}}
 }
 
 // Judge takes the next sample, of the time now, and returns the signs that it shows for the first
@@ -87,6 +97,9 @@ func (j *Judge) Judge(now time.Time, s Sample) (signs []Sign) {
 		if state := stateOf(j.disks, d.Path); state != nil {
 			signs = append(signs, state.judge(now, d)...)
 		}
+	}
+	for _, k := range s.Kills {
+		signs = append(signs, j.killed(k)...)
 	}
 	for _, line := range s.Kernel {
 		signs = append(signs, j.line(line, s.Ranks)...)

@@ -77,7 +77,8 @@ var recorded = []struct{ line, want string }{
 	{"INFO: task kworker/13:2:4055883 blocked for more than 120 seconds.", "task-hung warning: process 4055883 (kworker/13:2) has waited in the kernel for minutes"},
 	{"INFO: task python:4711 blocked for more than 122 seconds.", "task-hung warning: rank 3: process 4711 (python) has waited in the kernel for minutes"},
 
-	{"Memory cgroup out of memory: Killed process 4711 (python3) total-vm:2178936kB, anon-rss:1045092kB, file-rss:2944kB, shmem-rss:0kB, UID:1000 pgtables:2156kB oom_score_adj:0", "oom error: rank 3: the kernel has killed process 4711 (python3) because its control group has used up its memory"},
+	{"Memory cgroup out of memory: Killed process 4711 (python3) total-vm:2178936kB, anon-rss:1045092kB, file-rss:2944kB, shmem-rss:0kB, UID:1000 pgtables:2156kB oom_score_adj:0", ""},
+	{"Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB", "oom error: rank 3: the kernel has killed process 4711 (python3) because the host has no memory left"},
 	{"Out of memory: Killed process 99 (java) total-vm:1kB, anon-rss:1kB", "oom error: the kernel has killed process 99 (java) because the host has no memory left"},
 	{"pcieport 0000:80:01.0: AER: Corrected error received: 0000:8a:00.0", "pci note: the PCI link of 0000:8a:00.0 had errors that were corrected"},
 	{"pcieport 0000:80:01.0: AER: Multiple Corrected error message received from 0000:8a:00.0", "pci note: the PCI link of 0000:8a:00.0 had errors that were corrected"},

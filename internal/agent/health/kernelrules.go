@@ -91,10 +91,9 @@ var kernelRules = []kernelRule{
 	{sign: job.HealthTask, severity: job.SeverityWarning, word: "blocked for more than ", pattern: form(`INFO: task (.*):(\d+) blocked(?: in I/O wait)? for more than \d+ seconds`), pid: 2,
 		what: "process $2 ($1) has waited in the kernel for minutes", hint: "it usually waits for a disk or a file server: look at the lines before it in dmesg"},
 
-	// Want of memory: mm/oom_kill.c.
-	{sign: job.HealthOOM, severity: job.SeverityError, word: "Killed process ", pattern: form(`(?i)Memory cgroup out of memory: Killed process (\d+) \((.*?)\)`), pid: 1,
-		what: "the kernel has killed process $1 ($2) because its control group has used up its memory", hint: "use less memory, or ask for a higher limit"},
-	{sign: job.HealthOOM, severity: job.SeverityError, word: "Killed process ", pattern: form(`Killed process (\d+) \((.*?)\)`), pid: 1,
+	// Want of memory of the host: mm/oom_kill.c. That of a control group may be another job's; the
+	// kernel counts what it kills in the groups of ranks.
+	{sign: job.HealthOOM, severity: job.SeverityError, word: "Killed process ", pattern: form(`^Out of memory(?: \([\w]+\))?: Killed process (\d+) \((.*?)\)`), pid: 1,
 		what: "the kernel has killed process $1 ($2) because the host has no memory left", hint: "use less memory, or start fewer ranks on the host"},
 
 	// Links of PCI: drivers/pci/pcie/aer.c.

@@ -49,6 +49,26 @@ func (s *memoryState) judge(now time.Time, m Memory) []Sign {
 	}}
 }
 
+// killed returns a sign if the kernel has killed processes of a group since the last sample.
+func (j *Judge) killed(k Kills) []Sign {
+	last := j.kills[k.Group]
+	if last == nil {
+		if len(j.kills) < maxStates {
+			j.kills[k.Group] = &k.Count
+		}
+		return nil
+	}
+	n := k.Count - *last
+	if *last = k.Count; n <= 0 {
+		return nil
+	}
+	return []Sign{{
+		Health: job.Health{Sign: job.HealthOOM, Severity: job.SeverityError, Ranks: k.Ranks, Count: int(n)},
+		Text:   fmt.Sprintf("the kernel has killed %s of the control group of %s for want of memory (%s)", text.Count(int(n), "process"), ranksText(k.Ranks), k.Group),
+		Hint:   "use less memory, or ask for a higher limit",
+	}}
+}
+
 // percentOf returns the share of used in all, in percent, rounded down.
 func percentOf(used, all int64) int {
 	if all <= 0 {

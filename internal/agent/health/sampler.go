@@ -102,16 +102,19 @@ func (s *sampler) sample(now time.Time) Sample {
 	for pid, rank := range ranks {
 		s.seen[pid] = rank
 	}
+	memory, kills := s.memory(ranks)
 	return Sample{
-		Memory: s.memory(ranks),
+		Memory: memory,
+		Kills:  kills,
 		Disks:  s.fileSystems(now),
 		Kernel: slices.Collect(s.log.New()),
 		Ranks:  s.seen,
 	}
 }
 
-// memory reads how much memory the host, and the control groups of ranks, use.
-func (s *sampler) memory(ranks map[int]int) (all []Memory) {
+// memory reads how much memory the host, and the control groups of ranks, use, and how many
+// processes of these groups the kernel has killed.
+func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 	if m, ok := hostMemory(); ok {
 		all = append(all, m)
 	}
@@ -121,7 +124,8 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory) {
 	s.taken++
 	usage := map[cgroup.Memory]cgroup.Usage{} // of groups with a limit
 	known := map[cgroup.Memory]bool{}
-	at := map[string]int{} // in all, by the group that has the limit
+	at := map[string]int{}     // in all, by the group that has the limit
+	killed := map[string]int{} // in kills, by the group
 	for pid, rank := range ranks {
 		groups, found := s.groups[pid]
 		if !found {
@@ -135,6 +139,13 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory) {
 				if u, ok := g.Tightest(); ok {
 					usage[g] = u
 				}
+				if n, ok := kernellog.Kills(kernellog.CountFile(g)); ok {
+					killed[g.Dir] = len(kills)
+					kills = append(kills, Kills{Group: g.Dir, Count: n})
+				}
+			}
+			if i, counted := killed[g.Dir]; counted {
+				kills[i].Ranks = append(kills[i].Ranks, rank)
 			}
 			u, limited := usage[g]
 			if !limited {
@@ -153,7 +164,10 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory) {
 		slices.Sort(all[i].Ranks)
 		all[i].Ranks = slices.Compact(all[i].Ranks)
 	}
-	return all
+	for _, k := range kills {
+		slices.Sort(k.Ranks)
+	}
+	return all, kills
 }
 
 // hostMemory reads /proc/meminfo. What MemAvailable says can be freed does not count as used.

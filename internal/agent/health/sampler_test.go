@@ -117,6 +117,42 @@ func (g *grower) more(path string) bool {
 	return err == nil && g.out.Scan()
 }
 
+func (s *sampler) sampleMemory() (sample Sample) {
+	sample.Memory, sample.Kills = s.memory(s.ranks())
+	return sample
+}
+
+// TestGroupKills grows a process until the kernel kills it, and expects to be told so even where
+// the kernel's log cannot be read.
+func TestGroupKills(t *testing.T) {
+	group := memoryGroup(t, 64<<20)
+	g, witness := startGrower(t, group), startGrower(t, group)
+	s := newSampler(Options{Ranks: func() map[int]int { return map[int]int{g.pid: 3, witness.pid: 4} }})
+	defer s.log.Close()
+	j, at := NewJudge(), time.Unix(1e9, 0)
+	if !witness.more("/dev/null") {
+		t.Fatal("the second process is dead")
+	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", g.pid), []byte("1000"), 0)
+	j.Judge(at, s.sampleMemory())
+	for g.more("") {
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		at = at.Add(time.Millisecond)
+		for _, sign := range j.Judge(at, s.sampleMemory()) {
+			if sign.Sign != job.HealthOOM {
+				continue
+			}
+			want := "the kernel has killed 1 process of the control group of ranks 3-4 for want of memory (" + group + ")"
+			if sign.Text != want || sign.Severity != job.SeverityError || sign.Count != 1 || !slices.Equal(sign.Ranks, []int{3, 4}) || sign.Hint == "" {
+				t.Errorf("%+v, want %q", sign, want)
+			}
+			return
+		}
+	}
+	t.Error("no sign came")
+}
+
 // TestGroupRunsOut grows a process in a group of 96 MiB by 1 MiB a sample, and expects the sign
 // before the kernel kills it.
 func TestGroupRunsOut(t *testing.T) {
@@ -131,7 +167,7 @@ func TestGroupRunsOut(t *testing.T) {
 		if !g.more("") {
 			t.Fatalf("the process was dead after %d MiB, and no sign came before", grown)
 		}
-		sample := Sample{Memory: s.memory(s.ranks())}
+		sample := s.sampleMemory()
 		used := sample.Memory[len(sample.Memory)-1].Used
 		seen = append(seen, used)
 		for _, sign := range j.Judge(at, sample) {
@@ -167,7 +203,7 @@ func TestPageCacheIsNoUse(t *testing.T) {
 		if !g.more(file) {
 			t.Fatal("the process is dead")
 		}
-		sample := Sample{Memory: s.memory(s.ranks())}
+		sample := s.sampleMemory()
 		for _, m := range sample.Memory[1:] {
 			if len(m.Ranks) == 0 {
 				t.Errorf("a group of no rank: %+v", m)

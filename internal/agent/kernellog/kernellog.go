@@ -103,13 +103,18 @@ func oomKills() (kills int64, file string) {
 // given its /proc/PID/cgroup and /proc/PID/mountinfo.
 func oomFiles(own, mounts string) (files []string) {
 	for _, g := range cgroup.MemoryOf(own, mounts) {
-		name := "memory.events"
-		if g.V1 {
-			name = "memory.oom_control"
-		}
-		files = append(files, filepath.Join(g.Dir, name))
+		files = append(files, CountFile(g))
 	}
 	return files
+}
+
+// CountFile returns the path of the file in which the kernel counts the OOM kills in a memory
+// cgroup.
+func CountFile(g cgroup.Memory) string {
+	if g.V1 {
+		return filepath.Join(g.Dir, "memory.oom_control")
+	}
+	return filepath.Join(g.Dir, "memory.events")
 }
 
 // oomCount reads the line "oom_kill N".
