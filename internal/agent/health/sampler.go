@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,7 +126,8 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 	usage := map[cgroup.Memory]cgroup.Usage{} // of groups with a limit
 	known := map[cgroup.Memory]bool{}
 	at := map[string]int{}     // in all, by the group that has the limit
-	killed := map[string]int{} // in kills, by the group
+	killed := map[string]int{} // in kills, by the group that counts
+	counts := map[cgroup.Memory]string{}
 	for pid, rank := range ranks {
 		groups, found := s.groups[pid]
 		if !found {
@@ -139,13 +141,16 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 				if u, ok := g.Tightest(); ok {
 					usage[g] = u
 				}
-				if n, ok := kernellog.Kills(kernellog.CountFile(g)); ok {
-					killed[g.Dir] = len(kills)
-					kills = append(kills, Kills{Group: g.Dir, Count: n})
+				if dir, n, ok := killsOf(g); ok {
+					counts[g] = dir
+					if _, listed := killed[dir]; !listed {
+						killed[dir] = len(kills)
+						kills = append(kills, Kills{Group: dir, Count: n})
+					}
 				}
 			}
-			if i, counted := killed[g.Dir]; counted {
-				kills[i].Ranks = append(kills[i].Ranks, rank)
+			if dir := counts[g]; dir != "" {
+				kills[killed[dir]].Ranks = append(kills[killed[dir]].Ranks, rank)
 			}
 			u, limited := usage[g]
 			if !limited {
@@ -168,6 +173,20 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 		slices.Sort(k.Ranks)
 	}
 	return all, kills
+}
+
+// killsOf returns the count of OOM kills of a group or, if that has none because its memory is not
+// controlled, of the nearest one above it. dir is the group that counts.
+func killsOf(g cgroup.Memory) (dir string, n int64, ok bool) {
+	for dir = g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
+		if n, ok = kernellog.Kills(kernellog.CountFile(cgroup.Memory{Dir: dir, V1: g.V1})); ok {
+			return dir, n, true
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	return "", 0, false
 }
 
 // hostMemory reads /proc/meminfo. What MemAvailable says can be freed does not count as used.

@@ -326,6 +326,24 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestKillsAbove holds that a group without a count of its own has that of the one above it.
+func TestKillsAbove(t *testing.T) {
+	mount := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(mount, "a/b/c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g := cgroup.Memory{Dir: filepath.Join(mount, "a/b/c"), Mount: mount}
+	if dir, _, ok := killsOf(g); ok {
+		t.Errorf("%s counts", dir)
+	}
+	if err := os.WriteFile(filepath.Join(mount, "a/memory.events"), []byte("oom 1\noom_kill 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if dir, n, ok := killsOf(g); !ok || dir != filepath.Join(mount, "a") || n != 7 {
+		t.Errorf("%s, %d, %v", dir, n, ok)
+	}
+}
+
 func TestMeminfo(t *testing.T) {
 	const text = "MemTotal:       16000 kB\nMemFree:          100 kB\nMemAvailable:    4000 kB\nSwapTotal:       1000 kB\nSwapFree:         500 kB\n"
 	if m, ok := parseMeminfo(text); !ok || m.Limit != 17000<<10 || m.Used != 12500<<10 || m.Group != "" {
