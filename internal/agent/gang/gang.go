@@ -84,6 +84,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	watches.Go(func() { g.watchBeats(watching) })
 	watches.Go(func() { g.sendPulses(watching) })
 	watches.Go(func() { g.answerStacks(watching) })
+	watches.Go(func() { g.watchHealth(watching) })
 	return g.supervise(ctx, early)
 }
 
