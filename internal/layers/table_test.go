@@ -72,6 +72,7 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose/activity"}, ours: only("internal/job", "internal/text", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose"}, ours: only("internal/job", "internal/text", "internal/diagnose/..."), not: world, noClock: true},
 	{paths: []string{"internal/curve"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
+	{paths: []string{"internal/vitals"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/queue"}, ours: only()},
 	{paths: []string{"internal/presence"}, ours: withLeaves("internal/job", "internal/slurmjob", "internal/home", "internal/exact", "internal/journal", "internal/atomicfile", "internal/safefile")},
