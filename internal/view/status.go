@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/vitals"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -18,6 +18,12 @@ type Status struct {
 	runreport.Report
 	Dir string       `json:"dir"`
 	Now []RankStatus `json:"ranks_now"`
+	// Gang sums up the vitals of the ranks, which were computed at VitalsAt. Both are nil while no
+	// gang runs.
+	Gang     *vitals.Gang `json:"gang,omitempty"`
+	VitalsAt *time.Time   `json:"vitals_at,omitempty"`
+
+	stale bool // the vitals should have been replaced long ago
 }
 
 // RankStatus is the state of one rank of the latest attempt.
@@ -36,11 +42,25 @@ type RankStatus struct {
 	Loss   *float64  `json:"loss,omitempty"`
 	LossIs string    `json:"loss_is,omitempty"`
 	Exit   *job.Exit `json:"exit,omitempty"`
+	// Vitals are the rank's signs of life. They are nil if the rank has ended, or if none are known.
+	Vitals *vitals.Rank `json:"vitals,omitempty"`
 }
 
-// NewStatus returns the status of a run, computed from its report and events.
-func NewStatus(run home.Run, report runreport.Report, events []job.Event) Status {
-	return Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
+// NewStatus returns the status of a run, computed from its report and events, and from the vitals of
+// its gang, which may be nil.
+func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
+	s := Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
+	last := report.Last()
+	if v == nil || last == nil || v.Attempt != last.Number || last.Ended != nil || report.State.Final() {
+		return s
+	}
+	s.Gang, s.VitalsAt, s.stale = &v.Gang, &v.At, v.Old(now)
+	for i := range s.Now {
+		if r := &s.Now[i]; r.Exit == nil {
+			r.Vitals = v.Of(r.Rank)
+		}
+	}
+	return s
 }
 
 // ranksNow folds the events of the latest attempt, rank by rank.
@@ -103,34 +123,21 @@ func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
 	return ranks
 }
 
-// Text prints the status for people.
-func (s Status) Text(w io.Writer, now time.Time) error {
+// Text prints the status for people. all shows every rank of a large gang.
+func (s Status) Text(w io.Writer, now time.Time, all bool) error {
 	if err := PrintSummary(w, s.Report); err != nil || s.State.Final() {
 		return err
 	}
 	if s.Started != nil {
 		fmt.Fprintf(w, "up for   %s\n", Since(*s.Started, now))
 	}
+	if s.Gang != nil {
+		fmt.Fprintf(w, "gang     %s\n", s.lifeLine(now))
+	}
 	if len(s.Now) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RANK\tHOST\tPID\tSTATE\tSTEP")
-	for _, r := range s.Now {
-		step := ""
-		if r.Step >= 0 {
-			step = fmt.Sprint(r.Step)
-		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s", r.Rank, r.Host, r.PID, r.State, step)
-		if r.LossIs != "" {
-			fmt.Fprintf(t, "\tits loss is %s", r.LossIs)
-		}
-		if r.Silent != nil {
-			fmt.Fprintf(t, "\t%s is silent since %s", r.Host, r.Silent.Local().Format(time.TimeOnly))
-		}
-		fmt.Fprintln(t)
-	}
-	return t.Flush()
+	return printRanks(w, s.Run, s.Now, all)
 }
 
 // Since formats the time between two moments for a table.
