@@ -49,7 +49,11 @@ type RankStatus struct {
 // NewStatus returns the status of a run, computed from its report and events, and from the vitals of
 // its gang, which may be nil.
 func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
-	s := Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
+	return newStatus(run, report, ranksNow(report, events), v, now)
+}
+
+func newStatus(run home.Run, report runreport.Report, ranks []RankStatus, v *vitals.Vitals, now time.Time) Status {
+	s := Status{Report: report, Dir: run.Dir, Now: ranks}
 	last := report.Last()
 	if v == nil || last == nil || v.Attempt != last.Number || last.Ended != nil || report.State.Final() {
 		return s
@@ -63,64 +67,91 @@ func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vit
 	return s
 }
 
-// ranksNow folds the events of the latest attempt, rank by rank.
+// ranksNow returns the ranks of the latest attempt of a report.
 func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
-	last := r.Last()
-	ranks := []RankStatus{}
-	if last == nil {
-		return ranks
-	}
-	for _, p := range last.Placement {
-		ranks = append(ranks, RankStatus{Rank: p.Rank, Host: p.Host, State: "placed", Step: -1})
-	}
-	at := func(rank int) *RankStatus {
-		if rank < 0 || rank >= len(ranks) {
-			return &RankStatus{}
-		}
-		return &ranks[rank]
-	}
+	var f ranksFolder
 	for _, e := range events {
-		if e.Attempt != last.Number {
-			continue
-		}
-		switch e.Kind {
-		case job.KindStarted:
-			s := at(e.Rank)
-			s.PID, s.State = e.PID, "running"
-			if r.State == job.StateLost {
-				s.State = "lost"
-			}
-		case job.KindProgress:
-			if p := e.Progress; p != nil {
-				s := at(e.Rank)
-				if s.Step = p.Step; p.HasLoss() {
-					s.Loss, s.LossIs = p.Loss, p.LossIs
-				}
-			}
-		case job.KindExit:
-			if e.Exit != nil {
-				s := at(e.Exit.Rank)
-				s.Exit, s.State = e.Exit, string(e.Exit.Status)
-				if e.Exit.Status == job.Lost {
-					s.Silent = nil
-				}
-			}
-		case job.KindSuspect, job.KindHeard, job.KindOutcome:
-			for i := range ranks {
-				s := &ranks[i]
-				switch {
-				case e.Kind == job.KindOutcome:
-					s.Silent = nil
-				case s.Host != e.Host:
-				case e.Kind == job.KindHeard:
-					s.Silent = nil
-				default:
-					s.Silent = cmp.Or(e.Since, &e.Time)
-				}
-			}
+		f.add(e)
+	}
+	return f.now(r)
+}
+
+// ranksFolder folds the events of the latest attempt, rank by rank.
+type ranksFolder struct {
+	attempt int
+	ranks   []RankStatus
+}
+
+// now returns the ranks of the latest attempt of a report, which has the same events.
+func (f *ranksFolder) now(r runreport.Report) []RankStatus {
+	ranks := append([]RankStatus{}, f.ranks...)
+	for i := range ranks {
+		if r.State == job.StateLost && ranks[i].State == "running" {
+			ranks[i].State = "lost"
 		}
 	}
 	return ranks
+}
+
+func (f *ranksFolder) add(e job.Event) {
+	if e.Attempt > f.attempt {
+		*f = ranksFolder{attempt: e.Attempt}
+	}
+	if e.Attempt == 0 || e.Attempt != f.attempt {
+		return
+	}
+	at := func(rank int) *RankStatus {
+		if rank < 0 || rank >= len(f.ranks) {
+			return &RankStatus{}
+		}
+		return &f.ranks[rank]
+	}
+	switch e.Kind {
+	case job.KindPlaced:
+		if e.Placement == nil {
+			break
+		}
+		f.ranks = nil
+		for _, p := range e.Placement.Ranks {
+			f.ranks = append(f.ranks, RankStatus{Rank: p.Rank, Host: p.Host, State: "placed", Step: -1})
+		}
+	case job.KindStarted:
+		s := at(e.Rank)
+		s.PID, s.State = e.PID, "running"
+	case job.KindProgress:
+		if p := e.Progress; p != nil {
+			s := at(e.Rank)
+			if s.Step = p.Step; p.HasLoss() {
+				s.Loss, s.LossIs = p.Loss, p.LossIs
+			}
+		}
+	case job.KindExit:
+		if e.Exit != nil {
+			s := at(e.Exit.Rank)
+			s.Exit, s.State = e.Exit, string(e.Exit.Status)
+			if e.Exit.Status == job.Lost {
+				s.Silent = nil
+			}
+		}
+	case job.KindSuspect, job.KindHeard, job.KindOutcome:
+		f.contact(e)
+	}
+}
+
+// contact notes whether gangrun has contact with the hosts of the ranks.
+func (f *ranksFolder) contact(e job.Event) {
+	for i := range f.ranks {
+		s := &f.ranks[i]
+		switch {
+		case e.Kind == job.KindOutcome:
+			s.Silent = nil
+		case s.Host != e.Host:
+		case e.Kind == job.KindHeard:
+			s.Silent = nil
+		default:
+			s.Silent = cmp.Or(e.Since, &e.Time)
+		}
+	}
 }
 
 // Text prints the status for people. all shows every rank of a large gang.

@@ -71,13 +71,25 @@ type Attempt struct {
 	Verdict  *job.Verdict   `json:"verdict"`
 	Logs     string         `json:"logs"` // the directory of the ranks' log files
 	Progress
-	// Activity is what the ranks that had not ended were doing when gangrun began to end the
-	// gang.
-	Activity []job.Activity `json:"activity"`
+	Life
 	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
 	// if this attempt did not write that checkpoint.
 	Saved *job.Checkpoint `json:"saved"`
 }
+
+// Life is what gangrun has seen of the life of the ranks of an attempt.
+type Life struct {
+	// Activity is what the ranks that had not ended were doing when gangrun began to end the
+	// gang.
+	Activity []job.Activity `json:"activity"`
+	// Hang is why the gang counted as hung, and where its ranks were; null if it did not.
+	Hang *job.HangReport `json:"hang"`
+	// Stragglers are the ranks and hosts that were slower than their peers, at most maxStragglers.
+	Stragglers []job.StragglerReport `json:"stragglers"`
+}
+
+// maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
+const maxStragglers = 100
 
 // Progress is the progress of the gang of an attempt.
 type Progress struct {
