@@ -166,7 +166,7 @@ func (s *Screen) body() []string {
 	var lines []string
 	for _, r := range ranks {
 		mark := " "
-		if r.Unusual() {
+		if r.Concern() > 0 {
 			mark = alarm.Styled("!")
 		}
 		line := s.row(columns, func(c view.Column) string { return c.Cell(r) }, func(c view.Column) bool {

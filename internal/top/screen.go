@@ -125,11 +125,8 @@ func (s *Screen) ranks() []view.RankStatus {
 		}
 	}
 	slices.SortStableFunc(ranks, func(a, b view.RankStatus) int {
-		if odd := a.Unusual(); s.oddFirst && odd != b.Unusual() {
-			if odd {
-				return -1
-			}
-			return 1
+		if more := b.Concern() - a.Concern(); s.oddFirst && more != 0 {
+			return more
 		}
 		if s.reverse {
 			a, b = b, a

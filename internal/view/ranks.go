@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -119,9 +120,17 @@ func (r RankStatus) loss() string {
 	return ""
 }
 
-// Unusual reports whether the rank differs from the others, or has failed.
-func (r RankStatus) Unusual() bool {
-	return r.Silent != nil || r.LossIs != "" || r.Vitals != nil && len(r.Vitals.Odd) > 0 || r.Exit != nil && !r.Exit.Good()
+// Concern says how much the rank is worth looking at: 2 if it can do nothing, has failed, or is out of
+// contact, 1 if it differs from the others in another way, and 0 otherwise.
+func (r RankStatus) Concern() int {
+	v := cmp.Or(r.Vitals, &vitals.Rank{})
+	switch {
+	case r.Exit != nil && !r.Exit.Good(), r.Silent != nil, v.Is(vitals.OddState), v.Is(vitals.OddMissing):
+		return 2
+	case r.LossIs != "", len(v.Odd) > 0:
+		return 1
+	}
+	return 0
 }
 
 // oddWords say in which respect a rank differs from the others. The state needs no words.
@@ -184,19 +193,12 @@ func printRanks(w io.Writer, id string, ranks []RankStatus, all bool) error {
 	return nil
 }
 
-// worthShowing returns the unusual ranks, as many as fit, and ranks with low numbers, in the order of
-// their numbers.
+// worthShowing returns the ranks that are most worth looking at, and ranks with low numbers, in the
+// order of their numbers.
 func worthShowing(ranks []RankStatus) []RankStatus {
-	var odd, others []RankStatus
-	for _, r := range ranks {
-		if r.Unusual() {
-			odd = append(odd, r)
-		} else {
-			others = append(others, r)
-		}
-	}
-	shown := odd[:min(len(odd), mostRanks)]
-	shown = append(slices.Clone(shown), others[:min(len(others), mostRanks-len(shown))]...)
+	shown := slices.Clone(ranks)
+	slices.SortStableFunc(shown, func(a, b RankStatus) int { return b.Concern() - a.Concern() })
+	shown = shown[:min(len(shown), mostRanks)]
 	slices.SortFunc(shown, func(a, b RankStatus) int { return a.Rank - b.Rank })
 	return shown
 }

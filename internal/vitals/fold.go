@@ -92,9 +92,9 @@ func step(s sample) int64 {
 	return s.Progress.Step
 }
 
-// rate returns the steps per minute at the time now, 0 if they are not known. A rank that is late
-// with its next step loses speed.
-func (r *rank) rate(now time.Time) float64 {
+// rate returns the steps per minute, 0 if they are not known. A rank that is late with its next step
+// loses speed.
+func (r *rank) rate() float64 {
 	from := r.marks[0]
 	steps := step(r.last) - from.step
 	took := r.moved.Sub(from.at)
@@ -102,7 +102,7 @@ func (r *rank) rate(now time.Time) float64 {
 		return 0
 	}
 	each := took / time.Duration(steps)
-	if late := now.Sub(r.moved); late > 2*each+r.last.arrived.Sub(r.before.arrived) {
+	if late := r.last.arrived.Sub(r.moved); late > 2*each+r.last.arrived.Sub(r.before.arrived) {
 		took += late
 	}
 	return float64(steps) / took.Minutes()
@@ -114,7 +114,7 @@ func (f *Fold) Vitals(now time.Time) Vitals {
 	for _, number := range slices.Sorted(maps.Keys(f.ranks)) {
 		r := f.ranks[number]
 		figures := r.figures(now)
-		if late := now.Sub(r.last.arrived); late > 3*f.every[r.host]+overdue {
+		if time.Duration(figures.Age) > 3*f.every[r.host]+overdue {
 			figures.Odd = append(figures.Odd, OddMissing)
 		}
 		v.Ranks = append(v.Ranks, figures)
@@ -130,12 +130,12 @@ func (r *rank) figures(now time.Time) Rank {
 	p := r.last.Pulse
 	out := Rank{
 		Rank: p.Rank, Host: r.host, PID: p.PID, State: p.State, Phase: p.Phase, Progress: p.Progress,
-		Silent: job.Duration(now.Sub(r.printed)), Rate: r.rate(now),
+		Age: job.Duration(now.Sub(r.last.arrived)), Silent: job.Duration(r.last.arrived.Sub(r.printed)), Rate: r.rate(),
 		Use: Use{RSS: p.RSS, Processes: p.Processes, Stuck: p.Stuck, Zombies: p.Zombies, GPU: p.GPU},
 	}
 	if p.Progress != nil {
 		since := cmp.Or(r.moved, r.marks[0].at)
-		idle := job.Duration(now.Sub(since))
+		idle := job.Duration(r.last.arrived.Sub(since))
 		out.Idle = &idle
 	}
 	if took := r.last.taken.Sub(r.before.taken); r.seen > 1 && took > 0 {

@@ -2,6 +2,7 @@ package vitals
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -14,9 +15,9 @@ const (
 	memoryMuch, memoryCounts = 2, 256 << 20
 	// A GPU is idle below gpuIdle percent, and busy above gpuBusy.
 	gpuIdle, gpuBusy = 5, 30
-	// behind is by how many seconds a rank must be behind, at the usual rate: ranks are not looked at
-	// in the same moment, and they report their steps at most once a second.
-	behind = 5
+	// behind is by how much time a rank must be behind at the usual rate, beside the age of its pulse:
+	// ranks report their steps at most once a second, and pulses are delayed.
+	behind = 5 * time.Second
 	// leastRanks is how many ranks there must be for one to differ from most.
 	leastRanks = 3
 )
@@ -74,9 +75,10 @@ func (u usual) oddities(r Rank) (odd []Oddity) {
 	if !u.compare {
 		return odd
 	}
-	mark(r.Progress != nil && float64(r.Progress.Step)+1+behind*u.rate/60 < u.step, OddStep)
+	unseen := 1 + u.rate*(behind+time.Duration(r.Age)).Minutes()
+	mark(r.Progress != nil && float64(r.Progress.Step)+unseen < u.step, OddStep)
 	mark(r.CPU != nil && u.cpu >= cpuCounts && *r.CPU < cpuLittle*u.cpu, OddCPU)
-	mark(r.CPU != nil && *r.CPU >= 2*cpuCounts && *r.CPU > cpuMuch*u.cpu, OddCPU)
+	mark(r.CPU != nil && *r.CPU >= 1.5*cpuCounts && *r.CPU > cpuMuch*u.cpu, OddCPU)
 	mark(float64(r.RSS) > memoryMuch*u.rss && float64(r.RSS) > u.rss+memoryCounts, OddMemory)
 	mark(r.GPU != nil && float64(r.GPU.Utilization) < gpuIdle && u.gpu > gpuBusy, OddGPU)
 	return odd

@@ -39,17 +39,20 @@ type Gang struct {
 	Odd []int `json:"odd"`
 }
 
-// Rank is what is known of the life of one rank. Times end at Vitals.At.
+// Rank is what is known of the life of one rank, by its last pulse.
 type Rank struct {
 	Rank  int              `json:"rank"`
 	Host  string           `json:"host"`
 	PID   int              `json:"pid"` // of the process that does the work
 	State job.ProcessState `json:"state"`
 	Phase job.RankPhase    `json:"phase,omitempty"`
+	// Age is the time from the rank's last pulse to Vitals.At. Hosts with many ranks send pulses less
+	// often.
+	Age job.Duration `json:"age"`
 	// Progress is the last that the rank has reported; nil if it has reported none.
 	Progress *job.Progress `json:"progress,omitempty"`
-	// Silent is the time since the rank printed something. Idle is the time since its step changed;
-	// nil if it never has. Both count from the first pulse if that was later.
+	// Silent is how long the rank had printed nothing at its last pulse. Idle is how long its step had
+	// not changed; nil if it has reported none. Both count from the first pulse if that was later.
 	Silent job.Duration  `json:"silent"`
 	Idle   *job.Duration `json:"idle,omitempty"`
 	// Rate is how many steps per minute the rank makes; 0 if unknown.
