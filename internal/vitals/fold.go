@@ -3,6 +3,7 @@ package vitals
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -130,19 +131,27 @@ func (r *rank) figures(now time.Time) Rank {
 	p := r.last.Pulse
 	out := Rank{
 		Rank: p.Rank, Host: r.host, PID: p.PID, State: p.State, Phase: p.Phase, Progress: p.Progress,
-		Age: job.Duration(now.Sub(r.last.arrived)), Silent: job.Duration(r.last.arrived.Sub(r.printed)), Rate: r.rate(),
+		Age: between(r.last.arrived, now), Silent: between(r.printed, r.last.arrived), Rate: rounded(r.rate()),
 		Use: Use{RSS: p.RSS, Processes: p.Processes, Stuck: p.Stuck, Zombies: p.Zombies, GPU: p.GPU},
 	}
 	if p.Progress != nil {
 		since := cmp.Or(r.moved, r.marks[0].at)
-		idle := job.Duration(r.last.arrived.Sub(since))
+		idle := between(since, r.last.arrived)
 		out.Idle = &idle
 	}
 	if took := r.last.taken.Sub(r.before.taken); r.seen > 1 && took > 0 {
-		used := 100 * max(0, time.Duration(p.CPU-r.before.CPU)).Seconds() / took.Seconds()
+		used := rounded(100 * max(0, time.Duration(p.CPU-r.before.CPU)).Seconds() / took.Seconds())
 		out.CPU = &used
-		out.Read = float64(max(0, p.Read-r.before.Read)) / took.Seconds()
-		out.Written = float64(max(0, p.Written-r.before.Written)) / took.Seconds()
+		out.Read = math.Round(float64(max(0, p.Read-r.before.Read)) / took.Seconds())
+		out.Written = math.Round(float64(max(0, p.Written-r.before.Written)) / took.Seconds())
 	}
 	return out
 }
+
+// between is the time from one moment to another, to the millisecond.
+func between(from, to time.Time) job.Duration {
+	return job.Duration(to.Sub(from).Round(time.Millisecond))
+}
+
+// rounded is a figure to two decimals.
+func rounded(figure float64) float64 { return math.Round(100*figure) / 100 }

@@ -47,7 +47,7 @@ func sum(ranks []Rank) Gang {
 		}
 		sizes = append(sizes, float64(r.RSS))
 	}
-	g.Rate = median(rates)
+	g.Rate, g.CPU = median(rates), rounded(g.CPU)
 	most := usual{median(steps), g.Rate, median(cpus), median(sizes), median(loads), len(ranks) >= leastRanks}
 	for i := range ranks {
 		r := &ranks[i]
