@@ -11,7 +11,6 @@ import (
 
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
-	"github.com/gangrun/gangrun/internal/vitals"
 )
 
 var (
@@ -107,7 +106,7 @@ func (s *Screen) words() []string {
 	a := s.data.Last()
 	switch {
 	case s.data.Gang != nil:
-		words = view.GangWords(vitals.Vitals{Gang: *s.data.Gang})
+		words = view.GangWords(*s.data.Gang)
 	case a != nil && a.Step >= 0:
 		words = []string{fmt.Sprintf("step %d", a.Step)}
 	case s.data.Reason != "":
@@ -128,6 +127,9 @@ func (s *Screen) alarm() string {
 	}
 	if a := s.data.Last(); a != nil && a.Hang != nil {
 		return alarm.Styled("hang: " + text.Printable(a.Hang.Text))
+	}
+	if g := s.data.Gang; g != nil && len(g.Odd) > 0 {
+		return notice.Styled("unusual: " + view.Ranks(g.Odd))
 	}
 	return ""
 }
@@ -261,5 +263,5 @@ func (s *Screen) foot() string {
 		from := max(0, min(s.offset, total-room))
 		span = fmt.Sprintf("%d-%d of %d  ", from+1, from+room, total)
 	}
-	return faint.Styled(span + "q quit  s stacks  n h t i c m sort  r reverse  u unusual first  ? help")
+	return faint.Styled(span + "q quit  ? help  s stacks  sort: n h t i c m  r reverse  u unusual first")
 }

@@ -133,7 +133,7 @@ func TestSmall(t *testing.T) {
 			t.Errorf("line %d is\n%q, want\n%q", i, got[i], want[i])
 		}
 	}
-	if !strings.HasPrefix(got[19], "03:04:00 note: a long note") || !strings.HasPrefix(got[23], "q quit  s stacks") {
+	if !strings.HasPrefix(got[19], "03:04:00 note: a long note") || !strings.HasPrefix(got[23], "q quit  ? help") {
 		t.Errorf("it ends with\n%s", strings.Join(got[18:], "\n"))
 	}
 	_, lines = screenOf(dataOf(4), 200, 50)
@@ -152,8 +152,8 @@ func TestLarge(t *testing.T) {
 	if !strings.HasPrefix(got[4], "! ") || !strings.Contains(got[4], "stopped") || !strings.HasSuffix(got[5], "behind the others") || !strings.HasSuffix(got[6], "more memory than the others") {
 		t.Errorf("got\n%s", strings.Join(got[4:7], "\n"))
 	}
-	if !strings.HasPrefix(got[49], "1-37 of 512  q quit") || !strings.Contains(got[1], "steps 20-60 of 1000") || !strings.HasSuffix(got[1], "unusual: ranks 77,300-301") {
-		t.Errorf("got\n%s\n%s", got[1], got[49])
+	if !strings.HasPrefix(got[49], "1-37 of 512  q quit") || !strings.Contains(got[1], "steps 20-60 of 1000") || got[2] != "unusual: ranks 77,300-301" {
+		t.Errorf("got\n%s\n%s\n%s", got[1], got[2], got[49])
 	}
 	if styled := s.Lines()[4]; !strings.Contains(styled, alarm.Styled("stopped")) {
 		t.Errorf("the state stands out not: %q", styled)

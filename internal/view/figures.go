@@ -69,14 +69,6 @@ func idle(d *job.Duration) string {
 	return Short(time.Duration(*d))
 }
 
-// flow formats bytes per second; less than one is nothing.
-func flow(perSecond float64) string {
-	if perSecond < 1 {
-		return ""
-	}
-	return Size(perSecond)
-}
-
 func gpu(g *job.GPUPulse, get func(job.GPUPulse) string) string {
 	if g == nil {
 		return ""
@@ -84,10 +76,8 @@ func gpu(g *job.GPUPulse, get func(job.GPUPulse) string) string {
 	return get(*g)
 }
 
-// GangWords say how a gang goes on, as in "steps 118-120 of 300, 60/min, 3m00s left, CPU 382%, RSS 1.2G,
-// unusual: ranks 3,7".
-func GangWords(v vitals.Vitals) []string {
-	g := v.Gang
+// GangWords say how a gang goes on, as in "steps 118-120 of 300, 60/min, 3m00s left, CPU 382%, RSS 1.2G".
+func GangWords(g vitals.Gang) []string {
 	var words []string
 	unit := "step"
 	if g.ByEpoch {
@@ -109,11 +99,7 @@ func GangWords(v vitals.Vitals) []string {
 	if g.Left > 0 {
 		words = append(words, Short(time.Duration(g.Left))+" left")
 	}
-	words = append(words, fmt.Sprintf("CPU %.0f%%", g.CPU), "RSS "+Size(float64(g.RSS)))
-	if len(g.Odd) > 0 {
-		words = append(words, "unusual: "+Ranks(g.Odd))
-	}
-	return words
+	return append(words, fmt.Sprintf("CPU %.0f%%", g.CPU), "RSS "+Size(float64(g.RSS)))
 }
 
 // Ranks names ranks, as in "rank 3" or "ranks 0-2,7".
@@ -126,7 +112,11 @@ func Ranks(numbers []int) string {
 
 // lifeLine is the line of a status about the life of its gang.
 func (s Status) lifeLine(now time.Time) string {
-	line := strings.Join(GangWords(vitals.Vitals{Gang: *s.Gang}), ", ")
+	words := GangWords(*s.Gang)
+	if len(s.Gang.Odd) > 0 {
+		words = append(words, "unusual: "+Ranks(s.Gang.Odd))
+	}
+	line := strings.Join(words, ", ")
 	if s.stale {
 		line += fmt.Sprintf("; these figures are %s old", Short(now.Sub(*s.VitalsAt)))
 	}

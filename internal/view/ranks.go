@@ -68,8 +68,8 @@ func Columns() []Column {
 			return *r.CPU
 		})},
 		{Name: "RSS", Rank: 4, Cell: life(func(r vitals.Rank) string { return Size(float64(r.RSS)) }), Odd: vitals.OddMemory, Less: more(func(r vitals.Rank) float64 { return float64(r.RSS) })},
-		{Name: "READ/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return flow(r.Read) })},
-		{Name: "WRITE/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return flow(r.Written) })},
+		{Name: "READ/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Read) })},
+		{Name: "WRITE/S", Rank: 9, Cell: life(func(r vitals.Rank) string { return Size(r.Written) })},
 		{Name: "PROCS", Rank: 10, Cell: life(func(r vitals.Rank) string { return fmt.Sprint(r.Processes) })},
 		{Name: "GPU", Rank: 3, Odd: vitals.OddGPU, Cell: life(func(r vitals.Rank) string {
 			return gpu(r.GPU, func(g job.GPUPulse) string { return fmt.Sprint(g.Utilization, "%") })
