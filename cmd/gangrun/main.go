@@ -67,7 +67,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // main alone exits
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
-			runCommand(), submitCommand(), preflightCommand(), psCommand(), historyCommand(), statusCommand(), logsCommand(), attachCommand(), stopCommand(),
+			runCommand(), submitCommand(), preflightCommand(), psCommand(), historyCommand(), statusCommand(), topCommand(), logsCommand(), attachCommand(), stopCommand(),
 			reportCommand(), diagnoseCommand(), planCommand(), topoCommand(), leasesCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
 		},
 	}

@@ -1,36 +1,53 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller"
+	"github.com/gangrun/gangrun/internal/controller/inspect"
+	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 func statusCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "status",
-		Usage:       "tell where a run is, and how its ranks are",
-		ArgsUsage:   "[OPTIONS] [RUN]",
-		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
-		Flags:       []cli.Flag{formatFlag()},
+		Name:      "status",
+		Usage:     "tell where a run is, and how its ranks are",
+		ArgsUsage: "[OPTIONS] [RUN]",
+		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run. STATE is what the rank's\n" +
+			"process does, IDLE the time since its last new step, SILENT since its last output.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "ranks", Usage: "show every rank of a large gang"},
+			&cli.BoolFlag{Name: "stacks", Usage: "show where the ranks are now, in their code: the run's controller is asked, also one on another host"},
+			formatFlag(),
+		},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
+			if c.Bool("stacks") {
+				return printStacks(c, run, asJSON)
+			}
 			report, events, err := record.Report(run)
 			if err != nil {
 				return err
 			}
-			status := view.NewStatus(run, report, events)
+			life, err := record.Vitals(run)
+			if err != nil {
+				return err
+			}
+			status := view.NewStatus(run, report, events, life, time.Now())
 			if asJSON {
 				return view.JSON(c.App.Writer, status)
 			}
-			if err := status.Text(c.App.Writer, time.Now()); err != nil {
+			if err := status.Text(c.App.Writer, time.Now(), c.Bool("ranks")); err != nil {
 				return err
 			}
 			if status.State == job.StateLost {
@@ -41,4 +58,21 @@ func statusCommand() *cli.Command {
 			return nil
 		}),
 	}
+}
+
+// printStacks prints where the ranks of a run are now.
+func printStacks(c *cli.Context, run home.Run, asJSON bool) error {
+	ctx, stop := interrupt.Context()
+	defer stop()
+	stacks, err := inspect.Stacks(ctx, run)
+	if left, ok := errors.AsType[interrupt.Signal](context.Cause(ctx)); ok && err != nil {
+		return failure.Exit(128 + int(left.Number))
+	}
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return view.JSON(c.App.Writer, stacks)
+	}
+	return view.PrintStacks(c.App.Writer, stacks)
 }

@@ -27,11 +27,36 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 // disk too. If anything before the rename fails, path is unchanged and the
 // temporary file is removed. A symbolic link at path is replaced, not followed.
 // fill is called once; its error is returned.
-func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error) {
-	dir, base := filepath.Split(path)
-	if dir == "" {
+func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
+	if err := replace(path, perm, fill, (*os.File).Sync); err != nil {
+		return err
+	}
+	dir, _ := split(path)
+	if err := SyncDir(dir); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
+}
+
+// Replace is WriteFile for a file that need not survive a power loss: nothing is forced to the disk,
+// so that it is cheap.
+func Replace(path string, data []byte, perm fs.FileMode) error {
+	return replace(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}, func(*os.File) error { return nil })
+}
+
+func split(path string) (dir, base string) {
+	if dir, base = filepath.Split(path); dir == "" {
 		dir = "."
 	}
+	return dir, base
+}
+
+// replace replaces the file at path by what fill writes, which settle makes last.
+func replace(path string, perm fs.FileMode, fill func(io.Writer) error, settle func(*os.File) error) (err error) {
+	dir, base := split(path)
 	// A name may have 255 bytes, of which the random part needs some.
 	temp, err := os.CreateTemp(dir, "."+base[:min(len(base), 200)]+".*.tmp")
 	if err != nil {
@@ -53,7 +78,7 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error
 	if err := temp.Chmod(perm); err != nil {
 		return err
 	}
-	if err := temp.Sync(); err != nil {
+	if err := settle(temp); err != nil {
 		return err
 	}
 	if err := temp.Close(); err != nil {
@@ -63,7 +88,7 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error
 		return err
 	}
 	renamed = true
-	return SyncDir(dir)
+	return nil
 }
 
 // SyncDir forces the names in dir to the disk, so that a file that was created or renamed in it is

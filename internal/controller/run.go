@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/controller/inspect"
 	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
@@ -39,7 +40,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Signal: s.launcher.Signal, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
-			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
+			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
@@ -90,6 +91,7 @@ type parts struct {
 	ctx     context.Context // ends when the user wants an end
 	checker supervisor.Checker
 	emit    func(job.Event) error
+	pulse   func(attempt int, p job.Pulses)
 }
 
 // supervise runs body with the signals, the journal and the screen of the session. When it
@@ -113,7 +115,9 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	var saving sync.WaitGroup
 	if err == nil {
 		stopListening := s.signals.Listen(s.run)
-		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
+		live := inspect.StartLive(s.run)
+		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: inspect.Group}.Listen()
+		report, _ = body(parts{ctx: ctx, checker: checker, pulse: live.Pulse, emit: func(e job.Event) error {
 			s.show.Event(e)
 			err := s.journal.Append(e)
 			if e.Kind == job.KindAttached {
@@ -124,6 +128,8 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			}
 			return err
 		}})
+		stopAnswering()
+		live.Stop()
 		stopListening()
 		saving.Go(func() {
 			s.save(&report, s.show.Say)
@@ -158,6 +164,25 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		}
 	})
 	return report, err
+}
+
+// gang returns the attempt whose gang runs, and its ranks that have not ended; or why there is none.
+func (s *session) gang() (attempt int, ranks []int, why string) {
+	r := s.show.Report()
+	a := r.Last()
+	if a == nil || a.Started == nil || a.Ended != nil {
+		return 0, nil, "it is " + string(r.State)
+	}
+	ended := map[int]bool{}
+	for _, x := range a.Exits {
+		ended[x.Rank] = true
+	}
+	for _, p := range a.Placement {
+		if !ended[p.Rank] {
+			ranks = append(ranks, p.Rank)
+		}
+	}
+	return a.Number, ranks, ""
 }
 
 // save closes the journal and writes the report. It calls say for what failed. A run with

@@ -43,11 +43,17 @@ func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	if err != nil {
 		return AskedStop{}, err
 	}
-	a := AskedStop{filepath.Join(r.Dir, requestPrefix+rand.Text())}
-	if err := atomicfile.WriteFile(a.path, append(text, '\n'), 0o600); err != nil {
-		return AskedStop{}, fmt.Errorf("cannot ask the controller of run %s: %w", r.ID, err)
+	path, err := r.ask(requestPrefix, text)
+	return AskedStop{path}, err
+}
+
+// ask leaves a file for the run's controller, and returns its path.
+func (r Run) ask(prefix string, text []byte) (string, error) {
+	path := filepath.Join(r.Dir, prefix+rand.Text())
+	if err := atomicfile.WriteFile(path, append(text, '\n'), 0o600); err != nil {
+		return "", fmt.Errorf("cannot ask the controller of run %s: %w", r.ID, err)
 	}
-	return a, nil
+	return path, nil
 }
 
 // Taken reports whether the controller has taken the request. Taken tries to open the file,

@@ -138,6 +138,8 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"note: " + e.Text}
 	case job.KindSuspect, job.KindHang:
 		return []string{"warning: " + e.Text}
+	case job.KindStraggler:
+		return withHint("warning: "+e.Text, e.Hint)
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)

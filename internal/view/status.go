@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/vitals"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -18,6 +18,12 @@ type Status struct {
 	runreport.Report
 	Dir string       `json:"dir"`
 	Now []RankStatus `json:"ranks_now"`
+	// Gang sums up the vitals of the ranks, which were computed at VitalsAt. Both are nil while no
+	// gang runs.
+	Gang     *vitals.Gang `json:"gang,omitempty"`
+	VitalsAt *time.Time   `json:"vitals_at,omitempty"`
+
+	stale bool // the vitals should have been replaced long ago
 }
 
 // RankStatus is the state of one rank of the latest attempt.
@@ -36,101 +42,133 @@ type RankStatus struct {
 	Loss   *float64  `json:"loss,omitempty"`
 	LossIs string    `json:"loss_is,omitempty"`
 	Exit   *job.Exit `json:"exit,omitempty"`
+	// Vitals are the rank's signs of life. They are nil if the rank has ended, or if none are known.
+	Vitals *vitals.Rank `json:"vitals,omitempty"`
 }
 
-// NewStatus returns the status of a run, computed from its report and events.
-func NewStatus(run home.Run, report runreport.Report, events []job.Event) Status {
-	return Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
+// NewStatus returns the status of a run, computed from its report and events, and from the vitals of
+// its gang, which may be nil.
+func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
+	return newStatus(run, report, ranksNow(report, events), v, now)
 }
 
-// ranksNow folds the events of the latest attempt, rank by rank.
+func newStatus(run home.Run, report runreport.Report, ranks []RankStatus, v *vitals.Vitals, now time.Time) Status {
+	s := Status{Report: report, Dir: run.Dir, Now: ranks}
+	last := report.Last()
+	if v == nil || last == nil || v.Attempt != last.Number || last.Ended != nil || report.State.Final() {
+		return s
+	}
+	s.Gang, s.VitalsAt, s.stale = &v.Gang, &v.At, v.Old(now)
+	for i := range s.Now {
+		if r := &s.Now[i]; r.Exit == nil {
+			r.Vitals = v.Of(r.Rank)
+		}
+	}
+	return s
+}
+
+// ranksNow returns the ranks of the latest attempt of a report.
 func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
-	last := r.Last()
-	ranks := []RankStatus{}
-	if last == nil {
-		return ranks
-	}
-	for _, p := range last.Placement {
-		ranks = append(ranks, RankStatus{Rank: p.Rank, Host: p.Host, State: "placed", Step: -1})
-	}
-	at := func(rank int) *RankStatus {
-		if rank < 0 || rank >= len(ranks) {
-			return &RankStatus{}
-		}
-		return &ranks[rank]
-	}
+	var f ranksFolder
 	for _, e := range events {
-		if e.Attempt != last.Number {
-			continue
-		}
-		switch e.Kind {
-		case job.KindStarted:
-			s := at(e.Rank)
-			s.PID, s.State = e.PID, "running"
-			if r.State == job.StateLost {
-				s.State = "lost"
-			}
-		case job.KindProgress:
-			if p := e.Progress; p != nil {
-				s := at(e.Rank)
-				if s.Step = p.At(); p.HasLoss() {
-					s.Loss, s.LossIs = p.Loss, p.LossIs
-				}
-			}
-		case job.KindExit:
-			if e.Exit != nil {
-				s := at(e.Exit.Rank)
-				s.Exit, s.State = e.Exit, string(e.Exit.Status)
-				if e.Exit.Status == job.Lost {
-					s.Silent = nil
-				}
-			}
-		case job.KindSuspect, job.KindHeard, job.KindOutcome:
-			for i := range ranks {
-				s := &ranks[i]
-				switch {
-				case e.Kind == job.KindOutcome:
-					s.Silent = nil
-				case s.Host != e.Host:
-				case e.Kind == job.KindHeard:
-					s.Silent = nil
-				default:
-					s.Silent = cmp.Or(e.Since, &e.Time)
-				}
-			}
+		f.add(e)
+	}
+	return f.now(r)
+}
+
+// ranksFolder folds the events of the latest attempt, rank by rank.
+type ranksFolder struct {
+	attempt int
+	ranks   []RankStatus
+}
+
+// now returns the ranks of the latest attempt of a report, which has the same events.
+func (f *ranksFolder) now(r runreport.Report) []RankStatus {
+	ranks := append([]RankStatus{}, f.ranks...)
+	for i := range ranks {
+		if r.State == job.StateLost && ranks[i].State == "running" {
+			ranks[i].State = "lost"
 		}
 	}
 	return ranks
 }
 
-// Text prints the status for people.
-func (s Status) Text(w io.Writer, now time.Time) error {
+func (f *ranksFolder) add(e job.Event) {
+	if e.Attempt > f.attempt {
+		*f = ranksFolder{attempt: e.Attempt}
+	}
+	if e.Attempt == 0 || e.Attempt != f.attempt {
+		return
+	}
+	at := func(rank int) *RankStatus {
+		if rank < 0 || rank >= len(f.ranks) {
+			return &RankStatus{}
+		}
+		return &f.ranks[rank]
+	}
+	switch e.Kind {
+	case job.KindPlaced:
+		if e.Placement == nil {
+			break
+		}
+		f.ranks = nil
+		for _, p := range e.Placement.Ranks {
+			f.ranks = append(f.ranks, RankStatus{Rank: p.Rank, Host: p.Host, State: "placed", Step: -1})
+		}
+	case job.KindStarted:
+		s := at(e.Rank)
+		s.PID, s.State = e.PID, "running"
+	case job.KindProgress:
+		if p := e.Progress; p != nil {
+			s := at(e.Rank)
+			if s.Step = p.At(); p.HasLoss() {
+				s.Loss, s.LossIs = p.Loss, p.LossIs
+			}
+		}
+	case job.KindExit:
+		if e.Exit != nil {
+			s := at(e.Exit.Rank)
+			s.Exit, s.State = e.Exit, string(e.Exit.Status)
+			if e.Exit.Status == job.Lost {
+				s.Silent = nil
+			}
+		}
+	case job.KindSuspect, job.KindHeard, job.KindOutcome:
+		f.contact(e)
+	}
+}
+
+// contact notes whether gangrun has contact with the hosts of the ranks.
+func (f *ranksFolder) contact(e job.Event) {
+	for i := range f.ranks {
+		s := &f.ranks[i]
+		switch {
+		case e.Kind == job.KindOutcome:
+			s.Silent = nil
+		case s.Host != e.Host:
+		case e.Kind == job.KindHeard:
+			s.Silent = nil
+		default:
+			s.Silent = cmp.Or(e.Since, &e.Time)
+		}
+	}
+}
+
+// Text prints the status for people. all shows every rank of a large gang.
+func (s Status) Text(w io.Writer, now time.Time, all bool) error {
 	if err := PrintSummary(w, s.Report); err != nil || s.State.Final() {
 		return err
 	}
 	if s.Started != nil {
 		fmt.Fprintf(w, "up for   %s\n", Since(*s.Started, now))
 	}
+	if s.Gang != nil {
+		fmt.Fprintf(w, "gang     %s\n", s.lifeLine(now))
+	}
 	if len(s.Now) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RANK\tHOST\tPID\tSTATE\tSTEP")
-	for _, r := range s.Now {
-		step := ""
-		if r.Step >= 0 {
-			step = fmt.Sprint(r.Step)
-		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s", r.Rank, r.Host, r.PID, r.State, step)
-		if r.LossIs != "" {
-			fmt.Fprintf(t, "\tits loss is %s", r.LossIs)
-		}
-		if r.Silent != nil {
-			fmt.Fprintf(t, "\t%s is silent since %s", r.Host, r.Silent.Local().Format(time.TimeOnly))
-		}
-		fmt.Fprintln(t)
-	}
-	return t.Flush()
+	return printRanks(w, s.Run, s.Now, all)
 }
 
 // Since formats the time between two moments for a table.

@@ -39,7 +39,7 @@ func TestStatusOfSilentHost(t *testing.T) {
 			}, c.events...)
 			report := runreport.Fold(events)
 			var out strings.Builder
-			if err := (Status{Report: report, Now: ranksNow(report, events)}).Text(&out, begun); err != nil {
+			if err := (Status{Report: report, Now: ranksNow(report, events)}).Text(&out, begun, false); err != nil {
 				t.Fatal(err)
 			}
 			var told []string

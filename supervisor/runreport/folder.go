@@ -103,6 +103,12 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 		}
 	case job.KindActivity:
 		a.Activity = append(a.Activity, e.Activity...)
+	case job.KindHang:
+		a.Hang = e.Hang
+	case job.KindStraggler:
+		if e.Straggler != nil && len(a.Stragglers) < maxStragglers {
+			a.Stragglers = append(a.Stragglers, *e.Straggler)
+		}
 	case job.KindExit:
 		if e.Exit != nil {
 			a.Exits = append(a.Exits, *e.Exit)
@@ -173,7 +179,7 @@ func (f *Folder) Report() Report {
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
-		a.Activity, a.Signs = list(a.Activity), list(a.Signs)
+		a.Activity, a.Signs, a.Stragglers = list(a.Activity), list(a.Signs), list(a.Stragglers)
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}

@@ -71,15 +71,27 @@ type Attempt struct {
 	Verdict  *job.Verdict   `json:"verdict"`
 	Logs     string         `json:"logs"` // the directory of the ranks' log files
 	Progress
+	Life
+	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
+	// if this attempt did not write that checkpoint.
+	Saved *job.Checkpoint `json:"saved"`
+}
+
+// Life is what gangrun has seen of the life of the ranks of an attempt.
+type Life struct {
 	// Activity is what the ranks that had not ended were doing when gangrun began to end the
 	// gang.
 	Activity []job.Activity `json:"activity"`
 	// Signs are the signs of ill health of hosts and GPUs during the attempt, at most maxSigns.
 	Signs []Sign `json:"signs"`
-	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
-	// if this attempt did not write that checkpoint.
-	Saved *job.Checkpoint `json:"saved"`
+	// Hang is why the gang counted as hung, and where its ranks were; null if it did not.
+	Hang *job.HangReport `json:"hang"`
+	// Stragglers are the ranks and hosts that were slower than their peers, at most maxStragglers.
+	Stragglers []job.StragglerReport `json:"stragglers"`
 }
+
+// maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
+const maxStragglers = 100
 
 // Sign is a sign of ill health of a host, or of its GPUs.
 type Sign struct {

@@ -104,6 +104,7 @@ func summarizeAttempt(line liner, a Attempt) {
 		line(label, "%s", text)
 		label = ""
 	}
+	summarizeLife(line, a)
 	if c := a.Cause; c != nil {
 		line("  cause", "%s", causeText(*c))
 		if n := len(c.Evidence); n > 0 {
@@ -121,6 +122,36 @@ func summarizeAttempt(line liner, a Attempt) {
 	}
 	if a.Logs != "" {
 		line("  logs", "%s", a.Logs)
+	}
+}
+
+// summarizeLife says which ranks were slow, and where the ranks of a gang were that hung.
+func summarizeLife(line liner, a Attempt) {
+	for i, s := range a.Stragglers {
+		if i == maxShown {
+			line("", "and %d more", len(a.Stragglers)-i)
+			break
+		}
+		line("  slow", "%s", s.Text)
+	}
+	if a.Hang == nil {
+		return
+	}
+	if a.Cause == nil || a.Cause.Text != a.Hang.Text {
+		line("  hang", "%s", a.Hang.Text)
+	}
+	label := "  where"
+	for i, g := range a.Hang.Groups {
+		if i == maxShown {
+			line("", "and %s", text.Count(len(a.Hang.Groups)-i, "more group"))
+			break
+		}
+		who := "ranks " + text.Spans(g.Ranks, maxShown)
+		if len(g.Ranks) == 1 {
+			who = fmt.Sprintf("rank %d", g.Ranks[0])
+		}
+		line(label, "%s in %s", who, text.Clip(g.Where, maxWidth))
+		label = ""
 	}
 }
 

@@ -150,7 +150,7 @@ func (w *Watch) step() int64 {
 	step := int64(-1)
 	for _, r := range w.ranks {
 		if p := r.last.Progress; p != nil {
-			step = max(step, p.Step)
+			step = max(step, p.At())
 		}
 	}
 	return step

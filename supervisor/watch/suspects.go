@@ -63,7 +63,7 @@ func (w *Watch) behind(living []int) (found []int, s lag) {
 		if p == nil {
 			return nil, s
 		}
-		all = append(all, p.Step)
+		all = append(all, p.At())
 	}
 	slices.Sort(all)
 	if len(all) < 2 {
@@ -71,7 +71,7 @@ func (w *Watch) behind(living []int) (found []int, s lag) {
 	}
 	s = lag{all[0], all[len(all)/2]}
 	for _, number := range living {
-		if s.at < s.others && w.ranks[number].last.Progress.Step == s.at {
+		if s.at < s.others && w.ranks[number].last.Progress.At() == s.at {
 			found = append(found, number)
 		}
 	}

@@ -245,15 +245,15 @@ func (v view) late() (ranks []int, step int64) {
 	count := map[int64]int{}
 	total := 0
 	for _, p := range v.pulses {
-		if p.Progress != nil && p.Progress.Step >= 0 {
-			count[p.Progress.Step]++
+		if p.Progress != nil && p.Progress.At() >= 0 {
+			count[p.Progress.At()]++
 			total++
 		}
 	}
 	for s, n := range count {
 		if 2*n > total {
 			step = s
-			return v.where(func(r int) bool { p := v.pulses[r].Progress; return p != nil && p.Step >= 0 && p.Step < s }), step
+			return v.where(func(r int) bool { p := v.pulses[r].Progress; return p != nil && p.At() >= 0 && p.At() < s }), step
 		}
 	}
 	return nil, 0

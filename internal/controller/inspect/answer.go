@@ -1,0 +1,105 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	// lookEvery is how often a controller looks for requests. Network file systems do not notify of
+	// changes.
+	lookEvery = time.Second
+	// stacksLimit is how long each host has to find out where its ranks are.
+	stacksLimit = 8 * time.Second
+	// restAfter is the least time between two collections: a collection may stop the ranks for a
+	// moment.
+	restAfter = 2 * time.Second
+	// keepAnswer is how long an answer stays that nobody fetches.
+	keepAnswer = time.Minute
+)
+
+// Answerer answers the requests for the stacks of a run's ranks.
+type Answerer struct {
+	Run home.Run
+	// Stacks collects the stacks of the running gang.
+	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
+	// Gang returns the number of the attempt whose gang runs, and its ranks that have not ended. It
+	// returns why there is none otherwise.
+	Gang func() (attempt int, ranks []int, why string)
+	// Group groups ranks that are at the same place.
+	Group func([]job.RankStack) []job.StackGroup
+}
+
+// answered is an answer that has been written.
+type answered struct {
+	id string
+	at time.Time
+}
+
+// Listen answers requests until stop is called. It answers one at a time; those that come meanwhile
+// get one answer together.
+func (a Answerer) Listen() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var kept []answered
+		self := home.Self()
+		next := time.NewTimer(lookEvery)
+		defer next.Stop()
+		for {
+			select {
+			case now := <-next.C:
+				kept = slices.DeleteFunc(kept, func(old answered) bool {
+					if now.Sub(old.at) < keepAnswer {
+						return false
+					}
+					a.Run.ForgetStacks(old.id)
+					return true
+				})
+			case <-ctx.Done():
+				for _, old := range kept {
+					a.Run.ForgetStacks(old.id)
+				}
+				return
+			}
+			rest := lookEvery
+			if ids, _ := a.Run.TakeStacks(self); len(ids) > 0 { // one that cannot be taken is reported where it was made
+				kept = append(kept, a.answer(ctx, ids)...)
+				rest = restAfter
+			}
+			next.Reset(rest)
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// answer collects the stacks once, and answers all the requests with them.
+func (a Answerer) answer(ctx context.Context, ids []string) (all []answered) {
+	begun := time.Now()
+	attempt, ranks, why := a.Gang()
+	s := home.Stacks{Run: a.Run.ID, Attempt: attempt, At: begun, Refused: why, Stacks: []job.RankStack{}, Groups: []job.StackGroup{}, Missing: []int{}}
+	if why == "" {
+		s.Stacks = append(s.Stacks, a.Stacks(ctx, stacksLimit)...)
+		s.Groups = append(s.Groups, a.Group(s.Stacks)...)
+		for _, rank := range ranks {
+			if !slices.ContainsFunc(s.Stacks, func(r job.RankStack) bool { return r.Rank == rank }) {
+				s.Missing = append(s.Missing, rank)
+			}
+		}
+		s.Took = job.Duration(time.Since(begun))
+	}
+	for _, id := range ids {
+		if a.Run.AnswerStacks(id, s) == nil {
+			all = append(all, answered{id, time.Now()})
+		}
+	}
+	return all
+}

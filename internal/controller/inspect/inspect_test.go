@@ -1,0 +1,233 @@
+package inspect
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/vitals"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// running returns a run that this process controls.
+func running(t *testing.T) home.Run {
+	t.Helper()
+	run, journal, err := home.Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := home.Self()
+	control, err := run.Control(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = journal.Close(), control.Close() })
+	for _, e := range []job.Event{
+		{Kind: job.KindCreated, Run: run.ID, Controller: &self, Spec: &job.Spec{Ranks: 2}},
+		{Kind: job.KindState, State: job.StateRunning},
+	} {
+		e.Time = time.Now()
+		if err := journal.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return run
+}
+
+func TestStacks(t *testing.T) {
+	run := running(t)
+	var calls atomic.Int32
+	a := Answerer{
+		Run: run, Group: Group,
+		Gang: func() (int, []int, string) { return 3, []int{0, 1}, "" },
+		Stacks: func(_ context.Context, limit time.Duration) []job.RankStack {
+			calls.Add(1)
+			return []job.RankStack{{Rank: 0, Host: "h1", Threads: []job.ThreadStack{{Main: true, State: job.ProcessSleeping, Syscall: "read"}}}}
+		},
+	}
+	stop := a.Listen()
+	defer stop()
+	var all sync.WaitGroup
+	for range 4 { // together, they are answered at once, or by a second collection
+		all.Go(func() {
+			s, err := Stacks(t.Context(), run)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if s.Attempt != 3 || len(s.Stacks) != 1 || len(s.Groups) != 1 || s.Groups[0].Where != "read" || len(s.Missing) != 1 || s.Missing[0] != 1 {
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+	all.Wait()
+	if n := calls.Load(); n > 2 {
+		t.Errorf("the stacks were collected %d times", n)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	run := running(t)
+	stop := Answerer{Run: run, Group: Group, Gang: func() (int, []int, string) { return 0, nil, "it is waiting" }}.Listen()
+	defer stop()
+	_, err := Stacks(t.Context(), run)
+	var failed *failure.Error
+	if !errors.As(err, &failed) || failed.Code != failure.CodeMayPass || !strings.Contains(err.Error(), "has no ranks now: it is waiting") || failed.Hint == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A run that has ended, or has no controller, is refused at once.
+func TestNobodyToAsk(t *testing.T) {
+	for name, c := range map[string]struct {
+		last job.Event
+		want string
+	}{
+		"ended": {job.Event{Kind: job.KindEnded, State: job.StateSucceeded}, "has ended: it is succeeded"},
+		"lost":  {job.Event{Kind: job.KindAttached}, "has no controller"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, journal, err := home.Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer journal.Close()
+			gone := home.Self()
+			gone.Start++
+			for _, e := range []job.Event{{Kind: job.KindCreated, Run: run.ID, Controller: &gone, Spec: &job.Spec{Ranks: 2}}, c.last} {
+				e.Time = time.Now()
+				if err := journal.Append(e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Stacks(t.Context(), run); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Whoever asks a controller that does not look gives up, and leaves nothing behind.
+func TestNoAnswer(t *testing.T) {
+	run := running(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := Stacks(ctx, run); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if ids, err := run.TakeStacks(home.Self()); err != nil || len(ids) != 0 {
+		t.Errorf("left behind: %v, %v", ids, err)
+	}
+}
+
+// The live file is written at most every two seconds, and is gone in the end.
+func TestLive(t *testing.T) {
+	run := running(t)
+	synctest.Test(t, func(t *testing.T) {
+		l := StartLive(run)
+		read := func() *vitals.Vitals {
+			t.Helper()
+			synctest.Wait()
+			text, err := run.ReadVitals()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v vitals.Vitals
+			if text == nil {
+				return nil
+			}
+			if err := json.Unmarshal(text, &v); err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return &v
+		}
+		time.Sleep(10 * time.Second)
+		if v := read(); v != nil {
+			t.Errorf("before the first pulse there is %+v", v)
+		}
+		pulse := func(ranks int, cpu time.Duration) {
+			p := job.Pulses{Host: "h1", Time: time.Now()}
+			for rank := range ranks {
+				p.Ranks = append(p.Ranks, job.Pulse{Rank: rank, CPU: job.Duration(cpu)})
+			}
+			l.Pulse(1, p)
+		}
+		begun := time.Now()
+		for range 40 {
+			pulse(2, time.Since(begun)/2)
+			time.Sleep(time.Second / 2)
+		}
+		v := read()
+		if v == nil || len(v.Ranks) != 2 || *v.Ranks[0].CPU != 50 || time.Duration(v.Every) != writeEvery || time.Since(v.At) > writeEvery {
+			t.Errorf("after a while there is %+v", v)
+		}
+		last := v.At
+		pulse(1000, time.Second)
+		time.Sleep(writeEvery)
+		if v = read(); len(v.Ranks) != 1000 || time.Duration(v.Every) != 4*writeEvery || !v.At.After(last) {
+			t.Errorf("%d ranks, again in %v", len(v.Ranks), v.Every)
+		}
+		last = v.At
+		pulse(1000, time.Second)
+		time.Sleep(3 * writeEvery)
+		if v = read(); !v.At.Equal(last) {
+			t.Error("a file of 1000 ranks was written too soon")
+		}
+		l.Stop()
+		if v = read(); v != nil {
+			t.Errorf("at the end there is %+v", v)
+		}
+	})
+}
+
+func BenchmarkLive(b *testing.B) {
+	run, journal, err := home.Create(b.TempDir(), time.Now(), "", nil, rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer journal.Close()
+	l := Live{run: run}
+	p := job.Pulses{Host: "h1", Time: time.Now()}
+	for rank := range 512 {
+		p.Ranks = append(p.Ranks, job.Pulse{Rank: rank, Progress: &job.Progress{Step: 12}})
+	}
+	for b.Loop() {
+		l.Pulse(1, p)
+		l.once(time.Now())
+	}
+}
+
+func TestGroup(t *testing.T) {
+	at := func(rank int, state job.ProcessState, frames ...job.Frame) job.RankStack {
+		return job.RankStack{Rank: rank, Threads: []job.ThreadStack{{State: state, Frames: frames}}}
+	}
+	reduce := []job.Frame{{Function: "MPI_Allreduce", Native: true}, {Function: "average", File: "/home/u/train.py", Line: 120}}
+	groups := Group([]job.RankStack{
+		at(2, job.ProcessRunning, reduce...),
+		{Rank: 4, Error: "no permission"},
+		at(3, job.ProcessSleeping, job.Frame{Function: "next", File: "loader.py", Line: 88}),
+		at(0, job.ProcessRunning, reduce...), at(1, job.ProcessRunning, reduce...),
+	})
+	var told []string
+	for _, g := range groups {
+		told = append(told, fmt.Sprint(g.Ranks, " in ", g.Where))
+	}
+	want := "[0 1 2] in MPI_Allreduce (train.py:120 average)\n[3] in loader.py:88 next\n[4] in an unknown place: no permission"
+	if got := strings.Join(told, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}

@@ -1,0 +1,92 @@
+// Package inspect lets other processes look at a run. It keeps the run's live file, and answers
+// requests for the stacks of the ranks, which come through the run's directory. It also makes such
+// requests.
+package inspect
+
+import (
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/vitals"
+)
+
+const (
+	// writeEvery is the least time between two writes of the live file.
+	writeEvery = 2 * time.Second
+	// manyRanks is how many ranks the file may have at that pace. With more, it is written less often.
+	manyRanks = 256
+)
+
+// Live keeps the live file of a run.
+type Live struct {
+	run  home.Run
+	done chan struct{}
+	wg   sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	fold vitals.Fold
+	news bool // pulses have come since the file was written
+}
+
+// StartLive begins to write the live file of a run. Stop must be called.
+func StartLive(run home.Run) *Live {
+	l := &Live{run: run, done: make(chan struct{})}
+	l.wg.Go(l.write)
+	return l
+}
+
+// Pulse adds pulses of an attempt's ranks. It does not wait for the file.
+func (l *Live) Pulse(attempt int, p job.Pulses) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fold.Add(time.Now(), attempt, p)
+	l.news = true
+}
+
+// Stop ends the writing, and removes the file: nobody keeps it up to date any more.
+func (l *Live) Stop() {
+	close(l.done)
+	l.wg.Wait()
+	_ = l.run.RemoveVitals()
+}
+
+// write writes the file from time to time. It ignores errors: the journal tells of a file system that
+// takes no more.
+func (l *Live) write() {
+	next := time.NewTimer(writeEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-l.done:
+			return
+		}
+		next.Reset(l.once(time.Now()))
+	}
+}
+
+// once writes the file if there are news, and returns the time until the next write.
+func (l *Live) once(now time.Time) time.Duration {
+	l.mu.Lock()
+	if !l.news {
+		l.mu.Unlock()
+		return writeEvery
+	}
+	l.news = false
+	v := l.fold.Vitals(now)
+	l.mu.Unlock()
+	every := pace(len(v.Ranks))
+	v.Every = job.Duration(every)
+	if text, err := json.Marshal(v); err == nil {
+		_ = l.run.WriteVitals(append(text, '\n'))
+	}
+	return every
+}
+
+// pace is the time between two writes of a file of so many ranks.
+func pace(ranks int) time.Duration {
+	return writeEvery * time.Duration(max(1, (ranks+manyRanks-1)/manyRanks))
+}

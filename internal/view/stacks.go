@@ -1,0 +1,66 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+)
+
+// mostFrames is how many frames of a group's stack are shown.
+const mostFrames = 12
+
+// StackLines says where the ranks of a run are: a line a group, and below it the stack that its ranks
+// have in common. No line has control characters.
+func StackLines(s home.Stacks) []string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, text.Printable(fmt.Sprintf(format, args...))) }
+	for _, g := range s.Groups {
+		state := ""
+		if g.State != "" {
+			state = " (" + string(g.State) + ")"
+		}
+		add("%s in %s%s", Ranks(g.Ranks), g.Where, state)
+		for i, f := range g.Frames {
+			if i == mostFrames {
+				add("    and %s", text.Count(len(g.Frames)-i, "more frame"))
+				break
+			}
+			add("    %s", frameWords(f))
+		}
+	}
+	for _, r := range s.Stacks {
+		if r.Error != "" {
+			add("note: rank %d on %s: %s", r.Rank, r.Host, r.Error)
+			break // mostly the same for all
+		}
+	}
+	if len(s.Missing) > 0 {
+		add("no answer from %s", Ranks(s.Missing))
+	}
+	return lines
+}
+
+// frameWords is a frame as in "average (train.py:120)".
+func frameWords(f job.Frame) string {
+	where := f.File
+	if f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	if where == "" {
+		return f.Function
+	}
+	return f.Function + " (" + where + ")"
+}
+
+// PrintStacks prints where the ranks of a run are, for people.
+func PrintStacks(w io.Writer, s home.Stacks) error {
+	found := len(s.Stacks)
+	lines := append([]string{fmt.Sprintf("run %s, attempt %d: stacks of %s, taken at %s in %s", s.Run, s.Attempt, text.Count(found, "rank"), s.At.Local().Format(time.TimeOnly), time.Duration(s.Took).Round(10*time.Millisecond))}, StackLines(s)...)
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}

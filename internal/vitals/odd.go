@@ -1,0 +1,94 @@
+package vitals
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	// A rank uses little CPU time if it uses less than a quarter of the median, and much if it uses
+	// more than three times as much. Below cpuCounts, in percent, a median says nothing.
+	cpuLittle, cpuMuch, cpuCounts = 0.25, 3, 20
+	// A rank uses much memory if it uses twice the median, and memoryCounts bytes more.
+	memoryMuch, memoryCounts = 2, 256 << 20
+	// A GPU is idle below gpuIdle percent, and busy above gpuBusy.
+	gpuIdle, gpuBusy = 5, 30
+	// behind is by how much time a rank must be behind at the usual rate, beside the age of its pulse:
+	// ranks report their steps at most once a second, and pulses are delayed.
+	behind = 5 * time.Second
+	// leastRanks is how many ranks there must be for one to differ from most.
+	leastRanks = 3
+)
+
+// sum sums the ranks up, and marks those that differ from the others.
+func sum(ranks []Rank) Gang {
+	g := Gang{Lowest: -1, Highest: -1, Odd: []int{}}
+	var steps, cpus, sizes, loads, rates []float64
+	for _, r := range ranks {
+		if p := r.Progress; p != nil {
+			if g.Lowest < 0 || p.At() < g.Lowest {
+				g.Lowest = p.At()
+			}
+			g.Highest, g.Total = max(g.Highest, p.At()), max(g.Total, p.Total)
+			g.ByEpoch = p.ByEpoch
+			steps = append(steps, float64(p.At()))
+		}
+		if r.Rate > 0 {
+			rates = append(rates, r.Rate)
+		}
+		if r.CPU != nil {
+			g.CPU += *r.CPU
+			cpus = append(cpus, *r.CPU)
+		}
+		if g.RSS += r.RSS; r.GPU != nil {
+			loads = append(loads, float64(r.GPU.Utilization))
+		}
+		sizes = append(sizes, float64(r.RSS))
+	}
+	g.Rate, g.CPU = median(rates), rounded(g.CPU)
+	most := usual{median(steps), g.Rate, median(cpus), median(sizes), median(loads), len(ranks) >= leastRanks}
+	for i := range ranks {
+		r := &ranks[i]
+		if r.Odd = append(r.Odd, most.oddities(*r)...); len(r.Odd) > 0 {
+			g.Odd = append(g.Odd, r.Rank)
+		}
+	}
+	return g
+}
+
+// usual are the medians of the ranks.
+type usual struct {
+	step, rate, cpu, rss, gpu float64
+	compare                   bool // there are enough ranks
+}
+
+func (u usual) oddities(r Rank) (odd []Oddity) {
+	mark := func(is bool, what Oddity) {
+		if is {
+			odd = append(odd, what)
+		}
+	}
+	mark(r.State != job.ProcessRunning && r.State != job.ProcessSleeping && r.State != "", OddState)
+	mark(r.Progress != nil && r.Progress.LossIs != "", OddLoss)
+	if !u.compare {
+		return odd
+	}
+	unseen := 1 + u.rate*(behind+time.Duration(r.Age)).Minutes()
+	mark(r.Progress != nil && float64(r.Progress.At())+unseen < u.step, OddStep)
+	mark(r.CPU != nil && u.cpu >= cpuCounts && *r.CPU < cpuLittle*u.cpu, OddCPU)
+	mark(r.CPU != nil && *r.CPU >= 1.5*cpuCounts && *r.CPU > cpuMuch*u.cpu, OddCPU)
+	mark(float64(r.RSS) > memoryMuch*u.rss && float64(r.RSS) > u.rss+memoryCounts, OddMemory)
+	mark(r.GPU != nil && float64(r.GPU.Utilization) < gpuIdle && u.gpu > gpuBusy, OddGPU)
+	return odd
+}
+
+// median returns the median of figures, which it sorts; 0 if there are none.
+func median(figures []float64) float64 {
+	if len(figures) == 0 {
+		return 0
+	}
+	slices.Sort(figures)
+	return figures[len(figures)/2]
+}
