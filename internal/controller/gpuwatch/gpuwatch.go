@@ -33,9 +33,6 @@ type Watcher struct {
 	launch   Launch
 	watching probe.Watching // without its GPUs
 	settle   time.Duration
-
-	mu  sync.Mutex
-	now []*reporter // of the attempt that runs; nil if none does
 }
 
 // New returns a Watcher of the gangs that runner runs. isLocal reports whether a host is this
@@ -56,8 +53,6 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	if len(reporters) == 0 {
 		return w.runner.Run(ctx, a, emit)
 	}
-	w.set(reporters)
-	defer w.set(nil)
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var watches sync.WaitGroup
@@ -77,6 +72,11 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
 		for _, r := range reporters {
 			r.sharing.started(e)
+		}
+		if e.Pulses != nil {
+			for i := range e.Pulses.Ranks {
+				e.Pulses.Ranks[i].GPU = load(reporters, e.Pulses.Ranks[i].Rank)
+			}
 		}
 		serial(e)
 	})
@@ -116,18 +116,10 @@ func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporte
 	return all
 }
 
-func (w *Watcher) set(reporters []*reporter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = reporters
-}
-
-// Pulse returns the load of the GPUs of a rank of the attempt that runs, as their latest samples
-// show it: the means over all of them. It returns nil if there is no sample.
-func (w *Watcher) Pulse(rank int) *job.GPUPulse {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, r := range w.now {
+// load returns the load of the GPUs of a rank, as their latest samples show it: the means over all of
+// them. It returns nil if there is no sample.
+func load(reporters []*reporter, rank int) *job.GPUPulse {
+	for _, r := range reporters {
 		if p := r.pulse(rank); p != nil {
 			return p
 		}

@@ -235,7 +235,7 @@ done`)
 	a.Placement.Hosts = append(a.Placement.Hosts, other, job.Host{Name: "h3"})
 	a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: 1, Host: "h2", Devices: []string{"GPU-a"}}, job.Rank{Rank: 2, Host: "h3"})
 	told := make(chan string, 100)
-	var w *Watcher
+	var pulses []job.Pulse
 	gang := func(ctx context.Context, emit func(job.Event)) (job.Outcome, error) {
 		for i, host := range []string{"h1", "h2"} {
 			emit(job.Event{Kind: job.KindStarted, Host: host, Rank: i, PID: 50})
@@ -258,24 +258,28 @@ done`)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		for rank, want := range []*job.GPUPulse{{Utilization: 90, Power: 100}, {Utilization: 90, Power: 200}, nil} {
-			if got := w.Pulse(rank); !reflect.DeepEqual(got, want) {
-				t.Errorf("rank %d: %+v, want %+v", rank, got, want)
-			}
-		}
+		emit(job.Event{Kind: job.KindPulse, Pulses: &job.Pulses{Ranks: []job.Pulse{{Rank: 0}, {Rank: 1}, {Rank: 2}}}})
 		return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited}, {Rank: 1, Status: job.Exited}, {Rank: 2, Status: job.Exited}}}, nil
 	}
-	w = New(gangOf(gang), isHere, runs(t, path))
+	w := New(gangOf(gang), isHere, runs(t, path))
 	_, err := w.Run(t.Context(), a, func(e job.Event) {
 		if e.Kind == job.KindGPU {
 			told <- fmt.Sprint(e.Host, " ", e.GPU.Sign, " ", e.GPU.Ranks, " ", e.Text)
+		}
+		if e.Kind == job.KindPulse {
+			pulses = e.Pulses.Ranks
 		}
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	if w.Pulse(0) != nil {
-		t.Error("there is a pulse after the end")
+	if len(pulses) != 3 {
+		t.Fatalf("got the pulses %+v, want 3", pulses)
+	}
+	for rank, want := range []*job.GPUPulse{{Utilization: 90, Power: 100}, {Utilization: 90, Power: 200}, nil} {
+		if got := pulses[rank].GPU; !reflect.DeepEqual(got, want) {
+			t.Errorf("rank %d: %+v, want %+v", rank, got, want)
+		}
 	}
 	if len(told) > 0 {
 		t.Errorf("told too: %s", <-told)
