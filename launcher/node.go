@@ -72,7 +72,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread || a.Contain != nil && len(a.Placement.Hosts) > 1,
 		TellStdin: a.Trial(), Tty: string(a.TTY), Progress: []byte(a.Progress), Faulthandler: a.Faulthandler,
 	}
-	if !a.Trial() {
+	if a.Pulses {
 		start.PulseMs = pulseEvery.Milliseconds()
 	}
 	if a.MPI == job.MPIMPICH {

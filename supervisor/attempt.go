@@ -143,6 +143,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
 		Faulthandler:  l.spec.Faulthandler,
+		Pulses:        l.spec.Watch != job.WatchOff,
 		GPUVisibility: l.spec.GPUVisibility,
 	}
 }

@@ -51,7 +51,7 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale"}
+var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale", "watch"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
@@ -75,6 +75,7 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 		return err
 	}
 	run := map[string]func() error{
+		"watch":     func() error { return watchCost(ctx, gangrun, runs, g) },
 		"launch":    func() error { return launch(ctx, gangrun, runs) },
 		"trial":     func() error { return trial(ctx, gangrun, runs) },
 		"mpi":       func() error { return mpiJobs(ctx, gangrun, runs, g) },

@@ -46,6 +46,8 @@ type Attempt struct {
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
+	// Pulses is true if the agents report what the ranks do.
+	Pulses bool `json:"pulses,omitempty"`
 	// Faulthandler is as in Spec.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called

@@ -114,6 +114,18 @@ const (
 // OnSignals lists every OnSignal.
 func OnSignals() []OnSignal { return []OnSignal{OnSignalPass, OnSignalStop, OnSignalIgnore} }
 
+// WatchMode says whether agents look at what their ranks do.
+type WatchMode string
+
+// The values of WatchMode.
+const (
+	WatchOn  WatchMode = "on"
+	WatchOff WatchMode = "off" // no hang and no straggler is found, and status shows less
+)
+
+// WatchModes lists every WatchMode.
+func WatchModes() []WatchMode { return []WatchMode{WatchOn, WatchOff} }
+
 // BeforeStop is the signal that asks ranks for a checkpoint before gangrun ends them.
 type BeforeStop string
 

@@ -112,6 +112,8 @@ type Spec struct {
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout"`
+	// Watch says whether agents look at what the ranks do; empty means on.
+	Watch WatchMode `json:"watch,omitempty"`
 	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
 	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
 	HangTimeout Duration `json:"hang_timeout"`
@@ -182,6 +184,7 @@ func Default() Spec {
 		InitTimeout: DefaultInitTimeout,
 		HangTimeout: DefaultHangTimeout,
 		OnSignal:    OnSignalPass,
+		Watch:       WatchOn,
 		BeforeStop:  BeforeStopNone,
 
 		BeforeStopWait: DefaultBeforeStopWait,

@@ -173,6 +173,7 @@ func (s Spec) validateModes(errs *faults) {
 		check("mpi", s.MPI, MPIs()),
 		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
 		check("env-compat", s.EnvCompat, EnvCompats()),
+		check("watch", cmp.Or(s.Watch, WatchOn), WatchModes()),
 		check("on-signal", cmp.Or(s.OnSignal, OnSignalPass), OnSignals()),
 		check("before-stop", cmp.Or(s.BeforeStop, BeforeStopNone), BeforeStops()),
 		check("launcher", cmp.Or(s.Launcher, LauncherAuto), LauncherModes()),

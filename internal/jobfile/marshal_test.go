@@ -95,6 +95,9 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
 		s.EnvCompat = job.EnvCompatNone
 		s.OnSignal = rapid.SampledFrom(job.OnSignals()).Draw(t, "on-signal")
+		s.Watch = rapid.SampledFrom(job.WatchModes()).Draw(t, "watch")
+		s.HangTimeout = anyDuration(0).Draw(t, "hang-timeout")
+		s.Faulthandler = rapid.Bool().Draw(t, "faulthandler")
 		s.BeforeStop = rapid.SampledFrom(job.BeforeStops()).Draw(t, "before-stop")
 		s.Container.Network = job.NetworkHost
 		if rapid.Bool().Draw(t, "has an image") {
@@ -238,6 +241,7 @@ on-signal: pass
 before-stop: none
 before-stop-wait: 30s
 init-timeout: 1m
+watch: on
 hang-timeout: 10m
 `
 	if string(data) != want {

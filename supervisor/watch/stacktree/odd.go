@@ -298,7 +298,10 @@ func (v view) elsewhere() (Suspect, bool) {
 	if most.Where == "" {
 		return Suspect{}, false
 	}
-	ranks := v.where(func(r int) bool { g := v.of[r]; return g != nil && g != most && g.Where != "" && (len(g.Frames) > 0 || len(most.Frames) == 0) })
+	ranks := v.where(func(r int) bool {
+		g := v.of[r]
+		return g != nil && g != most && g.Where != "" && (len(g.Frames) > 0 || len(most.Frames) == 0)
+	})
 	if len(ranks) == 0 {
 		return Suspect{}, false
 	}
