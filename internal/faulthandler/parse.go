@@ -1,11 +1,11 @@
 package faulthandler
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // Thread is the stack of one Python thread.
@@ -17,8 +17,8 @@ type Thread struct {
 
 // The lines of a dump. Python 3.14 adds the name of the thread, in brackets.
 var (
-	threadLine = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[.*\])? \(most recent call first\):`)
-	frameLine  = regexp.MustCompile(`^  File "?(.*?)"?, line (\d+|\?\?\?) in (.+)$`)
+	threadLine = pattern.New(`^(Current thread|Thread) 0x([0-9a-f]+)(?: \[.*\])? \(most recent call first\):`)
+	frameLine  = pattern.New(`^  File "?(.*?)"?, line (\d+|\?\?\?) in (.+)$`)
 )
 
 // Parse reads what Python has written after one signal. It skips lines that it does not know, such as
@@ -30,14 +30,14 @@ func Parse(dump []byte) []Thread {
 		if !complete {
 			break
 		}
-		if m := threadLine.FindStringSubmatch(line); m != nil {
+		if m := threadLine().FindStringSubmatch(line); m != nil {
 			id, err := strconv.ParseUint(m[2], 16, 64)
 			if err == nil {
 				threads = append(threads, Thread{ID: id, Current: m[1] != "Thread"})
 			}
 			continue
 		}
-		if m := frameLine.FindStringSubmatch(line); m != nil && len(threads) > 0 {
+		if m := frameLine().FindStringSubmatch(line); m != nil && len(threads) > 0 {
 			n, _ := strconv.Atoi(m[2]) // "???" if Python does not know: then 0
 			last := &threads[len(threads)-1]
 			last.Frames = append(last.Frames, job.Frame{Function: m[3], File: m[1], Line: n})

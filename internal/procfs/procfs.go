@@ -100,9 +100,14 @@ func PIDs() (pids []int) {
 // Children returns the children of all threads of a process. There are none on a kernel
 // without CONFIG_PROC_CHILDREN.
 func Children(pid int) (pids []int) {
-	lists, _ := filepath.Glob(Path(pid, "task/*/children"))
-	for _, list := range lists {
-		data, _ := os.ReadFile(list) // a thread that has just ended has none
+	dir, err := os.Open(Path(pid, "task"))
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	threads, _ := dir.Readdirnames(-1) // what was read before an error still counts
+	for _, thread := range threads {
+		data, _ := os.ReadFile(filepath.Join(dir.Name(), thread, "children")) // a thread that has just ended has none
 		for _, field := range strings.Fields(string(data)) {
 			if child, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, child)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
@@ -312,7 +313,7 @@ var crashes = []syscall.Signal{
 
 // goCrash matches what the Go runtime prints when a signal crashes its program, which
 // then exits with status 2.
-var goCrash = pattern(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
+var goCrash = pattern.New(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
 
 // crash names the signal by which a child crashed, empty where it did not.
 func crash(out Output) string {

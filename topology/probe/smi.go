@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
@@ -75,8 +76,8 @@ func warning(out Output) string {
 }
 
 var (
-	anyBusID = pattern(`[0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
-	aboutGPU = pattern(`(?i)device handle|gpu is lost|fallen off the bus`)
+	anyBusID = pattern.New(`[0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
+	aboutGPU = pattern.New(`(?i)device handle|gpu is lost|fallen off the bus`)
 )
 
 // lostGPUs returns nvidia-smi's errors for GPUs that it cannot speak to, by bus id.

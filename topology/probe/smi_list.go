@@ -4,12 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/pattern"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
 var (
-	listedGPU = pattern(`^GPU \d+: .*\(UUID: (GPU-[0-9A-Za-z-]+)\)`)
-	listedMIG = pattern(`^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)`)
+	listedGPU = pattern.New(`^GPU \d+: .*\(UUID: (GPU-[0-9A-Za-z-]+)\)`)
+	listedMIG = pattern.New(`^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)`)
 )
 
 // fillInstances gives MIG devices the profiles and UUIDs that "nvidia-smi -L"

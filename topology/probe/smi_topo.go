@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // Bounds of a matrix, far above any machine.
@@ -19,12 +20,12 @@ const (
 var (
 	// underline is how nvidia-smi sets off the header on a terminal; what is saved
 	// from a pipe may have lost the escape character.
-	underline = pattern(`\x1b?\[[0-9;]*m`)
-	nvlinks   = pattern(`^NV[1-9][0-9]*$`)
-	gpuName   = pattern(`^GPU(0|[1-9][0-9]{0,4})$`)
-	nicName   = pattern(`^[A-Za-z][A-Za-z0-9_.-]*$`)
-	cpuList   = pattern(`^[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*$`)
-	legend    = pattern(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
+	underline = pattern.New(`\x1b?\[[0-9;]*m`)
+	nvlinks   = pattern.New(`^NV[1-9][0-9]*$`)
+	gpuName   = pattern.New(`^GPU(0|[1-9][0-9]{0,4})$`)
+	nicName   = pattern.New(`^[A-Za-z][A-Za-z0-9_.-]*$`)
+	cpuList   = pattern.New(`^[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*$`)
+	legend    = pattern.New(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
 )
 
 // links are the words of the matrix but NVLinks; SOC is what drivers before 384

@@ -13,7 +13,7 @@ import (
 // asked to end.
 func (g *Gang) reportActivity() {
 	var all []job.Activity
-	at, processes := hostclock.Now(), pulse.Look()
+	at, processes := hostclock.Now(), pulse.Look(g.pids())
 	for _, r := range g.ranks {
 		pid, ok := r.Living()
 		if !ok {

@@ -39,7 +39,7 @@ func (g *Gang) sendPulses(ctx context.Context) {
 
 func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 	all := job.Pulses{Host: g.Host, Time: hostclock.Now()}
-	processes := pulse.Look()
+	processes := pulse.Look(g.pids())
 	for _, r := range g.ranks {
 		pid, ok := r.Living()
 		if !ok {
@@ -55,6 +55,16 @@ func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 		p.Phase = g.wireup.Phase(r.number)
 		p.Stdin = r.stdin != nil && r.waitsForStdin()
 		all.Ranks = append(all.Ranks, p)
+	}
+	return all
+}
+
+// pids returns the PIDs of the ranks that live.
+func (g *Gang) pids() (all []int) {
+	for _, r := range g.ranks {
+		if pid, ok := r.Living(); ok {
+			all = append(all, pid)
+		}
 	}
 	return all
 }

@@ -2,7 +2,12 @@
 // done.
 package pulse
 
-import "github.com/gangrun/gangrun/internal/procfs"
+import (
+	"os"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/procfs"
+)
 
 // Table is the processes of this host at one moment.
 type Table struct {
@@ -10,16 +15,35 @@ type Table struct {
 	children map[int][]int
 }
 
-// Look reads the processes that /proc lists.
-func Look() Table {
+// Look reads the processes with the PIDs roots and all that are below them. On a kernel that does not
+// list the children of a process, it reads all processes of the host.
+func Look(roots []int) Table {
 	t := Table{stats: map[int]procfs.Stat{}, children: map[int][]int{}}
-	for _, pid := range procfs.PIDs() {
-		if s, err := procfs.ReadStat(pid); err == nil {
-			t.stats[pid] = s
-			t.children[s.Parent] = append(t.children[s.Parent], pid)
+	if _, err := os.Stat("/proc/thread-self/children"); err != nil { // CONFIG_PROC_CHILDREN is off
+		for _, pid := range procfs.PIDs() {
+			if s, ok := t.read(pid); ok {
+				t.children[s.Parent] = append(t.children[s.Parent], pid)
+			}
+		}
+		return t
+	}
+	for queue := slices.Clone(roots); len(queue) > 0; queue = queue[1:] {
+		if s, ok := t.read(queue[0]); ok && !s.Ended() {
+			children := procfs.Children(s.PID)
+			t.children[s.PID] = children
+			queue = append(queue, children...)
 		}
 	}
 	return t
+}
+
+func (t Table) read(pid int) (s procfs.Stat, ok bool) {
+	s, err := procfs.ReadStat(pid)
+	if err != nil {
+		return s, false
+	}
+	t.stats[pid] = s
+	return s, true
 }
 
 // maxWrappers is how many wrappers, one below the other, may stand between a rank's process and
@@ -37,7 +61,9 @@ func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 		if !ok || s.State != 'S' || len(children) != 1 || t.stats[children[0]].Ended() {
 			break
 		}
-		s = t.stats[children[0]]
+		if s, ok = t.stats[children[0]]; !ok {
+			return t.stats[pid], true
+		}
 	}
 	return s, ok
 }
@@ -51,7 +77,9 @@ func (t Table) Tree(pid int) []procfs.Stat {
 	all := []procfs.Stat{root}
 	for i := 0; i < len(all); i++ {
 		for _, child := range t.children[all[i].PID] {
-			all = append(all, t.stats[child])
+			if s, ok := t.stats[child]; ok {
+				all = append(all, s)
+			}
 		}
 	}
 	return all

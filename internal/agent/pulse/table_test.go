@@ -41,12 +41,12 @@ func TestWorking(t *testing.T) {
 			}
 		})
 	}
-	if s, ok := Look().Working(-1); ok {
+	if s, ok := Look([]int{-1}).Working(-1); ok {
 		t.Errorf("a process that is not there is %+v", s)
 	}
 }
 
 func stateOf(pid int) job.ProcessState {
-	s, _ := Look().Working(pid)
+	s, _ := Look([]int{pid}).Working(pid)
 	return State(s.State)
 }

@@ -1,11 +1,11 @@
 package stacks
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // gdbArgs makes gdb print the stacks of a process, without the settings of the user, scripts that come
@@ -20,13 +20,13 @@ func gdbArgs(pid int) []string {
 
 // The lines of gdb and eu-stack.
 var (
-	gdbThread = regexp.MustCompile(`^Thread \d+ \(.*?(?:LWP|process) (\d+)\b`)
-	gdbFrame  = regexp.MustCompile(`^#\d+ +(?:0x[0-9a-f]+ in )?(.*)$`)
-	gdbSource = regexp.MustCompile(`^(.*) at (.+):(\d+)$`)
-	gdbFrom   = regexp.MustCompile(`^(.*) from (.+)$`)
-	euThread  = regexp.MustCompile(`^TID (\d+):$`)
-	euFrame   = regexp.MustCompile(`^#\d+ +0x[0-9a-f]+(?: - 1)?(?: ([^- ].*?|-[^ ].*?))??(?: - (/.*|\[.*\]))?$`)
-	euSource  = regexp.MustCompile(`^ {4,}(\S.*?):(\d+)(?::\d+)?$`)
+	gdbThread = pattern.New(`^Thread \d+ \(.*?(?:LWP|process) (\d+)\b`)
+	gdbFrame  = pattern.New(`^#\d+ +(?:0x[0-9a-f]+ in )?(.*)$`)
+	gdbSource = pattern.New(`^(.*) at (.+):(\d+)$`)
+	gdbFrom   = pattern.New(`^(.*) from (.+)$`)
+	euThread  = pattern.New(`^TID (\d+):$`)
+	euFrame   = pattern.New(`^#\d+ +0x[0-9a-f]+(?: - 1)?(?: ([^- ].*?|-[^ ].*?))??(?: - (/.*|\[.*\]))?$`)
+	euSource  = pattern.New(`^ {4,}(\S.*?):(\d+)(?::\d+)?$`)
 )
 
 func parseGDB(out string) frames {
@@ -34,19 +34,19 @@ func parseGDB(out string) frames {
 	tid := 0
 	for line := range strings.Lines(out) {
 		line = strings.TrimSpace(line)
-		if m := gdbThread.FindStringSubmatch(line); m != nil {
+		if m := gdbThread().FindStringSubmatch(line); m != nil {
 			tid, _ = strconv.Atoi(m[1])
 			continue
 		}
-		m := gdbFrame.FindStringSubmatch(line)
+		m := gdbFrame().FindStringSubmatch(line)
 		if m == nil || tid == 0 {
 			continue
 		}
 		f := job.Frame{Function: m[1], Native: true}
-		if m := gdbSource.FindStringSubmatch(f.Function); m != nil {
+		if m := gdbSource().FindStringSubmatch(f.Function); m != nil {
 			f.Function, f.File = m[1], m[2]
 			f.Line, _ = strconv.Atoi(m[3])
-		} else if m := gdbFrom.FindStringSubmatch(f.Function); m != nil {
+		} else if m := gdbFrom().FindStringSubmatch(f.Function); m != nil {
 			f.Function, f.File = m[1], m[2]
 		}
 		if i := strings.LastIndex(f.Function, " ("); i > 0 {
@@ -63,18 +63,18 @@ func parseEU(out string) frames {
 	tid := 0
 	for line := range strings.Lines(out) {
 		line = strings.TrimRight(line, "\n")
-		if m := euThread.FindStringSubmatch(line); m != nil {
+		if m := euThread().FindStringSubmatch(line); m != nil {
 			tid, _ = strconv.Atoi(m[1])
 			continue
 		}
 		stack := got[tid]
-		if m := euFrame.FindStringSubmatch(line); m != nil && tid != 0 {
+		if m := euFrame().FindStringSubmatch(line); m != nil && tid != 0 {
 			name := m[1]
 			if name == "" {
 				name = unknown
 			}
 			got[tid] = append(stack, job.Frame{Function: plain(name), File: m[2], Native: true})
-		} else if m := euSource.FindStringSubmatch(line); m != nil && len(stack) > 0 {
+		} else if m := euSource().FindStringSubmatch(line); m != nil && len(stack) > 0 {
 			f := &stack[len(stack)-1]
 			f.File = m[1]
 			f.Line, _ = strconv.Atoi(m[2])
@@ -97,8 +97,8 @@ func plain(name string) string {
 // The functions of the Python interpreter: the one that runs Python code, and those between it and a
 // function in C that Python code calls.
 var (
-	evaluates = regexp.MustCompile(`^_?PyEval_EvalFrame`)
-	plumbing  = regexp.MustCompile(`^(_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|vectorcall_\w+|slot_tp_\w+|type_call|method_call|` +
+	evaluates = pattern.New(`^_?PyEval_EvalFrame`)
+	plumbing  = pattern.New(`^(_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|vectorcall_\w+|slot_tp_\w+|type_call|method_call|` +
 		`classmethoddescr_call|do_call_core|call_function|_PyObject_\w+|__Pyx_\w+|\?\?)(\.\w+)*$`)
 )
 
@@ -111,10 +111,10 @@ func join(native, python []job.Frame) []job.Frame {
 	}
 	inner := 0
 	for i, f := range native {
-		if evaluates.MatchString(f.Function) {
+		if evaluates.Match(f.Function) {
 			return append(native[:inner:inner], python...)
 		}
-		if !plumbing.MatchString(f.Function) {
+		if !plumbing.Match(f.Function) {
 			inner = i + 1
 		}
 	}

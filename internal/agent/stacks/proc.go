@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
@@ -176,22 +176,22 @@ func (p *proc) object(number int, argument string) string {
 	return link
 }
 
-var kernelFrame = regexp.MustCompile(`^\[<[0-9a-f]*>\] ([^+ ]+)`)
+var kernelFrame = pattern.New(`^\[<[0-9a-f]*>\] ([^+ ]+)`)
 
 // kernelFrames reads /proc/PID/task/TID/stack, which only root may.
 func kernelFrames(stack string) (frames []job.Frame) {
 	for line := range strings.Lines(stack) {
-		if m := kernelFrame.FindStringSubmatch(line); m != nil && len(frames) < maxFrames {
+		if m := kernelFrame().FindStringSubmatch(line); m != nil && len(frames) < maxFrames {
 			frames = append(frames, job.Frame{Function: m[1], File: job.KernelFile, Native: true})
 		}
 	}
 	return frames
 }
 
-var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*(-[a-z]+)?( \(deleted\))?$`)
+var pythonName = pattern.New(`^(python|pypy)[0-9.]*(-[a-z]+)?( \(deleted\))?$`)
 
 // isPython reports whether a program is a Python interpreter, by its name.
-func isPython(name string) bool { return pythonName.MatchString(name) }
+func isPython(name string) bool { return pythonName.Match(name) }
 
 // same reports whether the process still exists.
 func (p *proc) same() bool {

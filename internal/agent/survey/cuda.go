@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // cuda returns what a program with these versions of libraries and packages needs of the NVIDIA driver; nil if no
@@ -24,7 +25,7 @@ func cuda(root fs.FS, list []job.VersionFact, env []string) *job.CUDAFact {
 	fact := &job.CUDAFact{Driver: driver}
 	if fact.Runtime, fact.From = runtimeIn(list); fact.Runtime != "" {
 		fact.Used = true
-	} else if found, version := newest(root, libraryDirs(env), cudart); found != "" {
+	} else if found, version := newest(root, libraryDirs(env), cudart()); found != "" {
 		fact.Runtime, fact.From = majorMinor(version), found
 	} else if version := environ.Lookup(env, "CUDA_VERSION"); version != "" { // images of NVIDIA have it
 		fact.Runtime, fact.From = majorMinor(version), "CUDA_VERSION"
@@ -32,7 +33,7 @@ func cuda(root fs.FS, list []job.VersionFact, env []string) *job.CUDAFact {
 	if fact.Runtime == "" {
 		return nil
 	}
-	if found, version := newest(root, compatDirs, libcuda); found != "" {
+	if found, version := newest(root, compatDirs, libcuda()); found != "" {
 		fact.Compat, fact.CompatPath = version, found
 		fact.CompatFirst = slices.ContainsFunc(searchPath(env), func(dir string) bool { return sameDir(root, dir, path.Dir(found)) })
 	}
@@ -74,9 +75,9 @@ func majorMinor(version string) string {
 
 // The names of the files of libraries, which have their versions. Links to them have shorter names.
 var (
-	cudart  = regexp.MustCompile(`^libcudart\.so\.(\d+\.\d+\.\d+)$`)
-	libcuda = regexp.MustCompile(`^libcuda\.so\.(\d+\.\d+(?:\.\d+)?)$`)
-	libnccl = regexp.MustCompile(`^libnccl\.so\.(\d+\.\d+\.\d+)$`)
+	cudart  = pattern.New(`^libcudart\.so\.(\d+\.\d+\.\d+)$`)
+	libcuda = pattern.New(`^libcuda\.so\.(\d+\.\d+(?:\.\d+)?)$`)
+	libnccl = pattern.New(`^libnccl\.so\.(\d+\.\d+\.\d+)$`)
 )
 
 // usualDirs are where packages and NVIDIA's images have libraries; compatDirs, where they have those of a newer
@@ -133,7 +134,7 @@ func withNCCL(root fs.FS, list []job.VersionFact, env []string) []job.VersionFac
 	if slices.ContainsFunc(list, func(f job.VersionFact) bool { return strings.Contains(f.Name, "nccl") }) {
 		return list
 	}
-	if file, version := newest(root, libraryDirs(env), libnccl); file != "" {
+	if file, version := newest(root, libraryDirs(env), libnccl()); file != "" {
 		list = append(list, job.VersionFact{Kind: job.VersionLibrary, Name: path.Base(file)[:len("libnccl.so.2")], Version: version})
 	}
 	return list

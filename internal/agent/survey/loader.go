@@ -5,18 +5,18 @@ import (
 	"debug/elf"
 	"io"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // lacking is how glibc's loader says that a library is too old for a program, as in "./train: /lib/libc.so.6:
 // version `GLIBC_2.38' not found (required by ./train)".
-var lacking = regexp.MustCompile("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
+var lacking = pattern.New("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
 
 // missing asks the program's dynamic loader which libraries it does not find in the
 // environment of the ranks, and which it finds in versions that are too old. Nothing of the program runs. It returns
@@ -35,7 +35,7 @@ func (v Surveyor) missing(ctx context.Context, loader, path string) (names, old 
 		} else if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Error loading shared library "); ok { // musl
 			name, _, _ := strings.Cut(rest, ":")
 			names = append(names, name)
-		} else if match := lacking.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+		} else if match := lacking().FindStringSubmatch(strings.TrimSpace(line)); match != nil {
 			if text := match[2] + " of " + filepath.Base(match[1]); !slices.Contains(old, text) {
 				old = append(old, text)
 			}

@@ -3,14 +3,14 @@ package survey
 import (
 	"context"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/agent/survey/pathfact"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // importsMPI4py matches a line that imports mpi4py, or a line of a text that looks like it.
-var importsMPI4py = regexp.MustCompile(`(?m)(^|[;:])[ \t]*(from[ \t]+mpi4py\b|import[ \t]+([\w., \t]*,[ \t]*)?mpi4py\b)`)
+var importsMPI4py = pattern.New(`(?m)(^|[;:])[ \t]*(from[ \t]+mpi4py\b|import[ \t]+([\w., \t]*,[ \t]*)?mpi4py\b)`)
 
 // findMPI prints the path of mpi4py's extension module. It imports nothing of mpi4py.
 const findMPI = `import importlib.util, glob, os
@@ -37,7 +37,7 @@ func (v Surveyor) MPI4py(ctx context.Context, argv []string, workdir, interprete
 			return ""
 		}
 	}
-	if !importsMPI4py.Match(source) {
+	if !importsMPI4py().Match(source) {
 		return ""
 	}
 	out, err := v.Children.RunHelper(ctx, interpreter, []string{interpreter, "-c", findMPI}, "/", v.Env, nil, false)

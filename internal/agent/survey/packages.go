@@ -46,7 +46,7 @@ func (v Surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts)
 		if interpreter := mpilib.ScriptInterpreter(python, v.Env); interpreter != "" {
 			python, path = interpreter, python
 		}
-		if !pythonName.MatchString(filepath.Base(python)) {
+		if !pythonName.Match(filepath.Base(python)) {
 			return nil
 		}
 	} else if _, code := pythonProgram(ask.Command); code != "" {

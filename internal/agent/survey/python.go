@@ -2,12 +2,13 @@ package survey
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // pythonName matches the names under which Python interpreters are installed.
-var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+var pythonName = pattern.New(`^(python|pypy)[0-9.]*$`)
 
 // pythonProgram returns what a Python command line runs: the path of a script, or the code
 // that follows -c. Both are empty if it runs a module (-m) or standard input. See python(1).
@@ -52,5 +53,5 @@ func pythonProgram(args []string) (script, code string) {
 // IsPython reports whether a program is a Python interpreter, judged by the name in the
 // command and by the path at which it was found.
 func IsPython(name, path string) bool {
-	return pythonName.MatchString(filepath.Base(name)) || pythonName.MatchString(filepath.Base(path))
+	return pythonName.Match(filepath.Base(name)) || pythonName.Match(filepath.Base(path))
 }

@@ -71,7 +71,7 @@ func TestPythonName(t *testing.T) {
 		"python": true, "python3": true, "python3.11": true, "pypy3": true, "pypy": true,
 		"python3-config": false, "ipython": false, "pythonw": false, "torchrun": false, "": false, "python3 ": false,
 	} {
-		if got := pythonName.MatchString(name); got != want {
+		if got := pythonName.Match(name); got != want {
 			t.Errorf("%q is a Python interpreter: %t, want %t", name, got, want)
 		}
 	}

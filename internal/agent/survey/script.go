@@ -76,7 +76,7 @@ func (v Surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 	}
 	sum := sha256.Sum256(source)
 	fact.SHA256 = hex.EncodeToString(sum[:])
-	fact.MPI4py = importsMPI4py.Match(source) // a guess, until the compiler has answered
+	fact.MPI4py = importsMPI4py().Match(source) // a guess, until the compiler has answered
 	if ask.Compile {
 		v.compile(ctx, interpreter, script, source, fact)
 	}

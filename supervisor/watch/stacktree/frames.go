@@ -3,12 +3,12 @@ package stacktree
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/pattern"
 )
 
 // kind is what a function says of the rank that is in it.
@@ -24,36 +24,36 @@ const (
 // The functions of communication libraries. Of MPI, also those of Fortran (mpi_allreduce_), of the profiling
 // interface (PMPI_Allreduce) and those that do not block, which wait if they are called in vain.
 var (
-	mpiCollective = regexp.MustCompile(`^(?i:p?mpi_)(?i:i?(?:all(?:reduce|gather|toall)|bcast|barrier|reduce|gather|scatter|scan|exscan|neighbor_)[a-z_]*|` +
+	mpiCollective = pattern.New(`^(?i:p?mpi_)(?i:i?(?:all(?:reduce|gather|toall)|bcast|barrier|reduce|gather|scatter|scan|exscan|neighbor_)[a-z_]*|` +
 		`init(?:_thread)?_?(?:f08_?)?|finalize_?|comm_(?:split|dup|create|free|spawn)[a-z_]*|win_(?:create|allocate|fence|free)[a-z_]*|` +
 		`file_(?:open|close|set_view|[a-z_]*_all)[a-z_]*)$`)
-	mpiWait        = regexp.MustCompile(`^(?i:p?mpi_)(?i:m?recv|s?send|rsend|bsend|sendrecv|probe|mprobe|wait|test|iprobe|win_)[a-z_]*$`)
-	otherCalls     = regexp.MustCompile(`^p?nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Bcast|Reduce|AlltoAll|GroupEnd|CommInit|CommSplit|CommFinalize)\w*$|^p?shmem_(barrier|sync|broadcast|collect|alltoall|\w*reduce)\w*$|^gloo::(\w+)$`)
-	otherWait      = regexp.MustCompile(`^p?nccl(Send|Recv)$|^p?shmem_\w*wait\w*$|^(cuda|hip)(Stream|Device|Event)Synchronize\b|^cu(Stream|Event|Ctx)Synchronize\b|^c10d::\w+::.*[wW]ait|^c10d::TCPStore::|^at::cuda::CUDAEvent::synchronize`)
-	inLibrary      = regexp.MustCompile(`^(opal_progress|ompi_request_\w*wait\w*|ompi_coll_\w+|mca_\w+|ucp_worker_\w*progress\w*|ucs_async\w*|uct_\w+|MPID[IU]?_\w+|MPIR_\w+|internal_\w*(Allreduce|Barrier|Bcast)\w*|psm2?_\w+|fi_cq_\w+)$`)
-	torchCalls     = regexp.MustCompile(`^(all_reduce|all_gather\w*|_all_gather_base|reduce|reduce_scatter\w*|_reduce_scatter_base|broadcast\w*|barrier|monitored_barrier|gather\w*|scatter\w*|all_to_all\w*|init_process_group|new_group|destroy_process_group|_store_based_barrier|allreduce\w*|allgather\w*|alltoall\w*|join)$`)
-	torchWait      = regexp.MustCompile(`^(wait|synchronize|recv|send|rendezvous|next_rendezvous|batch_isend_irecv)$`)
-	torchDirectory = regexp.MustCompile(`/(torch/distributed|horovod|deepspeed/comm|torch/cuda)/`)
+	mpiWait        = pattern.New(`^(?i:p?mpi_)(?i:m?recv|s?send|rsend|bsend|sendrecv|probe|mprobe|wait|test|iprobe|win_)[a-z_]*$`)
+	otherCalls     = pattern.New(`^p?nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Bcast|Reduce|AlltoAll|GroupEnd|CommInit|CommSplit|CommFinalize)\w*$|^p?shmem_(barrier|sync|broadcast|collect|alltoall|\w*reduce)\w*$|^gloo::(\w+)$`)
+	otherWait      = pattern.New(`^p?nccl(Send|Recv)$|^p?shmem_\w*wait\w*$|^(cuda|hip)(Stream|Device|Event)Synchronize\b|^cu(Stream|Event|Ctx)Synchronize\b|^c10d::\w+::.*[wW]ait|^c10d::TCPStore::|^at::cuda::CUDAEvent::synchronize`)
+	inLibrary      = pattern.New(`^(opal_progress|ompi_request_\w*wait\w*|ompi_coll_\w+|mca_\w+|ucp_worker_\w*progress\w*|ucs_async\w*|uct_\w+|MPID[IU]?_\w+|MPIR_\w+|internal_\w*(Allreduce|Barrier|Bcast)\w*|psm2?_\w+|fi_cq_\w+)$`)
+	torchCalls     = pattern.New(`^(all_reduce|all_gather\w*|_all_gather_base|reduce|reduce_scatter\w*|_reduce_scatter_base|broadcast\w*|barrier|monitored_barrier|gather\w*|scatter\w*|all_to_all\w*|init_process_group|new_group|destroy_process_group|_store_based_barrier|allreduce\w*|allgather\w*|alltoall\w*|join)$`)
+	torchWait      = pattern.New(`^(wait|synchronize|recv|send|rendezvous|next_rendezvous|batch_isend_irecv)$`)
+	torchDirectory = pattern.New(`/(torch/distributed|horovod|deepspeed/comm|torch/cuda)/`)
 )
 
 func kindOf(f job.Frame) kind {
 	if !f.Native {
 		switch {
-		case !torchDirectory.MatchString(f.File):
+		case !torchDirectory.Match(f.File):
 			return nothing
-		case torchCalls.MatchString(f.Function) && !strings.Contains(f.File, "/torch/cuda/"):
+		case torchCalls.Match(f.Function) && !strings.Contains(f.File, "/torch/cuda/"):
 			return collective
-		case torchWait.MatchString(f.Function):
+		case torchWait.Match(f.Function):
 			return wait
 		}
 		return nothing
 	}
 	switch name := f.Function; {
-	case mpiCollective.MatchString(name), otherCalls.MatchString(name):
+	case mpiCollective.Match(name), otherCalls.Match(name):
 		return collective
-	case mpiWait.MatchString(name), otherWait.MatchString(name):
+	case mpiWait.Match(name), otherWait.Match(name):
 		return wait
-	case inLibrary.MatchString(name):
+	case inLibrary.Match(name):
 		return progress
 	}
 	return nothing
@@ -63,7 +63,7 @@ func kindOf(f job.Frame) kind {
 var (
 	networkCalls = map[string]bool{"recvfrom": true, "recvmsg": true, "recvmmsg": true, "poll": true, "ppoll": true, "epoll_wait": true,
 		"epoll_pwait": true, "epoll_pwait2": true, "accept": true, "accept4": true, "connect": true, "sendto": true, "sendmsg": true}
-	networkFunctions = regexp.MustCompile(`^_*(?:libc_)?(?:recv|recvfrom|recvmsg|accept4?|connect|p?poll|epoll_p?wait|sock_(?:recv|accept|send|connect)\w*|select_poll_poll|select_epoll_poll|recv_into|uv__io_poll|SSL_(?:read|connect)|_ssl__SSLSocket_read\w*)$`)
+	networkFunctions = pattern.New(`^_*(?:libc_)?(?:recv|recvfrom|recvmsg|accept4?|connect|p?poll|epoll_p?wait|sock_(?:recv|accept|send|connect)\w*|select_poll_poll|select_epoll_poll|recv_into|uv__io_poll|SSL_(?:read|connect)|_ssl__SSLSocket_read\w*)$`)
 )
 
 // onNetwork reports whether a thread waits for data on sockets.
@@ -71,7 +71,7 @@ func onNetwork(t job.ThreadStack) bool {
 	if t.Syscall != "" {
 		return networkCalls[t.Syscall]
 	}
-	return slices.ContainsFunc(t.Frames[:min(len(t.Frames), 3)], func(f job.Frame) bool { return networkFunctions.MatchString(f.Function) })
+	return slices.ContainsFunc(t.Frames[:min(len(t.Frames), 3)], func(f job.Frame) bool { return networkFunctions.Match(f.Function) })
 }
 
 // callName returns one name for all forms of a communication call.
@@ -92,8 +92,8 @@ func callName(f job.Frame) string {
 // Files that are not the user's: libraries, the sources of the GNU C library, Python's own modules and
 // packages that are installed.
 var (
-	library = regexp.MustCompile(`\.so(\.[0-9.]+)?$|^\.\.?/(sysdeps|nptl|csu|elf|libio|malloc|stdlib|io|posix|socket|misc|time|signal|sunrpc|string|stdio-common)/|^\[`)
-	modules = regexp.MustCompile(`/lib(64)?/python[23][0-9.]*/|/(site|dist)-packages/|^<frozen |\.zip/`)
+	library = pattern.New(`\.so(\.[0-9.]+)?$|^\.\.?/(sysdeps|nptl|csu|elf|libio|malloc|stdlib|io|posix|socket|misc|time|signal|sunrpc|string|stdio-common)/|^\[`)
+	modules = pattern.New(`/lib(64)?/python[23][0-9.]*/|/(site|dist)-packages/|^<frozen |\.zip/`)
 )
 
 // userFrame returns the index of the innermost frame of the user's program, or -1. In a program in
@@ -101,15 +101,15 @@ var (
 func userFrame(frames []job.Frame) int {
 	python := slices.ContainsFunc(frames, func(f job.Frame) bool { return !f.Native })
 	return slices.IndexFunc(frames, func(f job.Frame) bool {
-		return f.Native != python && !modules.MatchString(f.File) && (python || !library.MatchString(f.File) && !plumbing(f.Function))
+		return f.Native != python && !modules.Match(f.File) && (python || !library.Match(f.File) && !plumbing(f.Function))
 	})
 }
 
-var plumbingName = regexp.MustCompile(`^(\?\?|_start|__libc_start\w*|start_thread|__?clone3?|_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|__restore_rt|<signal handler called>)$`)
+var plumbingName = pattern.New(`^(\?\?|_start|__libc_start\w*|start_thread|__?clone3?|_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|__restore_rt|<signal handler called>)$`)
 
 // plumbing reports whether a function says nothing: it has no name, or belongs to what starts programs
 // and threads, or to Python's interpreter.
-func plumbing(function string) bool { return plumbingName.MatchString(function) }
+func plumbing(function string) bool { return plumbingName.Match(function) }
 
 // place is where a thread is.
 type place struct {

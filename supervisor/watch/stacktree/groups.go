@@ -79,7 +79,7 @@ func (n *node) child(key string) *node {
 // key is what two frames must have in common to be the same. The innermost frame of a rank that runs
 // moves from line to line.
 func key(f job.Frame, moves bool) string {
-	if moves || f.Native && library.MatchString(f.File) {
+	if moves || f.Native && library.Match(f.File) {
 		return f.Function + "\x00" + f.File
 	}
 	return f.Function + "\x00" + f.File + "\x00" + strconv.Itoa(f.Line)
