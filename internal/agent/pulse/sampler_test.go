@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ type talker struct {
 func newTalker(t testing.TB) *talker {
 	t.Helper()
 	cmd := exec.Command("sh")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +34,10 @@ func newTalker(t testing.TB) *talker {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
 	return &talker{in, bufio.NewScanner(out), cmd.Process.Pid}
 }
 
