@@ -1,9 +1,6 @@
 package watch
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
@@ -11,13 +8,7 @@ import (
 // Blame completes the report of a hang with what the stacks of the ranks show, and with its text.
 func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	h.Groups = stacktree.Groups(stacks)
-	var pulses []job.Pulse
-	for _, number := range slices.Sorted(maps.Keys(w.ranks)) {
-		if r := w.ranks[number]; !r.ended {
-			pulses = append(pulses, r.last)
-		}
-	}
-	if odd := stacktree.Odd(h.Groups, pulses); odd.Confidence >= h.Confidence {
+	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence {
 		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
 	}
 	h.Text = Words(h, w.arrived)
@@ -28,4 +19,12 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 		h.Text += "; " + stacktree.Text(h.Groups)
 	}
 	return h
+}
+
+// pulses returns the last pulses of the ranks that have not ended.
+func (w *Watch) pulses() (all []job.Pulse) {
+	for _, number := range w.living() {
+		all = append(all, w.ranks[number].last)
+	}
+	return all
 }

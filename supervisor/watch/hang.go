@@ -91,7 +91,7 @@ func halted(s job.ProcessState) bool {
 
 // stage returns what the gang is doing, and how long it may go on without progress.
 func (w *Watch) stage() (job.HangStage, time.Duration) {
-	limit := max(w.timeout, gapFactor*max(w.progress.longest, w.learnt.Longest))
+	limit := w.limit()
 	switch {
 	case w.ended > 0:
 		return job.HangFinal, limit
@@ -103,6 +103,11 @@ func (w *Watch) stage() (job.HangStage, time.Duration) {
 		return job.HangStep, limit
 	}
 	return job.HangSilent, limit
+}
+
+// limit returns how long a gang may go on without progress once it has begun to work.
+func (w *Watch) limit() time.Duration {
+	return max(w.timeout, gapFactor*max(w.progress.longest, w.learnt.Longest))
 }
 
 // initialising reports whether ranks wait in MPI_Init for others.

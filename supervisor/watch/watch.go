@@ -26,6 +26,7 @@ type Watch struct {
 	progress sign // steps and heartbeats, or output where a job has neither
 	weak     sign // signs that a hung gang may show for a while, too
 	input    sign // a rank waits for its standard input
+	doubt    doubt
 }
 
 // Learnt is what earlier attempts of a run have taught about its gaps.
