@@ -70,7 +70,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 		Gang: a.GangName(), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
 		Env: wire.Bytes(rankenv.Gang(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread || a.Contain != nil && len(a.Placement.Hosts) > 1,
-		TellStdin: a.Trial(), Tty: string(a.TTY),
+		TellStdin: a.Trial(), Tty: string(a.TTY), Progress: []byte(a.Progress), Faulthandler: a.Faulthandler,
 	}
 	if !a.Trial() {
 		start.PulseMs = pulseEvery.Milliseconds()

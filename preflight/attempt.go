@@ -77,7 +77,7 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	a = job.Attempt{
 		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.RankDir(), Box: t.spec.Box(), Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
-		Stdin: t.stdin(len(placement.Ranks)), TTY: t.spec.TTY, Show: t.spec.Output, Steps: t.spec.Trial.Steps,
+		Stdin: t.stdin(len(placement.Ranks)), TTY: t.spec.TTY, Show: t.spec.Output, Steps: t.spec.Trial.Steps, Progress: t.spec.Progress,
 		MPI: t.spec.MPI, EnvCompat: t.spec.EnvCompat, InitTimeout: t.spec.InitTimeout, Retries: t.spec.Retries, GPUVisibility: t.spec.GPUVisibility, Hints: services,
 	}
 	if len(t.spec.Trial.Command) > 0 {

@@ -137,10 +137,12 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Stdin:         l.spec.Stdin,
 		TTY:           l.spec.TTY,
 		Show:          l.spec.Output,
+		Progress:      l.spec.Progress,
 		MPI:           l.spec.MPI,
 		EnvCompat:     l.spec.EnvCompat,
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
+		Faulthandler:  l.spec.Faulthandler,
 		GPUVisibility: l.spec.GPUVisibility,
 	}
 }
@@ -178,6 +180,12 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
+		if l.told.unread.add(e) {
+			l.note("%s", noteUnread(l.spec.Progress))
+		}
+		if e.Kind == job.KindUnread {
+			return
+		}
 		var lost LeaseLost
 		var left controllerDied
 		var hung Hung
@@ -270,7 +278,26 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	if c.Retry == "" {
 		c.Retry = category(c).Action()
 	}
+	c.Evidence = append(l.signs(c.Host), c.Evidence...) // the decisive line stays the last
 	return c
+}
+
+// maxSigns bounds the signs of ill health that are evidence.
+const maxSigns = 5
+
+// signs returns the latest signs of ill health in the current attempt, of a host or, if host is
+// empty, of all hosts. Notes are not among them.
+func (l *loop) signs(host string) []job.Line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := []job.Line{}
+	for _, s := range slices.Backward(l.folder.Report().Last().Signs) {
+		if s.Serious() && (host == "" || s.Host == host) && len(lines) < maxSigns {
+			lines = append(lines, job.Line{Source: job.SourceAgent, Host: s.Host, Rank: -1, Time: s.Time, Text: s.Text})
+		}
+	}
+	slices.Reverse(lines)
+	return lines
 }
 
 // step returns the last step that the current attempt reported.

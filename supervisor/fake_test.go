@@ -28,6 +28,7 @@ type gang struct {
 	launch time.Duration // until every rank has started
 	life   time.Duration // from then on
 	steps  int64         // told at the end of life, one by one; -1 for none
+	unread []string      // hosts that tell before that that nothing printed there was progress
 	exits  []job.Exit
 	left   []job.Unreaped
 	err    error
@@ -75,6 +76,9 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	}
 	if g.err != nil {
 		return job.Outcome{}, g.err
+	}
+	for _, host := range g.unread {
+		emit(job.Event{Kind: job.KindUnread, Host: host})
 	}
 	if g.steps >= 0 {
 		emit(job.Event{Kind: job.KindProgress, Rank: 0, Host: "h1", Progress: &job.Progress{Step: g.steps, Total: 100, Epoch: -1}})

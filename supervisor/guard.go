@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch"
+	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
 // stacksLimit bounds how long the collection of stacks may take before a gang that hangs is ended.
@@ -119,7 +120,7 @@ func hangCause(h job.HangReport, hosts map[int]string) job.Cause {
 		c.Host = hosts[c.Rank]
 	}
 	for _, group := range h.Groups {
-		line := job.Line{Source: job.SourceAgent, Rank: -1, Text: watch.GroupWords(group)}
+		line := job.Line{Source: job.SourceAgent, Rank: -1, Text: stacktree.Text([]job.StackGroup{group})}
 		if len(group.Ranks) == 1 {
 			line.Rank = group.Ranks[0]
 			line.Host = hosts[line.Rank]

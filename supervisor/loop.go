@@ -22,9 +22,9 @@ type loop struct {
 	random func() float64
 	clean  func(string) string // replaces secrets in a text; nil if there are none
 
-	mu      sync.Mutex // guards folder and unsaved, and is held during Emit
+	mu      sync.Mutex // guards folder and told.unsaved, and is held during Emit
 	folder  runreport.Folder
-	unsaved bool   // the journal cannot be written, and a note has said so
+	told    told   // what notes have said
 	earlier []Past // attempts of earlier starts of the batch job
 	past    []Past // attempts of this run
 	avoid   avoid  // what the next placement must not use
@@ -57,8 +57,8 @@ func (l *loop) emitLocked(e job.Event) {
 	}
 	e.Time = e.Time.Round(0) // without the monotonic clock, as it will be read from the journal
 	l.folder.Add(e)
-	if err := l.Emit(e); err != nil && !l.unsaved {
-		l.unsaved = true
+	if err := l.Emit(e); err != nil && !l.told.unsaved {
+		l.told.unsaved = true
 		l.emitLocked(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("the journal cannot be written: %v; the run goes on, but what is journalled of it will have gaps", err)})
 	}
 }

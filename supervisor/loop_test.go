@@ -295,9 +295,10 @@ func TestAttemptAndEvidence(t *testing.T) {
 	w := newWorld(t, dies(exited(0, 7), job.NetworkError, 3), works())
 	w.spec.Env, w.spec.Secret = map[string]string{"TOKEN": "s3cret"}, []string{"TOKEN"}
 	w.spec.CheckpointDir, w.spec.Output, w.spec.Stdin, w.spec.TTY = "/ckpt", job.OutputAll, job.StdinAll, job.TTYOn
+	w.spec.Progress = "(?P<step>[0-9]+)"
 	w.run(t)
 	want := job.Attempt{Run: "r1", Number: 2, Command: w.spec.Command, Workdir: "/work", Placement: place(2), Env: w.spec.Env,
-		CheckpointDir: "/ckpt", LogDir: "/logs/2", Grace: job.DefaultGrace, Stdin: job.StdinAll, TTY: job.TTYOn, Show: job.OutputAll,
+		CheckpointDir: "/ckpt", LogDir: "/logs/2", Progress: "(?P<step>[0-9]+)", Grace: job.DefaultGrace, Stdin: job.StdinAll, TTY: job.TTYOn, Show: job.OutputAll,
 		Retries: job.DefaultRetries, MPI: job.MPIAuto, EnvCompat: job.EnvCompatNone, InitTimeout: job.DefaultInitTimeout, GPUVisibility: job.GPUVisibilityGang}
 	if got := w.launcher.runs[1]; !reflect.DeepEqual(got, want) {
 		t.Errorf("attempt\n got %+v\nwant %+v", got, want)

@@ -285,6 +285,8 @@ func keyOf(e job.Event) string {
 		return string(e.Kind) + " " + e.Text
 	case job.KindActivity:
 		return string(e.Kind) + " " + e.Host
+	case job.KindHealth:
+		return string(e.Kind) + " " + e.Host + " " + e.Text
 	case job.KindExit:
 		if e.Exit == nil {
 			return ""

@@ -1,6 +1,7 @@
 package pickle
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Builder is a Machine that builds the objects of a pickle without running any code. It
-// supports what torch's own pickles need: names, whole numbers, tuples, lists and dicts.
+// supports what torch's own pickles need: names, whole numbers, truth values, tuples, lists and dicts.
 // Other objects become nil. It keeps at most maxValues.
 type Builder struct {
 	stack []any
@@ -52,6 +53,17 @@ func (d *Dict) Get(key string) any {
 		}
 	}
 	return nil
+}
+
+// All returns the keys and values in turn.
+func (d *Dict) All() iter.Seq2[any, any] {
+	return func(yield func(key, value any) bool) {
+		for i := 0; i+1 < len(d.pairs); i += 2 {
+			if !yield(d.pairs[i], d.pairs[i+1]) {
+				return
+			}
+		}
+	}
 }
 
 // Result returns the object that the pickle represents, after the whole pickle was read.
@@ -196,7 +208,9 @@ func (u *Builder) combine(op byte, arg []byte) error {
 			return err
 		}
 		return u.persistent(v[0])
-	default: // bytes, floats, None, True, False, extensions, buffers
+	case opTrue, opFalse:
+		return u.push(op == opTrue)
+	default: // bytes, floats, None, extensions, buffers
 		return u.push(nil)
 	}
 }

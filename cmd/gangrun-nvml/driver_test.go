@@ -231,9 +231,12 @@ func TestLoadedDriver(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		var got []nvml.Event
+		samples := map[string]nvml.Sample{}
 		looks := 0
 		probe.Watch(ctx, probe.Watching{NVML: through(t, "-DBOTH"), GPUs: []string{"GPU-0", "GPU-1"}, Start: patience, Silence: patience}, func(e nvml.Event) {
 			switch e.Kind {
+			case nvml.EventSample:
+				samples[e.UUID] = *e.Sample
 			case nvml.EventProcess:
 				got = append(got, nvml.Event{UUID: e.UUID, PID: e.PID})
 			case nvml.EventLooked:
@@ -249,6 +252,11 @@ func TestLoadedDriver(t *testing.T) {
 		want := []nvml.Event{{UUID: "GPU-0", PID: 101}, {UUID: "GPU-0", PID: 102}, {UUID: "GPU-1", PID: 103}, {UUID: "GPU-1", PID: 101}}
 		if looks != 2 || !slices.Equal(got, want) {
 			t.Errorf("%d looks, %+v; want %+v", looks, got, want)
+		}
+		sample := nvml.Sample{Power: 698, SMClock: 1980, Temperature: 61, Generation: 4, Width: 8, LargestGeneration: 5, LargestWidth: 16,
+			Retired: nvml.RetiredPages{SingleBit: 2, Pending: true}, Recovery: "drain p2p", LinkErrors: nvml.LinkErrors{Replays: 17, Recoveries: 34, CRC: 119}}
+		if !reflect.DeepEqual(samples, map[string]nvml.Sample{"GPU-0": sample, "GPU-1": sample}) {
+			t.Errorf("samples %+v", samples)
 		}
 	})
 

@@ -4,7 +4,7 @@
 // an nvml.Report. It exits with code 0 whatever the driver reports. With the argument events it
 // runs until its standard input ends, and prints one nvml.Event a line, as JSON: each XID or ECC
 // error when it happens, every second an event that the driver still answers, and every 5 seconds
-// the processes that compute on the GPUs. It is a separate program because a call of the driver may
+// how each GPU works and the processes that compute on the GPUs. It is a separate program because a call of the driver may
 // hang: gangrun runs it with a time limit.
 package main
 
@@ -21,8 +21,9 @@ import (
 
 const usage = `usage: gangrun-nvml                   print what the NVIDIA driver says of the GPUs, as JSON
        gangrun-nvml events [UUID...]  print XID and ECC errors of these GPUs, or of all, and
-                                      now and then the processes that compute on them,
-                                      as JSON lines, until standard input ends
+                                      now and then how they work and the processes that
+                                      compute on them, as JSON lines, until standard
+                                      input ends
 `
 
 func main() {
@@ -63,7 +64,12 @@ func events(lib nvml.Library, uuids []string, in io.Reader, out, errOut io.Write
 		cancel()
 	}()
 	encoder := json.NewEncoder(out)
-	tell := func(e nvml.Event) error { return encoder.Encode(e) }
+	tell := func(e nvml.Event) error {
+		if e.Kind == nvml.EventProcess {
+			e.Origin = origin(e.PID)
+		}
+		return encoder.Encode(e)
+	}
 	warn := func(text string) { fmt.Fprintf(errOut, "gangrun-nvml: warning: %s\n", text) }
 	return nvml.Watch(ctx, lib, uuids, tell, warn)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/procfs"
+	"github.com/gangrun/gangrun/topology/nvml"
 )
 
 // about returns the user of a process, or the number of who has no name here, and
@@ -30,4 +31,24 @@ func about(pid int) (owner, name string) {
 		}
 	}
 	return owner, strings.ToValidUTF8(name, "?")
+}
+
+// maxAncestors bounds how far back the origin of a process is followed.
+const maxAncestors = 64
+
+// origin says where a process comes from; nil if it is not to be seen.
+func origin(pid int) *nvml.Origin {
+	stat, err := procfs.ReadStat(pid)
+	if err != nil {
+		return nil
+	}
+	o := &nvml.Origin{Name: strings.ToValidUTF8(stat.Name, "?"), UID: -1, Ancestors: []int{}}
+	if uid, ok := procfs.UID(pid); ok {
+		o.UID = uid
+	}
+	for len(o.Ancestors) < maxAncestors && err == nil && stat.Parent > 0 {
+		o.Ancestors = append(o.Ancestors, stat.Parent)
+		stat, err = procfs.ReadStat(stat.Parent)
+	}
+	return o
 }

@@ -86,6 +86,14 @@ func TestImage(t *testing.T) {
 		}
 		b.nothingLeft()
 	})
+	t.Run("heartbeats", func(t *testing.T) {
+		code, said := b.run("-n", "2", "--preflight", "off", "--progress", `at (?P<step>\d+)`, "--", "sh", "-c",
+			`echo at 5; echo "gangrun: progress 7 total=9" >&$GANGRUN_PROGRESS_FD && touch "$GANGRUN_HEARTBEAT" && echo at 90`)
+		if code != 0 || !strings.Contains(said, "reached  step 7/9\n") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+		b.nothingLeft()
+	})
 	t.Run("checkpoints", func(t *testing.T) {
 		code, said := b.run("-n", "2", "--preflight", "off", "--checkpoint-dir", "ck", "--", "sh", "-c", `
 step=0; test -z "$GANGRUN_RESUME_FROM" || { step=${GANGRUN_RESUME_FROM##*step_}; step=${step%.json}; echo resumed at $step; }

@@ -33,19 +33,18 @@ import (
 type session struct {
 	Options
 	records
-	spec        job.Spec
-	home        string
-	tmp         string // holds the TMPDIRs of simulated hosts; empty if there are none
-	launcher    *launcher.Launcher
-	show        *view.Live
-	signals     *stop.Signals
-	probed      *hosts.Found
-	placer      *placer
-	surveyor    *surveyor
-	batch       batchWatch
-	closeDialer func(context.Context) error
-	several     bool                   // the job names several hosts
-	here        func(host string) bool // reports whether a host of the job is this machine
+	spec     job.Spec
+	home     string
+	tmp      string // holds the TMPDIRs of simulated hosts; empty if there are none
+	launcher *launcher.Launcher
+	show     *view.Live
+	signals  *stop.Signals
+	probed   *hosts.Found
+	placer   *placer
+	surveyor *surveyor
+	batch    batchWatch
+	several  bool // the job names several hosts
+	dialer   hosts.Dialer
 }
 
 // Options say how a run communicates with its user. They also have settings that a job file
@@ -149,7 +148,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 		signals.Dismiss(&runreport.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
-	s.here, s.closeDialer = dialer.Here, dialer.Close
+	s.dialer = dialer
 	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
@@ -212,20 +211,20 @@ func (s *session) started(host string, at job.Agent) {
 // close ends the agents, removes temporary directories, and gives up the control of the run.
 func (s *session) close() error {
 	s.probed.Close()
-	err := errors.Join(s.launcher.Close(), s.closeDialer(context.Background()))
+	err := errors.Join(s.launcher.Close(), s.dialer.Close(context.Background()))
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}
 	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.control.Close())
 }
 
-// watchGPUs returns a launcher that adds events for what the driver reports of this machine's
+// watchGPUs returns a launcher that adds events for what the drivers report of the gang's
 // GPUs. Simulated GPUs have no driver.
 func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.Loopback > 0 {
 		return l
 	}
-	return gpuwatch.New(l, s.here)
+	return gpuwatch.New(l, s.dialer.Here, s.dialer.RunNVML())
 }
 
 // diagnose finds the cause of a failure.

@@ -18,7 +18,7 @@ func RunTurns(spec job.Spec, options Options, turns []mpiexec.Turn) error {
 	if err != nil {
 		return err
 	}
-	return s.conclude(s.toEnd(turnPlacer{placer: s.placer, here: s.here, turns: turns}))
+	return s.conclude(s.toEnd(turnPlacer{placer: s.placer, here: s.dialer.Here, turns: turns}))
 }
 
 // turnPlacer places ranks as mpiexec does: each host takes as many as its turn

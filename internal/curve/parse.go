@@ -4,8 +4,6 @@ package curve
 
 import (
 	"bytes"
-	"math"
-	"strconv"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -34,11 +32,16 @@ func Parse(line []byte) (job.Progress, bool) {
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
 		return parseMLLog(text)
 	}
-	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
+	if opens(line) {
+		if p, ok := opening(line); ok {
+			return p, true
+		}
+	}
+	if !promising(line) && !summary(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
 		return job.Progress{}, false
 	}
 	var buf [longest]byte
-	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none}
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none, weak: none, row: none, pair: [2]count{none, none}}
 	s.scan()
 	return s.progress()
 }
@@ -57,6 +60,25 @@ func visible(line []byte) []byte {
 		line = line[i+1:]
 	}
 	return line
+}
+
+// shown returns what a terminal shows of a line: visible, without escapes.
+func shown(line []byte) []byte {
+	line = visible(line)
+	if bytes.IndexByte(line, 0x1b) < 0 {
+		return line
+	}
+	out := line[:0:0]
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c != 0x1b:
+			out = append(out, c)
+		case i+1 < len(line) && line[i+1] == '[':
+			for i += 2; i < len(line) && (line[i] < '@' || line[i] > '~'); i++ {
+			}
+		}
+	}
+	return out
 }
 
 // promising reports whether a line holds a digit and the mark of any count:
@@ -89,7 +111,7 @@ var marks = func() (m [256]byte) {
 		m[c] = 1
 	}
 	m[0xE2] = 2 // first byte of the signs that bars are drawn with
-	for _, c := range "pPtT%[" {
+	for _, c := range "pPtTyY%[" {
 		m[c] = 3
 	}
 	return m
@@ -103,8 +125,11 @@ func around(line []byte, i int) bool {
 		return 0
 	}
 	switch line[i] {
+	case 'y', 'Y':
+		return at(-1) == 'c' && at(1) == 'c' // CYCle
 	case 'p', 'P':
-		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o') // stEP, EPoch
+		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o' || at(1) == 'i') || // stEP, EPoch, EPisode
+			at(-1) == 'u' && (at(1) == 'd' || at(1) == '.') // UPdate, UP.
 	case 't', 'T':
 		return at(-1) == 'i' && at(1) == 'e' || at(-1) == 'a' && at(1) == 'c' || // ITEr, bATCh
 			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // 45it [
@@ -158,6 +183,8 @@ func (s *scanner) progress() (job.Progress, bool) {
 	p := job.Progress{Epoch: -1}
 	if s.epoch.found() {
 		p.Epoch = s.epoch.at
+	} else if s.row.found() && s.bar.found() {
+		p.Epoch = s.row.at
 	}
 	use := none
 	switch {
@@ -167,8 +194,12 @@ func (s *scanner) progress() (job.Progress, bool) {
 		use = s.bar
 	case s.bracket.found() && (s.metric || s.epoch.found() || s.alone()):
 		use = s.bracket
-	case s.batch.found():
+	case s.batch.found() && (s.metric || s.epoch.found() || s.batch.total > 0):
 		use = s.batch
+	case s.pair[1].found() && s.loss.found:
+		use, p.Epoch = s.pair[1], s.pair[0].at
+	case s.weak.found() && s.metric && (s.loss.found || !s.dictionary()):
+		use = s.weak
 	case s.epoch.found() && (s.metric || !s.dictionary()):
 		use, p.ByEpoch = s.epoch, true
 	}
@@ -204,73 +235,15 @@ func (s *scanner) prose(i int) bool {
 	}
 	for i++; i < len(t) && t[i] == ' '; i++ {
 	}
-	return i < len(t) && isLetter(t[i])
-}
-
-// number reads an unsigned decimal number at i: digits, groups of a thousand,
-// a fraction, an exponent. The index is the one after it.
-func number(t []byte, i int) (float64, int, bool) {
-	start := i
-	for i < len(t) && isDigit(t[i]) {
+	if i >= len(t) || !isLetter(t[i]) {
+		return false
+	}
+	for i < len(t) && (isLetter(t[i]) || isDigit(t[i]) || t[i] == ' ') {
 		i++
 	}
-	if i == start || i-start > 18 {
-		return 0, i, false
+	if i >= len(t) || t[i] != '=' {
+		return true
 	}
-	if i-start <= 3 && grouped(t, i) {
-		value := float64(0)
-		for j := start; ; j++ {
-			switch {
-			case j < len(t) && isDigit(t[j]):
-				value = value*10 + float64(t[j]-'0')
-			case j < len(t) && t[j] == ',' && grouped(t, j):
-			default:
-				return value, j, true
-			}
-		}
-	}
-	if i+1 < len(t) && t[i] == '.' && isDigit(t[i+1]) {
-		for i++; i < len(t) && isDigit(t[i]); i++ {
-		}
-	}
-	if i+1 < len(t) && t[i]|0x20 == 'e' {
-		j := i + 1
-		if t[j] == '+' || t[j] == '-' {
-			j++
-		}
-		if j < len(t) && isDigit(t[j]) {
-			for i = j; i < len(t) && isDigit(t[i]); i++ {
-			}
-		}
-	}
-	value, err := strconv.ParseFloat(string(t[start:i]), 64)
-	return value, i, err == nil
-}
-
-// notFinite reads "nan", "inf" or "infinity" at i, each a whole word. The index
-// is the one after it.
-func notFinite(t []byte, i int) (float64, int, bool) {
-	end := i
-	for end < len(t) && (isLetter(t[end]) || isDigit(t[end])) {
-		end++
-	}
-	switch string(t[i:end]) {
-	case "nan":
-		return math.NaN(), end, true
-	case "inf", "infinity":
-		return math.Inf(1), end, true
-	}
-	return 0, i, false
-}
-
-// grouped reports whether a group of exactly three digits follows at i, as in
-// "1,234": the last one before a blank, a slash or the end.
-func grouped(t []byte, i int) bool {
-	for i+3 < len(t) && t[i] == ',' && isDigit(t[i+1]) && isDigit(t[i+2]) && isDigit(t[i+3]) {
-		i += 4
-		if i == len(t) || t[i] == ' ' || t[i] == '/' {
-			return true
-		}
-	}
-	return false
+	rest := bytes.TrimLeft(t[i+1:], " -+.")
+	return len(rest) == 0 || !isDigit(rest[0]) // "Iteration 12: x = 0.31" is no heading
 }

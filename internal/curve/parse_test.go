@@ -81,7 +81,7 @@ func TestParse(t *testing.T) {
 		{"bracket alone", "[12/500]", "12/500 - -"},
 		{"bracket with metric", "[ 12/500] loss: 0.5 acc: 0.9", "12/500 - 0.5"},
 		{"batch", "Epoch 1 | Batch 20 | Loss 0.75", "20/- 1 0.75"},
-		{"fairseq", "2021-01-01 00:00:01 | INFO | train_inner | epoch 001:     10 / 1332 loss=14.254, nll_loss=14.1, ppl=1.9e4, wps=1234", "1/- 1 14.254"},
+		{"fairseq", "2021-01-01 00:00:01 | INFO | train_inner | epoch 001:     10 / 1332 loss=14.254, nll_loss=14.1, ppl=1.9e4, wps=1234", "10/1332 1 14.254"},
 
 		{"megatron", " iteration       10/  500000 | consumed samples:          160 | elapsed time per iteration (ms): 812.4 | learning rate: 1.5E-06 | global batch size:    16 | lm loss: 1.052341E+01 | loss scale: 4294967296.0 | grad norm: 12.1 |", "10/500000 - 10.52341"},
 		{"megatron, dated", " [2024-03-07 21:14:02] iteration        3/     100 | lm loss: 9.5E+00 |", "3/100 - 9.5"},
@@ -103,7 +103,7 @@ func TestParse(t *testing.T) {
 		{"hf trainer behind its bar", "  0%|          | 10/5000 [00:12<10:15,  8.1it/s]\r{'loss': 0.6931, 'epoch': 0.1}", "0/- 0 0.6931"},
 		{"json", `{"step": 3, "loss": 1.2}`, "3/- - 1.2"},
 		{"json, epoch last", `{"train/loss": 1.2, "lr": 0.1, "trainer/global_step": 44, "epoch": 2}`, "44/- 2 1.2"},
-		{"json, strings", `{"epoch": 1, "train_loss": "12.254", "num_updates": "100"}`, "1/- 1 12.254"},
+		{"json, strings", `{"epoch": 1, "train_loss": "12.254", "num_updates": "100"}`, "100/- 1 12.254"},
 		{"keras", "1563/1563 [==============================] - 5s 3ms/step - loss: 1.2043 - accuracy: 0.55", "1563/1563 - 1.2043"},
 		{"keras, redrawn", "\x08\x08\x08 311/1563 [====>.........................] - ETA: 3s - loss: 1.5 - accuracy: 0.44", "311/1563 - 1.5"},
 		{"keras 3", "\x1b[1m 313/1563\x1b[0m \x1b[32m━━━━\x1b[0m\x1b[37m━━━━━━━━━━━━━━━━\x1b[0m \x1b[1m3s\x1b[0m 3ms/step - accuracy: 0.1 - loss: 2.3", "313/1563 - 2.3"},

@@ -10,6 +10,9 @@ import (
 type scanner struct {
 	text                             []byte // plain, lower case
 	step, epoch, batch, bar, bracket count
+	weak                             count    // of a name that means a step only beside a metric
+	row                              count    // epochs that begin a row of Ultralytics: "1/100  13.7G  1.054"
+	pair                             [2]count // epoch and step of "[1,  2000] loss: 2.173"
 	loss                             struct {
 		found, plain bool // plain: the loss itself, no part of it
 		value        float64
@@ -53,7 +56,7 @@ func (s *scanner) scan() {
 func (s *scanner) word(before, word string, end int, slash bool) int {
 	counted := s.step.found() || s.epoch.found() || s.bar.found()
 	switch {
-	case !counted && elsewhere(word):
+	case !counted && (elsewhere(word) || validation[word] && s.heads(end)):
 		s.refused = true
 		return end
 	case strings.HasSuffix(word, "loss"):
@@ -68,8 +71,24 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	var into *count
 	switch word {
 	case "step", "iter", "iteration", "global_step", "train_step", "training_step", "current_step", "cur_step",
-		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num":
+		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num", "_step", "nstep", "timestep", "time_step",
+		"total_timesteps", "timesteps_total", "training_iteration", "num_updates", "inner_iter", "time_tsnumber":
 		into = &s.step
+	case "train": // timm: "Train: 0 [  50/1251 (  4%)]"
+		c, ok := s.count(end, false)
+		if ok && !s.epoch.found() && bytes.HasPrefix(s.text[c.end:], []byte(" [")) {
+			s.epoch = c
+			return c.end
+		}
+		return end
+	case "cycle", "steps", "update", "updates", "episode", "episodes", "n_updates", "timesteps":
+		into = &s.weak
+	case "up": // Marian: "Ep. 1 : Up. 100 : Sen. 6,400 : Cost 9.2"
+		if end >= len(s.text) || s.text[end] != '.' {
+			return end
+		}
+		end++
+		into = &s.weak
 	case "epoch", "train_epoch", "current_epoch", "cur_epoch":
 		into = &s.epoch
 	case "batch", "minibatch":
@@ -82,14 +101,45 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	default:
 		return end
 	}
-	if into.found() || slash && !strings.Contains(word, "_step") || notProgress[before] || validation[before] {
+	if into.found() || slash && !strings.Contains(word, "_step") || notProgress[before] || validation[before] || before == "info" && word == "timestep" {
 		return end
+	}
+	if bytes.HasPrefix(s.text[end:], []byte("(")) && into != &s.batch { // MMEngine: "Epoch(train) [1][50/1000]"
+		if !bytes.HasPrefix(s.text[end:], []byte("(train)")) {
+			s.refused = bytes.HasPrefix(s.text[end:], []byte("(val)")) || bytes.HasPrefix(s.text[end:], []byte("(test)"))
+			return end
+		}
+		end += len("(train)")
 	}
 	c, ok := s.count(end, into == &s.epoch)
 	if !ok {
 		return end
 	}
+	if bytes.HasPrefix(s.text[c.end:], []byte(" of the ")) {
+		return c.end // "step 1 of the build"
+	}
 	*into = c
+	if into == &s.epoch {
+		return s.inEpoch(c.end)
+	}
+	return c.end
+}
+
+// inEpoch reads the count that stands right behind an epoch, as fairseq prints it: "epoch 001:     10 / 500 loss=".
+// It returns where to go on.
+func (s *scanner) inEpoch(i int) int {
+	j := i
+	for j < len(s.text) && (s.text[j] == ':' || s.text[j] == ' ') {
+		j++
+	}
+	if j == i || j >= len(s.text) || !isDigit(s.text[j]) || s.bracket.found() || bytes.HasPrefix(s.text[j:], []byte("0:")) {
+		return i
+	}
+	c, ok := s.fraction(j)
+	if !ok || c.total == 0 || c.end < len(s.text) && s.text[c.end] != ' ' {
+		return i
+	}
+	s.bracket = c
 	return c.end
 }
 
@@ -100,19 +150,25 @@ func (s *scanner) stepNumber(i int) bool {
 	return string(bytes.TrimSpace(before)) == "step"
 }
 
+// heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch 1".
+func (s *scanner) heads(i int) bool {
+	rest := bytes.TrimLeft(s.text[i:], " ")
+	return len(rest) > 0 && bytes.IndexByte([]byte(":[|]"), rest[0]) >= 0
+}
+
 func first(word string) string {
 	head, _, _ := strings.Cut(word, "_")
 	return head
 }
 
 // notProgress are words after which a step or an epoch is not the present one.
-var notProgress = set("per each every max maximum min total num number last best next until since unix from warmup save log eval")
+var notProgress = set("per each every first job max maximum min total num number last best next until since unix from warmup save log eval")
 
 var validation = set("val valid validation eval evaluation evaluating test testing dev predict predicting sanity")
 
 // measured are names that stand beside a count only in training.
 var measured = set("lr learning_rate acc accuracy ppl perplexity grad_norm eta mfu loss_scale time top1 " +
-	"acc1 throughput reward mae mse rmse bleu f1 train_acc train_accuracy")
+	"acc1 throughput reward energy residual norm dt mae mse rmse bleu f1 train_acc train_accuracy")
 
 func set(words string) map[string]bool {
 	m := map[string]bool{}
@@ -127,7 +183,7 @@ func set(words string) map[string]bool {
 func elsewhere(word string) bool {
 	switch word {
 	case "traceback", "error", "exception", "warning", "usage", "loading", "loaded", "load", "fetching", "generating",
-		"tokenizing", "extracting", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
+		"tokenizing", "extracting", "scanning", "caching", "plotting", "map50", "collecting", "warmup", "saving", "reading", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
 		return true
 	}
 	for _, head := range [...]string{"resum", "restor", "reload", "download", "upload", "preprocess"} {
@@ -142,8 +198,8 @@ func elsewhere(word string) bool {
 // "': 12", "   10/  500000", "12 of 300".
 func (s *scanner) count(i int, part bool) (count, bool) {
 	t := s.text
-	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#["), t[i]) >= 0; i++ {
-		if t[i] == ':' || t[i] == '=' {
+	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#[|"), t[i]) >= 0; i++ {
+		if t[i] == ':' || t[i] == '=' || t[i] == '|' {
 			if signs++; signs > 1 {
 				return none, false
 			}
@@ -155,11 +211,19 @@ func (s *scanner) count(i int, part bool) (count, bool) {
 	if !ok || value > 1e15 || !part && value != float64(int64(value)) {
 		return none, false
 	}
+	if bytes.HasPrefix(t[i:], []byte("-")) && t[start-1] == '[' { // MXNet: "Batch [0-50]"
+		if last, end, ok := number(t, i+1); ok && last >= value && last == float64(int64(last)) && last <= 1e15 {
+			value, i = last, end
+		}
+	}
 	c := count{at: int64(value), end: i}
 	if total, end, ok := s.total(i); ok {
 		c.total, c.end = total, end
 	} else if !s.boundary(i) {
 		return none, false
+	}
+	if t[start-1] == '[' && c.end+2 < len(t) && t[c.end] == ',' && isDigit(t[c.end+2]) {
+		return none, false // a list: "decays at step [100, 200]"
 	}
 	if assigned && c.end == len(t) && bytes.HasPrefix(t, []byte("    ")) && !bytes.ContainsAny(t[4:start], ",:") {
 		return none, false // a line of source code
@@ -206,105 +270,6 @@ func (s *scanner) boundary(i int) bool {
 		return i+1 >= len(t) || t[i+1] == ' ' || t[i+1] == '\t'
 	}
 	return false
-}
-
-// digits handles a number that no name introduces: the count of a bar.
-func (s *scanner) digits(i int) int {
-	t, start := s.text, i
-	at, end, ok := number(t, i)
-	if !ok {
-		return max(end, i+1)
-	}
-	if bytes.HasPrefix(t[end:], []byte("it [")) && (start == 0 || t[start-1] == ' ' || t[start-1] == '\r') && s.trainingBar(end+4) {
-		s.noteBar(count{at: int64(at), end: end}) // tqdm that knows no total
-		return end + 4
-	}
-	c, ok := s.fraction(i)
-	if !ok {
-		return end
-	}
-	rest := t[c.end:]
-	bar := bytes.HasPrefix(rest, []byte(" [=")) || bytes.HasPrefix(rest, []byte(" [>")) || bytes.HasPrefix(rest, []byte(" [.")) || // Keras
-		bytes.HasPrefix(rest, []byte(" \xe2\x94\x81")) && bytes.Contains(rest, []byte("/step")) || // Keras 3
-		s.afterBar(start) && len(rest) > 1 && rest[0] == ' ' && s.trainingBar(c.end+1)
-	if bar {
-		s.noteBar(c)
-	}
-	return c.end
-}
-
-// fraction reads "12/500" at i, both whole numbers.
-func (s *scanner) fraction(i int) (count, bool) {
-	at, end, ok := number(s.text, i)
-	if !ok || at > 1e15 || at != float64(int64(at)) {
-		return none, false
-	}
-	total, end, ok := s.total(end)
-	return count{at: int64(at), total: total, end: end}, ok
-}
-
-// afterBar reports whether a bar was drawn just before i, by tqdm or rich.
-func (s *scanner) afterBar(i int) bool {
-	before := bytes.TrimRight(s.text[:i], " ")
-	switch {
-	case bytes.HasSuffix(before, []byte("|")):
-		return bytes.Contains(before, []byte("%|"))
-	case len(before) >= 3:
-		sign := string(before[len(before)-3:])
-		return sign == "━" || sign == "╸" || sign == "╺"
-	}
-	return false
-}
-
-// trainingBar reports whether what follows a bar's count is the time and rate
-// of steps, not of bytes, files or examples.
-func (s *scanner) trainingBar(i int) bool {
-	rest := s.text[min(i, len(s.text)):]
-	for _, rate := range [...]string{"it/s", "s/it", "step/s", "steps/s", "s/step", "batch/s", "batches/s", "s/batch", "iter/s", "s/iter"} {
-		if j := bytes.Index(rest, []byte(rate)); j > 0 && (isDigit(rest[j-1]) || rest[j-1] == '?' || rest[j-1] == ' ') {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *scanner) noteBar(c count) {
-	if !s.bar.found() {
-		s.bar = c
-	}
-}
-
-// open handles a bracket: "[12/500]", "[ 640/60000 (1%)]".
-func (s *scanner) open(i int) int {
-	t := s.text
-	j := i + 1
-	for j < len(t) && t[j] == ' ' {
-		j++
-	}
-	if j >= len(t) || !isDigit(t[j]) {
-		return i + 1
-	}
-	slash := bytes.IndexByte(t[j:], '/')
-	c, ok := s.fraction(j)
-	if !ok || slash < 0 || slash+1 < len(t)-j && t[j+slash+1] == '0' { // [12/05 is a date
-		return i + 1
-	}
-	end := c.end
-	if rest := t[end:]; bytes.HasPrefix(rest, []byte(" (")) {
-		if k := bytes.Index(rest, []byte("%)")); k > 0 && k < 10 {
-			end += k + 2
-		}
-	}
-	for end < len(t) && t[end] == ' ' {
-		end++
-	}
-	if end >= len(t) || t[end] != ']' {
-		return i + 1
-	}
-	if c.end = end + 1; !s.bracket.found() {
-		s.bracket = c
-	}
-	return c.end
 }
 
 // measure reads the value of a metric after its name: a number, or one that is

@@ -178,7 +178,7 @@ func (s *Summary) add(e job.Event) {
 		if e.Attempt < s.Attempts || e.Attempt == 0 || e.Progress == nil {
 			break
 		}
-		s.Step = max(s.Step, e.Progress.Step)
+		s.Step = max(s.Step, e.Progress.At())
 		if s.State != job.StateStopping {
 			s.State = job.StateRunning // that it began to may be among the missing
 		}

@@ -35,6 +35,8 @@ type Attempt struct {
 	// Steps is the number of progress events of each rank that an agent reports immediately. It may
 	// report later events only once a second.
 	Steps int `json:"steps,omitempty"`
+	// Progress is Spec.Progress.
+	Progress string `json:"progress,omitempty"`
 	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
 	// program's own libraries.
 	MPI MPI `json:"mpi,omitempty"`
@@ -44,6 +46,8 @@ type Attempt struct {
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
+	// Faulthandler is as in Spec.
+	Faulthandler bool `json:"faulthandler,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`

@@ -75,6 +75,7 @@ func TestEnumerations(t *testing.T) {
 		"Fault":            enum[job.Fault],
 		"Kind":             enum[job.Kind],
 		"GPUSign":          enum[job.GPUSign],
+		"XIDBucket":        enum[job.XIDBucket],
 		"GPUVisibility":    enum[job.GPUVisibility],
 		"ImageProblem":     enum[job.ImageProblem],
 		"Joined":           enum[job.Joined],

@@ -22,6 +22,7 @@ const (
 	KindStarted     Kind = "started"     // Rank, Host, PID
 	KindStdin       Kind = "stdin"       // Rank, Host: a rank of a trial reads standard input, which has ended
 	KindProgress    Kind = "progress"    // Rank, Host, Progress
+	KindUnread      Kind = "unread"      // Host: its ranks have printed lines for a while, and none was progress
 	KindExit        Kind = "exit"        // Exit
 	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended
 	KindActivity    Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
@@ -145,13 +146,21 @@ type Progress struct {
 	Total int64 `json:"total,omitempty"` // total number of steps; 0 when unknown
 	// ByEpoch is true if Step and Total count epochs, because the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
-	// Epoch is -1 if the line has none.
+	// Epoch is -1 if neither the line nor one before it has an epoch.
 	Epoch int64 `json:"epoch"`
+	// Count combines epochs and steps: the steps that the rank has made, which never goes back
+	// during an attempt. It is Step unless the steps begin again with each epoch; Restarts is then
+	// true. Records of older versions of gangrun have no Count: it is 0.
+	Count    int64 `json:"count,omitempty"`
+	Restarts bool  `json:"restarts,omitempty"`
 	// Loss is nil if the line has none. It is also nil if the loss is infinite or NaN, because
 	// JSON has no such numbers. LossIs then has the value.
 	Loss   *float64 `json:"loss,omitempty"`
 	LossIs string   `json:"loss_is,omitempty"`
 }
+
+// At returns how far the rank is: Count, or Step in records of older versions of gangrun.
+func (p Progress) At() int64 { return max(p.Count, p.Step) }
 
 // The values of LossIs, which may also be empty.
 const (

@@ -12,14 +12,18 @@ const (
 	HealthRAM        HealthSign = "ram-errors"  // EDAC or a machine check
 	HealthCPU        HealthSign = "cpu"         // the kernel reports a lockup, or throttles the CPU
 	HealthNIC        HealthSign = "nic"         // a network link went down or flaps
+	HealthPCI        HealthSign = "pci"         // the kernel reports errors of a PCI device or of the link to it
+	HealthFrozen     HealthSign = "fs-frozen"   // a file system does not answer
 	HealthTask       HealthSign = "task-hung"   // the kernel reports a task that has hung
 	HealthOOM        HealthSign = "oom"         // the kernel has killed a process for want of memory
 )
 
 // Health is a sign of ill health of a host.
 type Health struct {
-	Sign     HealthSign `json:"sign"`
-	Severity Severity   `json:"severity"`
+	Sign HealthSign `json:"sign"`
+	// Severity is SeverityError if the work of ranks has failed because of it, or will as soon as
+	// they need what is broken. It does not end the gang.
+	Severity Severity `json:"severity"`
 	// Ranks are those that it concerns; nil for all of the host.
 	Ranks []int `json:"ranks,omitempty"`
 	// Left is the time until a resource runs out at the present rate; 0 if that is not known.

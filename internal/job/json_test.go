@@ -98,6 +98,8 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindStdin, Rank: 1, Host: "h2"},
 		{Time: at, Kind: job.KindProgress, Attempt: 1, Rank: 3, Host: "h2", Progress: &job.Progress{Step: 21, Total: 300, ByEpoch: true, Epoch: -1, Loss: &loss}},
 		{Time: at, Kind: job.KindProgress, Attempt: 1, Rank: 3, Host: "h2", Progress: &job.Progress{Step: 22, Epoch: 1, LossIs: job.LossNegInfinite}},
+		{Time: at, Kind: job.KindProgress, Attempt: 1, Rank: 3, Host: "h2", Progress: &job.Progress{Step: 3, Total: 10, Epoch: 2, Count: 23, Restarts: true}},
+		{Time: at, Kind: job.KindUnread, Attempt: 1, Host: "h2"},
 		{Time: at, Kind: job.KindActivity, Attempt: 1, Host: "h2", Activity: []job.Activity{filled[job.Activity]()}},
 		{Time: at, Kind: job.KindExit, Attempt: 1, Exit: &exit},
 		{Time: at, Kind: job.KindStop, Attempt: 1, Stop: job.StopFailure, Text: "rank 2 on h1 exited with code 1"},

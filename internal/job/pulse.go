@@ -43,12 +43,11 @@ type RankPhase string
 
 // The phases of a rank.
 const (
-	PhaseUnknown  RankPhase = ""         // it uses no MPI library, or the agent cannot tell
-	PhaseInit     RankPhase = "init"     // in MPI_Init
-	PhaseBarrier  RankPhase = "barrier"  // in a barrier of the process manager after MPI_Init
-	PhaseWorking  RankPhase = "working"  // between MPI_Init and MPI_Finalize
-	PhaseFinalize RankPhase = "finalize" // in MPI_Finalize
-	PhaseLeft     RankPhase = "left"     // after MPI_Finalize
+	PhaseUnknown RankPhase = ""        // it uses no MPI library, or the agent cannot tell
+	PhaseInit    RankPhase = "init"    // in MPI_Init
+	PhaseBarrier RankPhase = "barrier" // in a barrier of the process manager after MPI_Init, as in MPI_Finalize
+	PhaseWorking RankPhase = "working" // between MPI_Init and MPI_Finalize
+	PhaseLeft    RankPhase = "left"    // after MPI_Finalize
 )
 
 // GPUPulse is the load of the GPUs of one rank: the means over all of them.

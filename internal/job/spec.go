@@ -70,6 +70,9 @@ type Spec struct {
 	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
 	// rules are used.
 	Rules string `json:"rules,omitempty"`
+	// Progress is a regular expression that matches the job's progress lines, with groups named
+	// step, total, epoch and loss. If it is empty, gangrun looks for the forms that it knows.
+	Progress string `json:"progress,omitempty"`
 	// Requeue is how often the batch job may be started, the first start included. As long as it
 	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
 	Requeue int `json:"requeue,omitempty"`
@@ -112,6 +115,8 @@ type Spec struct {
 	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
 	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
 	HangTimeout Duration `json:"hang_timeout"`
+	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
+	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
 	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
 	Apps []App `json:"apps,omitempty"`

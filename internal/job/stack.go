@@ -30,9 +30,12 @@ type ThreadStack struct {
 	State ProcessState `json:"state"`
 	// Syscall is the system call in which the thread waits, and Wait the kernel's function; each is
 	// empty if it is in none, or this is not known.
-	Syscall string  `json:"syscall,omitempty"`
-	Wait    string  `json:"wait,omitempty"`
-	Frames  []Frame `json:"frames,omitempty"` // innermost first
+	Syscall string `json:"syscall,omitempty"`
+	Wait    string `json:"wait,omitempty"`
+	// On is what the system call reads, writes or otherwise uses, as far as is known: the path of a
+	// file, or "a pipe" or "a socket".
+	On     string  `json:"on,omitempty"`
+	Frames []Frame `json:"frames,omitempty"` // innermost first
 }
 
 // Frame is one frame of a stack.
@@ -45,11 +48,17 @@ type Frame struct {
 
 // StackGroup is a group of ranks that are at the same place.
 type StackGroup struct {
-	Ranks []int        `json:"ranks"`
-	Where string       `json:"where"` // in a few words, as in "MPI_Allreduce (train.py:120 average)"
+	Ranks []int `json:"ranks"`
+	// Where is in a few words, as in "MPI_Allreduce (train.py:120 average)", or "" if it is not known.
+	Where string       `json:"where"`
 	State ProcessState `json:"state"`
 	// Frames is the stack that the ranks have in common, innermost first.
 	Frames []Frame `json:"frames,omitempty"`
 	// Collective is true if the ranks wait in a collective or in another call for other ranks.
 	Collective bool `json:"collective,omitempty"`
+	// Network is true if the ranks wait for data on a socket, which may come from another rank.
+	Network bool `json:"network,omitempty"`
 }
+
+// KernelFile is the File of a Frame that is a function of the kernel.
+const KernelFile = "[kernel]"

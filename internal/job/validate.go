@@ -100,6 +100,11 @@ func (s Spec) validateTrial(errs *faults) {
 	if s.Trial.Time <= 0 {
 		errs.bad("trial.time is %s, but must be more than 0", s.Trial.Time)
 	}
+	if s.Progress != "" {
+		if _, err := CompileProgress(s.Progress); err != nil {
+			errs.add(err)
+		}
+	}
 	if s.Grace < 0 || s.Timeout < 0 || s.InitTimeout < 0 || s.HangTimeout < 0 {
 		errs.bad("grace %s, timeout %s, init-timeout %s and hang-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout, s.HangTimeout)
 	}

@@ -183,6 +183,9 @@ var table = withDefaults([]Field{
 	{Name: "rules", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "only gangrun's own rules",
 		Usage: "find the cause of a failure by the rules in this file, too; they count more than gangrun's own",
 		at:    func(s *job.Spec) any { return &s.Rules }},
+	{Name: "progress", Kind: Text, Value: "PATTERN", Flag: true, Key: true, Default: "the forms that gangrun knows",
+		Usage: "the lines that this Go regular expression matches are the job's progress, and no others; its groups are named step or epoch, and total and loss, as in 'sweep (?P<step>\\d+) of (?P<total>\\d+)'",
+		at:    func(s *job.Spec) any { return &s.Progress }},
 	{Name: "retries", Kind: Number, Value: "N", Flag: true, Key: true,
 		Usage: "give up after N restarts in a row without progress",
 		at:    func(s *job.Spec) any { return &s.Retries }},
@@ -263,6 +266,9 @@ var table = withDefaults([]Field{
 	{Name: "hang-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "end the gang, and start it again if that may help, if it makes no progress for this long, or for 5 times the longest pause before, if that is longer; 0 never does",
 		at:    func(s *job.Spec) any { return &s.HangTimeout }},
+	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
+		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy; uses PYTHONPATH and the signal 57",
+		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 
 // withDefaults fills in the defaults that a Spec has.

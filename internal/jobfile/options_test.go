@@ -63,7 +63,7 @@ func TestFlags(t *testing.T) {
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
 	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b", Mounts: "/data", Size: "8GiB"}
-	texts := map[string]string{"container.workdir": "/work", "container.user": "image"}
+	texts := map[string]string{"container.workdir": "/work", "container.user": "image", "progress": `step (?P<step>\d+)`}
 	for _, f := range Fields() {
 		value := values[f.Kind]
 		if text := texts[f.Name]; text != "" {

@@ -13,20 +13,22 @@ import (
 
 // Stat is what /proc/PID/stat says of a process.
 type Stat struct {
-	PID    int
-	Name   string // the name of its main thread; the kernel keeps only 15 bytes
-	State  byte   // a letter, see proc_pid_stat(5)
-	Parent int
-	Faults uint64 // page faults, minor and major, also of children that it has waited for
-	User   uint64 // clock ticks that it has spent in user mode
-	System uint64 // clock ticks that it has spent in the kernel
-	Waited uint64 // clock ticks of the children that it has waited for
-	RSS    int64  // resident memory in pages
-	Start  uint64 // clock ticks from boot to its start; with PID, this identifies the process
+	PID     int
+	Name    string // the name of its main thread; the kernel keeps only 15 bytes
+	State   byte   // a letter, see proc_pid_stat(5)
+	Parent  int
+	Faults  uint64 // page faults, minor and major, also of children that it has waited for
+	User    uint64 // clock ticks that it has spent in user mode
+	System  uint64 // clock ticks that it has spent in the kernel
+	Waited  uint64 // clock ticks of the children that it has waited for
+	RSS     int64  // resident memory in pages
+	Threads int    // that have not ended; 1 or less if the process has ended
+	Start   uint64 // clock ticks from boot to its start; with PID, this identifies the process
 }
 
-// Ended reports whether the process has ended, and its parent has not waited for it yet.
-func (s Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
+// Ended reports whether the process has ended, and its parent has not waited for it yet. A process whose main thread alone has
+// ended has not.
+func (s Stat) Ended() bool { return (s.State == 'Z' || s.State == 'X') && s.Threads <= 1 }
 
 // ReadStat reads /proc/PID/stat. The error is fs.ErrNotExist or syscall.ESRCH if there is
 // no such process.
@@ -63,6 +65,7 @@ func ParseStat(data []byte) (Stat, error) {
 	}
 	s.User, s.System, s.Waited = number(fields[11]), number(fields[12]), number(fields[13])+number(fields[14])
 	s.Start, s.RSS = number(fields[19]), int64(number(fields[21]))
+	s.Threads = int(number(fields[17]))
 	if err == nil {
 		s.PID, err = strconv.Atoi(string(bytes.TrimSpace(data[:open])))
 	}

@@ -17,7 +17,7 @@ func stat(pid int, name, state string, parent int, start uint64) string {
 
 func TestParseStat(t *testing.T) {
 	for _, name := range []string{"sh", "a) b", ") S 1 (", "(", ")", "", "a\nb", "\xff\x00"} {
-		want := Stat{PID: 42, Name: name, State: 'S', Parent: 7, Faults: 10, User: 50, System: 60, Waited: 15, RSS: 200, Start: 99}
+		want := Stat{PID: 42, Name: name, State: 'S', Parent: 7, Faults: 10, User: 50, System: 60, Waited: 15, RSS: 200, Threads: 1, Start: 99}
 		if got, err := ParseStat([]byte(stat(42, name, "S", 7, 99))); err != nil || got != want {
 			t.Errorf("%q: %+v, %v", name, got, err)
 		}

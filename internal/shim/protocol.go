@@ -21,8 +21,11 @@ type Greeting struct {
 	Command []byte `json:"command,omitempty"`
 }
 
-// Order describes the rank that a shim is to start. With it, the agent sends the descriptors of
-// the rank's three standard streams.
+// Descriptors is how many descriptors the agent sends to a shim: those of the rank's standard streams,
+// and that of its heartbeats.
+const Descriptors = 4
+
+// Order describes the rank that a shim is to start. The rank's Descriptors come before it.
 type Order struct {
 	Path    []byte   `json:"path"`
 	Argv    [][]byte `json:"argv"`

@@ -50,7 +50,7 @@ func run(told <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	defer conn.Close()
-	fds, err := receive(conn, 3)
+	fds, err := receive(conn, Descriptors)
 	if err != nil {
 		return 0, err
 	}

@@ -99,10 +99,21 @@ func (l *Live) Fold(e job.Event) {
 
 // Event adds an event to the report, and shows a message if the event matters to the user.
 func (l *Live) Event(e job.Event) {
+	if e.Kind == job.KindHealth && l.told(e) {
+		l.Fold(e)
+		return
+	}
 	l.Fold(e)
 	for _, line := range l.eventLines(e) {
 		l.Say(line)
 	}
+}
+
+// told reports whether another host has said the same.
+func (l *Live) told(e job.Event) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.folder.Told(e)
 }
 
 // eventLines returns what to show of an event; nothing for most.
@@ -134,7 +145,12 @@ func (l *Live) eventLines(e job.Event) []string {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)
 		}
 	case job.KindGPU:
-		if g := e.GPU; g != nil && (g.Sign == job.GPUECCSingle || g.Sign == job.GPUUnwatched || g.Sign == job.GPUShared) {
+		if g := e.GPU; g != nil && !g.Serious() {
+			return []string{"note: " + on(e.Host) + e.Text}
+		}
+		return withHint("warning: "+on(e.Host)+e.Text, e.Hint)
+	case job.KindHealth:
+		if h := e.Health; h != nil && h.Severity == job.SeverityNote {
 			return []string{"note: " + on(e.Host) + e.Text}
 		}
 		return withHint("warning: "+on(e.Host)+e.Text, e.Hint)

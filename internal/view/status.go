@@ -121,7 +121,7 @@ func (f *ranksFolder) add(e job.Event) {
 	case job.KindProgress:
 		if p := e.Progress; p != nil {
 			s := at(e.Rank)
-			if s.Step = p.Step; p.HasLoss() {
+			if s.Step = p.At(); p.HasLoss() {
 				s.Loss, s.LossIs = p.Loss, p.LossIs
 			}
 		}

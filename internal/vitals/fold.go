@@ -90,7 +90,7 @@ func step(s sample) int64 {
 	if s.Progress == nil {
 		return 0
 	}
-	return s.Progress.Step
+	return s.Progress.At()
 }
 
 // rate returns the steps per minute, 0 if they are not known. A rank that is late with its next step

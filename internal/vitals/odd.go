@@ -28,12 +28,12 @@ func sum(ranks []Rank) Gang {
 	var steps, cpus, sizes, loads, rates []float64
 	for _, r := range ranks {
 		if p := r.Progress; p != nil {
-			if g.Lowest < 0 || p.Step < g.Lowest {
-				g.Lowest = p.Step
+			if g.Lowest < 0 || p.At() < g.Lowest {
+				g.Lowest = p.At()
 			}
-			g.Highest, g.Total = max(g.Highest, p.Step), max(g.Total, p.Total)
+			g.Highest, g.Total = max(g.Highest, p.At()), max(g.Total, p.Total)
 			g.ByEpoch = p.ByEpoch
-			steps = append(steps, float64(p.Step))
+			steps = append(steps, float64(p.At()))
 		}
 		if r.Rate > 0 {
 			rates = append(rates, r.Rate)
@@ -76,7 +76,7 @@ func (u usual) oddities(r Rank) (odd []Oddity) {
 		return odd
 	}
 	unseen := 1 + u.rate*(behind+time.Duration(r.Age)).Minutes()
-	mark(r.Progress != nil && float64(r.Progress.Step)+unseen < u.step, OddStep)
+	mark(r.Progress != nil && float64(r.Progress.At())+unseen < u.step, OddStep)
 	mark(r.CPU != nil && u.cpu >= cpuCounts && *r.CPU < cpuLittle*u.cpu, OddCPU)
 	mark(r.CPU != nil && *r.CPU >= 1.5*cpuCounts && *r.CPU > cpuMuch*u.cpu, OddCPU)
 	mark(float64(r.RSS) > memoryMuch*u.rss && float64(r.RSS) > u.rss+memoryCounts, OddMemory)

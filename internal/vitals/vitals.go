@@ -99,7 +99,7 @@ func (r Rank) Step() int64 {
 	if r.Progress == nil {
 		return -1
 	}
-	return r.Progress.Step
+	return r.Progress.At()
 }
 
 // Of returns what is known of a rank, nil if nothing is.

@@ -2235,8 +2235,13 @@ type Start struct {
 	// The agent of the host sets it in requests that it forwards to an agent in a container, because
 	// the memory of a container may be limited.
 	OomFirst bool `protobuf:"varint,19,opt,name=oom_first,json=oomFirst,proto3" json:"oom_first,omitempty"`
+	// progress is the pattern of the lines that report progress; see job.CompileProgress. If it is
+	// empty, these are the lines of the forms that gangrun knows.
+	Progress []byte `protobuf:"bytes,20,opt,name=progress,proto3" json:"progress,omitempty"`
 	// pulse_ms is the shortest time between two GangReply.pulses; 0 asks for none.
-	PulseMs       int64 `protobuf:"varint,20,opt,name=pulse_ms,json=pulseMs,proto3" json:"pulse_ms,omitempty"`
+	PulseMs int64 `protobuf:"varint,21,opt,name=pulse_ms,json=pulseMs,proto3" json:"pulse_ms,omitempty"`
+	// faulthandler makes Python programs write their stacks when the agent asks them to.
+	Faulthandler  bool `protobuf:"varint,22,opt,name=faulthandler,proto3" json:"faulthandler,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2404,11 +2409,25 @@ func (x *Start) GetOomFirst() bool {
 	return false
 }
 
+func (x *Start) GetProgress() []byte {
+	if x != nil {
+		return x.Progress
+	}
+	return nil
+}
+
 func (x *Start) GetPulseMs() int64 {
 	if x != nil {
 		return x.PulseMs
 	}
 	return 0
+}
+
+func (x *Start) GetFaulthandler() bool {
+	if x != nil {
+		return x.Faulthandler
+	}
+	return false
 }
 
 // Mpirun describes the gang that mpirun starts. nodes has the names by which mpirun knows the
@@ -3706,7 +3725,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\blimit_ms\x18\x02 \x01(\x03R\alimitMs\"5\n" +
 	"\vStacksReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\xa8\x04\n" +
+	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\xe8\x04\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3728,8 +3747,10 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\x12\x10\n" +
 	"\x03tty\x18\x11 \x01(\tR\x03tty\x12\x18\n" +
 	"\aspooled\x18\x12 \x01(\bR\aspooled\x12\x1b\n" +
-	"\toom_first\x18\x13 \x01(\bR\boomFirst\x12\x19\n" +
-	"\bpulse_ms\x18\x14 \x01(\x03R\apulseMs\"v\n" +
+	"\toom_first\x18\x13 \x01(\bR\boomFirst\x12\x1a\n" +
+	"\bprogress\x18\x14 \x01(\fR\bprogress\x12\x19\n" +
+	"\bpulse_ms\x18\x15 \x01(\x03R\apulseMs\x12\"\n" +
+	"\ffaulthandler\x18\x16 \x01(\bR\ffaulthandler\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +

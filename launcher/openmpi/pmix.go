@@ -23,6 +23,7 @@ type PMIxState struct {
 	// Opaque is true if the messages have another format. The other fields then say nothing.
 	Opaque    bool
 	Waiting   bool // the rank waits in a fence for other ranks
+	Passed    bool // the rank has passed a fence
 	Finalized bool
 	Aborted   bool
 	Code      int // the exit code, if Aborted is true
@@ -100,6 +101,7 @@ func (p *PMIx) Server(data []byte) {
 		data = data[8:]
 	}
 	p.server.feed(data, func(_ int, tag uint32, _ []byte) bool {
+		p.state.Passed = p.state.Passed || p.fences[tag]
 		delete(p.fences, tag)
 		return !p.opaque
 	})

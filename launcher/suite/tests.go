@@ -120,15 +120,15 @@ func again(t *testing.T, b Bed) {
 	}
 }
 
-// descriptors: a rank inherits its three streams and nothing else.
+// descriptors: a rank inherits its three streams, the descriptor of its heartbeats, and nothing else.
 func descriptors(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: []string{"ls", "/proc/self/fd"}})
 	if o := g.run(t.Context()); !o.Good(2) {
 		t.Fatalf("%+v", o)
 	}
 	for r := range 2 {
-		if got := g.log(r, "out"); got != "0\n1\n2\n3\n" { // 3 is the directory that ls reads
-			t.Errorf("rank %d has descriptors %q, want 0, 1, 2 and that of ls", r, got)
+		if got := g.log(r, "out"); got != "0\n1\n2\n3\n4\n" { // 4 is the directory that ls reads
+			t.Errorf("rank %d has descriptors %q, want 0, 1, 2, 3 and that of ls", r, got)
 		}
 	}
 }

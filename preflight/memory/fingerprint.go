@@ -67,8 +67,9 @@ func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (
 // essence returns what the result of a job depends on, of its spec. A new field of Spec counts
 // until it is named here.
 func essence(spec job.Spec) job.Spec {
-	spec.Name, spec.Retries, spec.Policy, spec.Requeue, spec.Rules, spec.RefuseKnown = "", 0, nil, 0, "", false
+	spec.Name, spec.Retries, spec.Policy, spec.Requeue, spec.Rules, spec.RefuseKnown, spec.Progress = "", 0, nil, 0, "", false, ""
 	spec.Preflight, spec.Trial, spec.Output, spec.TTY, spec.ExitCode, spec.Secret = "", job.Trial{}, "", "", "", nil
+	spec.Faulthandler = false
 	spec.Grace, spec.Timeout, spec.InitTimeout, spec.HangTimeout, spec.TimeReserve = 0, 0, 0, 0, 0
 	spec.OnSignal, spec.BeforeStop, spec.BeforeStopWait = "", "", 0
 	spec.Loopback, spec.Hosts, spec.Hostfile, spec.Inventory, spec.Network, spec.Launcher = 0, "", "", "", "", ""

@@ -47,8 +47,8 @@ func (f *Folder) Add(e job.Event) {
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)
 		}
-	case job.KindNote, job.KindGPU:
-		waits := e.Kind == job.KindNote && e.State == job.StateWaiting
+	case job.KindNote:
+		waits := e.State == job.StateWaiting
 		if waits && f.waits > 0 { // it replaces the earlier note of the same wait
 			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
 		}
@@ -61,6 +61,13 @@ func (f *Folder) Add(e job.Event) {
 		f.times.enter(phaseNone, e.Time)
 		f.trial.end(e.Time)
 		clear(f.alive)
+	case job.KindGPU, job.KindHealth:
+		if !f.Told(e) {
+			r.Notes = append(r.Notes, "on "+e.Host+": "+e.Text)
+		}
+		if e.Attempt > 0 {
+			f.attempt(e.Attempt).addSign(e)
+		}
 	default:
 		if e.Attempt > 0 {
 			f.addAttempt(f.attempt(e.Attempt), e)
@@ -88,7 +95,10 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 			if a.Step < 0 {
 				a.FirstStep = when(e.Time)
 			}
-			a.Step, a.Total = max(a.Step, p.Step), max(a.Total, p.Total)
+			a.Step, a.Total = max(a.Step, p.At()), max(a.Total, p.Total)
+			if a.Step > a.Total {
+				a.Total = 0 // it is that of one epoch
+			}
 			f.addLoss(a, e.Rank, *p)
 		}
 	case job.KindActivity:
@@ -120,6 +130,14 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 			f.times.enter(phaseBackoff, e.Time)
 		}
 	}
+}
+
+// Told reports whether an earlier health event of the same attempt has said the same, as those of
+// several hosts do about a file system that they share.
+func (f *Folder) Told(e job.Event) bool {
+	a := f.report.Last()
+	return a != nil && a.Number == e.Attempt && e.Health != nil &&
+		slices.ContainsFunc(a.Signs, func(s Sign) bool { return s.Health != nil && s.Text == e.Text })
 }
 
 // addLoss records the loss that a rank has printed. A loss that is not finite stays until the same
@@ -161,7 +179,7 @@ func (f *Folder) Report() Report {
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
-		a.Activity, a.Stragglers = list(a.Activity), list(a.Stragglers)
+		a.Activity, a.Signs, a.Stragglers = list(a.Activity), list(a.Signs), list(a.Stragglers)
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}

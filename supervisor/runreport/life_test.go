@@ -30,7 +30,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("attempt 1: %+v", a.Life)
 	}
 	text, err := json.Marshal(r.Attempts[1])
-	if err != nil || !strings.Contains(string(text), `"activity":[],"hang":null,"stragglers":[]`) {
+	if err != nil || !strings.Contains(string(text), `"activity":[],"signs":[],"hang":null,"stragglers":[]`) {
 		t.Errorf("attempt 2: %s, %v", text, err)
 	}
 	summary := strings.Join(Summary(r), "\n")

@@ -82,6 +82,8 @@ type Life struct {
 	// Activity is what the ranks that had not ended were doing when gangrun began to end the
 	// gang.
 	Activity []job.Activity `json:"activity"`
+	// Signs are the signs of ill health of hosts and GPUs during the attempt, at most maxSigns.
+	Signs []Sign `json:"signs"`
 	// Hang is why the gang counted as hung, and where its ranks were; null if it did not.
 	Hang *job.HangReport `json:"hang"`
 	// Stragglers are the ranks and hosts that were slower than their peers, at most maxStragglers.
@@ -90,6 +92,38 @@ type Life struct {
 
 // maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
 const maxStragglers = 100
+
+// Sign is a sign of ill health of a host, or of its GPUs.
+type Sign struct {
+	Time time.Time `json:"time"`
+	Host string    `json:"host"`
+	// Health or GPU says what kind of sign it is; the other is null.
+	Health *job.Health `json:"health"`
+	GPU    *job.GPU    `json:"gpu"`
+	Text   string      `json:"text"`
+	Hint   string      `json:"hint"`
+}
+
+// Serious reports whether the sign is more than a note.
+func (s Sign) Serious() bool {
+	switch {
+	case s.Health != nil:
+		return s.Health.Severity != job.SeverityNote
+	case s.GPU != nil:
+		return s.GPU.Serious()
+	}
+	return false
+}
+
+// maxSigns bounds the signs of an attempt in a report. The journal has all of them.
+const maxSigns = 200
+
+// addSign adds the sign of a health or gpu event.
+func (a *Attempt) addSign(e job.Event) {
+	if len(a.Signs) < maxSigns {
+		a.Signs = append(a.Signs, Sign{Time: e.Time, Host: e.Host, Health: e.Health, GPU: e.GPU, Text: e.Text, Hint: e.Hint})
+	}
+}
 
 // Progress is the progress of the gang of an attempt.
 type Progress struct {

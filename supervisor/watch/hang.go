@@ -40,7 +40,7 @@ func (w *Watch) Hang() *job.HangReport {
 		silent  = w.clock - max(w.progress.last, w.input.last)
 		weak    = w.clock - w.weak.last
 		asleep  = w.clock - w.signs[job.SignCPU].last
-		started = w.progress.moves > 0 || w.worked()
+		started = w.progress.moves > 0 || stage == job.HangInit || w.worked()
 	)
 	switch {
 	case silent <= limit || !started:
@@ -150,7 +150,7 @@ func (w *Watch) step() int64 {
 	step := int64(-1)
 	for _, r := range w.ranks {
 		if p := r.last.Progress; p != nil {
-			step = max(step, p.Step)
+			step = max(step, p.At())
 		}
 	}
 	return step

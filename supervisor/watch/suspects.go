@@ -33,12 +33,17 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	if found := pick(func(r *rank) bool { return r.last.Phase == job.PhaseUnknown }); w.initialising() && len(found) > 0 {
 		return found, who(found) + " " + has(found) + " not called MPI_Init", 0.9
 	}
+	inside := pick(func(r *rank) bool { return r.last.Phase == job.PhaseBarrier })
+	if found := pick(func(r *rank) bool { return r.last.Phase == job.PhaseWorking }); minority(found) && len(inside)+len(found) == len(living) {
+		return found, fmt.Sprintf("%s %s not in MPI_Finalize, the others wait there", who(found), is(found)), 0.85
+	}
 	if found, behind := w.behind(living); minority(found) {
 		return found, fmt.Sprintf("%s %s at step %d, the others at step %d", who(found), is(found), behind.at, behind.others), 0.8
 	}
-	busy := pick(func(r *rank) bool { return r.busy })
-	idle := pick(func(r *rank) bool { return !r.busy })
+	busy := pick(func(r *rank) bool { return w.load(r) >= leastCPU })
+	idle := pick(func(r *rank) bool { return w.load(r) < leastCPU/5 })
 	switch {
+	case len(busy)+len(idle) < len(living):
 	case minority(idle):
 		return idle, fmt.Sprintf("%s %s, while the others use CPU time", who(idle), verb(idle, "sleeps", "sleep")), 0.6
 	case minority(busy):
@@ -47,26 +52,26 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	return nil, "no rank stands out", 0
 }
 
-// steps says at which step some ranks are, and the others.
-type steps struct{ at, others int64 }
+// lag says at which step some ranks are, and the others.
+type lag struct{ at, others int64 }
 
 // behind returns the ranks whose step is lower than that of most, where all ranks report steps.
-func (w *Watch) behind(living []int) (found []int, s steps) {
+func (w *Watch) behind(living []int) (found []int, s lag) {
 	var all []int64
 	for _, number := range living {
 		p := w.ranks[number].last.Progress
 		if p == nil {
 			return nil, s
 		}
-		all = append(all, p.Step)
+		all = append(all, p.At())
 	}
 	slices.Sort(all)
 	if len(all) < 2 {
 		return nil, s
 	}
-	s = steps{all[0], all[len(all)/2]}
+	s = lag{all[0], all[len(all)/2]}
 	for _, number := range living {
-		if s.at < s.others && w.ranks[number].last.Progress.Step == s.at {
+		if s.at < s.others && w.ranks[number].last.Progress.At() == s.at {
 			found = append(found, number)
 		}
 	}

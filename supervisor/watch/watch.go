@@ -45,9 +45,8 @@ type rank struct {
 	host     string
 	last     job.Pulse
 	at       time.Time     // of last, by the clock of the host
-	busy     bool          // it has used CPU time since the pulse before
-	worked   time.Duration // clock when it last used CPU time
-	moved    time.Duration // clock of its last new step
+	marked   time.Duration // clock of its first pulse after the last progress of the gang
+	spent    job.Duration  // the CPU time that it had used then
 	state    job.ProcessState
 	stateFor time.Duration // clock when it got into that state
 	ended    bool
@@ -181,20 +180,25 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 			w.signs[s].move(w.clock)
 		}
 	}
-	if r.busy = moved[job.SignCPU]; r.busy || first {
-		r.worked = w.clock
-	}
 	steps := moved[job.SignSteps] || moved[job.SignBeats]
-	if steps || first {
-		r.moved = w.clock
-	}
 	stepping := w.stepping()
 	if steps || moved[job.SignOutput] && !stepping {
 		w.progress.move(w.clock)
 	}
+	if first || r.marked < w.progress.last {
+		r.marked, r.spent = w.clock, p.CPU
+	}
 	if moved[job.SignIO] || moved[job.SignFaults] || moved[job.SignGPU] || moved[job.SignOutput] && stepping {
 		w.weak.move(w.clock)
 	}
+}
+
+// load returns the share of a core that a rank has used since the last progress of the gang.
+func (w *Watch) load(r *rank) float64 {
+	if w.clock <= r.marked {
+		return 0
+	}
+	return float64(r.last.CPU-r.spent) / float64(w.clock-r.marked)
 }
 
 // leastSteps is how many steps, or heartbeats, make a job one whose steps tell its progress.

@@ -51,7 +51,10 @@ var needs = map[Query][]string{
 	QueryGPUInstance: {"nvmlDeviceGetGpuInstanceId"}, QueryComputeInstance: {"nvmlDeviceGetComputeInstanceId"},
 	QueryLink: {"nvmlDeviceGetNvLinkState"}, QueryPeer: {"nvmlDeviceGetNvLinkRemotePciInfo"},
 	QueryPeerKind: {"nvmlDeviceGetNvLinkRemoteDeviceType"},
-	QueryCompute:  {"nvmlDeviceGetComputeRunningProcesses"}, QueryGraphics: {"nvmlDeviceGetGraphicsRunningProcesses"},
+	QueryPower:    {"nvmlDeviceGetPowerUsage"}, QueryClock: {"nvmlDeviceGetClockInfo"}, QueryTemperature: {"nvmlDeviceGetTemperature"},
+	QueryPCILink:    {"nvmlDeviceGetCurrPcieLinkGeneration", "nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkGeneration", "nvmlDeviceGetMaxPcieLinkWidth"},
+	QueryLinkErrors: {"nvmlDeviceGetNvLinkErrorCounter"},
+	QueryCompute:    {"nvmlDeviceGetComputeRunningProcesses"}, QueryGraphics: {"nvmlDeviceGetGraphicsRunningProcesses"},
 	QueryMPS: {"nvmlDeviceGetMPSComputeRunningProcesses"},
 }
 
@@ -127,7 +130,7 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 	case QueryPeerKind:
 		return d.peerKind(n)
 	}
-	return Answer{}, unknown(q)
+	return d.askLoad(q, n)
 }
 
 // memory asks for the memory that the driver reserves as a number of its own, where

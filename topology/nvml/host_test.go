@@ -158,7 +158,10 @@ func TestReportJSON(t *testing.T) {
 			Throttle: []string{"gpu_idle"}, Recovery: "reset", Lost: "lost", Errors: map[string]string{"name": "e"},
 		}},
 		Links: [][]job.Link{{""}}, NICs: []job.NIC{{Name: "mlx5_0", Links: []job.Link{"PIX"}}},
-		Events: []Event{{Time: time.Unix(1, 2).UTC(), Kind: EventXID, UUID: "GPU-a", PCI: "p", XID: 79, PID: 7, Text: "t"}},
+		Events: []Event{{Time: time.Unix(1, 2).UTC(), Kind: EventXID, UUID: "GPU-a", PCI: "p", XID: 79, PID: 7, Text: "t", Sample: &Sample{
+			Utilisation: 1, Memory: 2, Power: 3, SMClock: 4, Temperature: 5, Throttle: []string{"sw_power_cap"}, Generation: 6, Width: 7, LargestGeneration: 8, LargestWidth: 9,
+			Remapped: RemappedRows{1, 2, true, true}, Retired: RetiredPages{1, 2, true}, Recovery: "reset", LinkErrors: LinkErrors{1, 2, 3},
+		}, Origin: &Origin{"python", 1000, []int{4, 1}}}},
 		Errors: map[string]string{"driver": "e"},
 	}
 	filled(t, reflect.ValueOf(r), "report")

@@ -16,7 +16,7 @@ var reasons = [...]string{
 }
 
 // recoveries are the answers to QueryRecovery but 0, none, in nvidia-smi's words.
-var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset"}
+var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset", "recover imex", "bus reset", "system reboot"}
 
 // modes are the answers to QueryComputeMode.
 var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProhibited, ComputeExclusiveProcess}
@@ -148,12 +148,8 @@ func readDevice(g GPU, index int, about func(pid int) (user, name string)) Devic
 		d.Throttle = throttle(a.Numbers[0])
 	}
 	if a, ok := r.ask(QueryRecovery, "recovery"); ok {
-		switch n := a.Numbers[0]; {
-		case n == 0: // the errors noted before stand
-		case n < uint64(len(recoveries)):
-			d.Recovery = recoveries[n]
-		default:
-			d.Recovery = fmt.Sprintf("action %d, which is not known", n)
+		if action := recovery(a.Numbers[0]); action != "" { // else the errors noted before stand
+			d.Recovery = action
 		}
 	}
 	parts := r.readInstances()
@@ -186,6 +182,14 @@ func (r reader) readErrors() {
 	if a, ok := r.ask(QueryRemapped, "remapped_rows"); ok {
 		r.d.Remapped = RemappedRows{integer(a.Numbers[0]), integer(a.Numbers[1]), a.Numbers[2] == 1, a.Numbers[3] == 1}
 	}
+}
+
+// recovery names an answer to QueryRecovery; empty for none.
+func recovery(n uint64) string {
+	if n < uint64(len(recoveries)) {
+		return recoveries[n]
+	}
+	return fmt.Sprintf("action %d, which is not known", n)
 }
 
 // throttle names the bits, those that are not known by their number.

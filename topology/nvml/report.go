@@ -143,7 +143,7 @@ type EventKind string
 // The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says
 // that the driver still answers. EventProcess says that a process computes on a GPU.
 // EventLooked says that Watch has reported an EventProcess for each process on the watched
-// GPUs.
+// GPUs. EventSample has a Sample. EventLost says that the driver can no longer reach a GPU.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"
@@ -151,6 +151,8 @@ const (
 	EventAlive     EventKind = "alive"
 	EventProcess   EventKind = "process"
 	EventLooked    EventKind = "looked"
+	EventSample    EventKind = "sample"
+	EventLost      EventKind = "lost"
 )
 
 // Event is something that happened on a GPU.
@@ -162,6 +164,18 @@ type Event struct {
 	XID  int       `json:"xid,omitempty"`
 	PID  int       `json:"pid,omitempty"` // the process of an EventProcess
 	Text string    `json:"text,omitempty"`
+	// Sample is that of an EventSample; nil in other events.
+	Sample *Sample `json:"sample,omitempty"`
+	// Origin says where the process of an EventProcess comes from; nil if that is not known.
+	Origin *Origin `json:"origin,omitempty"`
+}
+
+// Origin is where a process comes from.
+type Origin struct {
+	Name string `json:"name"` // of its program, as the kernel has it
+	UID  int    `json:"uid"`  // of its user; -1 if it is not known
+	// Ancestors are the PIDs of its parent, of the parent of that, and so on, at most maxAncestors.
+	Ancestors []int `json:"ancestors"`
 }
 
 // lacks is in the Errors of what the GPU or the driver does not have.

@@ -88,6 +88,11 @@ const (
 	QueryThrottle                       // bits, whose names are in Device.Throttle
 	QueryRecovery                       // a number, whose name is in Device.Recovery
 	QueryMIG                            // 1 means on
+	QueryPower                          // milliwatts
+	QueryClock                          // MHz of the streaming multiprocessors
+	QueryTemperature                    // degrees Celsius
+	QueryPCILink                        // PCIe link: generation, width; the largest generation, width that GPU and slot can have
+	QueryLinkErrors                     // of the NVLink: replays, recoveries, CRC errors of flits, of data
 	QueryInstances                      // maximum number of MIG devices
 	QueryLink                           // 1 if the NVLink is active
 	QueryPeerKind                       // what is at the other end of the NVLink: PeerGPU and so on

@@ -14,8 +14,8 @@ const Pause = 250 * time.Millisecond
 // Beat is the time between two EventAlive events of Watch. The time may be longer by Pause.
 const Beat = time.Second
 
-// Look is the time after which Watch again looks for processes that compute on the GPUs. The
-// time may be longer by Pause.
+// Look is the time after which Watch again samples the GPUs, and looks for processes that compute
+// on them. The time may be longer by Pause.
 const Look = 5 * time.Second
 
 // Watch reports the XID and ECC events of GPUs of lib: of those with a UUID in uuids, or of all if
@@ -23,8 +23,8 @@ const Look = 5 * time.Second
 // any of the GPUs, or when report returns an error.
 //
 // While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat.
-// After each Look it reports the processes on the GPUs, if the driver lists the processes of every
-// GPU. If a GPU cannot be watched, Watch calls warn with the reason.
+// After each Look it reports a sample of each GPU, and the processes on the GPUs, if the driver lists
+// the processes of every GPU. It reports once that a GPU is lost. If a GPU cannot be watched, Watch calls warn with the reason.
 func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)
@@ -33,7 +33,7 @@ func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) 
 	if err != nil {
 		return fmt.Errorf("count the GPUs: %w", err)
 	}
-	w := watcher{lib: lib, report: report, warn: warn, names: map[GPU]Event{}, looked: time.Now()}
+	w := watcher{lib: lib, report: report, warn: warn, names: map[GPU]Event{}, sampled: map[GPU]*sampled{}, looked: time.Now()}
 	missing := slices.Clone(uuids)
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
@@ -50,6 +50,7 @@ func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) 
 		missing = slices.DeleteFunc(missing, func(uuid string) bool { return uuid == name.UUID })
 		w.gpus = append(w.gpus, g)
 		w.names[g] = name
+		w.sampled[g] = &sampled{missing: map[Query]bool{}}
 	}
 	w.all, w.blind = slices.Clone(w.gpus), len(missing) > 0
 	for _, uuid := range missing {
@@ -73,7 +74,8 @@ type watcher struct {
 	warn   func(text string)
 	beat   time.Time // when EventAlive was last reported
 
-	looked time.Time // when the processes were last looked at, or Watch began
+	looked  time.Time // when the GPUs were last looked at, or Watch began
+	sampled map[GPU]*sampled
 }
 
 // identity is an event of g that has not happened.
@@ -115,7 +117,7 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		if err := w.alive(); err != nil {
 			return err
 		}
-		if err := w.processes(); err != nil {
+		if err := w.look(); err != nil {
 			return err
 		}
 		o, err := set.Wait(Pause)
@@ -123,7 +125,7 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		case errors.Is(err, ErrTimeout):
 			continue
 		case err != nil && w.dropLost():
-			return nil
+			return w.tellLost()
 		case err != nil:
 			return fmt.Errorf("wait for events: %w", err)
 		}
@@ -144,14 +146,61 @@ func (w *watcher) alive() error {
 	return w.report(Event{Time: now, Kind: EventAlive})
 }
 
-// processes reports once a Look the processes on the GPUs. It reports nothing if the
-// driver does not list those of every GPU, since a busy GPU would then seem idle.
-func (w *watcher) processes() error {
+// look reports once a Look how the GPUs work, and the processes on them.
+func (w *watcher) look() error {
 	now := time.Now()
-	if w.blind || now.Sub(w.looked) < Look {
+	if now.Sub(w.looked) < Look {
 		return nil
 	}
 	w.looked = now
+	for _, g := range w.all {
+		s := w.sampled[g]
+		if s.lost {
+			continue
+		}
+		e := w.names[g]
+		e.Time, e.Kind = now, EventSample
+		sample, ok, err := s.sample(now, g)
+		switch {
+		case err != nil:
+			e.Kind, e.Text, s.lost = EventLost, err.Error(), true
+		case ok:
+			e.Sample = &sample
+		default:
+			continue
+		}
+		if err := w.report(e); err != nil {
+			return err
+		}
+	}
+	return w.processes(now)
+}
+
+// tellLost reports the GPUs that are lost and have not been reported as such.
+func (w *watcher) tellLost() error {
+	for _, g := range w.all {
+		s := w.sampled[g]
+		if s.lost || slices.Contains(w.gpus, g) {
+			continue
+		}
+		if _, err := g.Ask(QueryMemory, 0); errors.Is(err, ErrLost) {
+			s.lost = true
+			e := w.names[g]
+			e.Time, e.Kind, e.Text = time.Now(), EventLost, err.Error()
+			if err := w.report(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// processes reports the processes on the GPUs. It reports nothing if the driver does not list
+// those of every GPU, since a busy GPU would then seem idle.
+func (w *watcher) processes(now time.Time) error {
+	if w.blind {
+		return nil
+	}
 	var found []Event
 	for _, g := range w.all {
 		for _, q := range []Query{QueryCompute, QueryMPS} {

@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 					{tells: []any{Occurrence{GPU: g[1], Kind: EventXID, Data: 45}, end}, refuse: map[GPU]error{g[0]: lost}},
 				}
 			},
-			events: []Event{{Kind: EventXID, UUID: "GPU-0", PCI: "0000:10:00.0", XID: 79}, {Kind: EventXID, UUID: "GPU-1", PCI: "0000:20:00.0", XID: 45}},
+			events: []Event{{Kind: EventXID, UUID: "GPU-0", PCI: "0000:10:00.0", XID: 79}, {Kind: EventLost, UUID: "GPU-0", PCI: "0000:10:00.0", Text: "GPU is lost"}, {Kind: EventXID, UUID: "GPU-1", PCI: "0000:20:00.0", XID: 45}},
 			warns:  []string{"GPU GPU-0 is not watched any more: GPU is lost"},
 			freed:  2,
 		},
@@ -50,8 +50,9 @@ func TestWatch(t *testing.T) {
 			host: func(g []*fakeGPU, l *fakeLibrary, _ func()) {
 				l.sets = []*fakeSet{{tells: []any{func() { g[0].broken, g[1].broken = lost, lost }, error(lost)}}, {}}
 			},
-			warns: []string{"GPU GPU-0 is not watched any more: GPU is lost", "GPU GPU-1 is not watched any more: GPU is lost"},
-			err:   "there is no GPU to watch", freed: 2,
+			events: []Event{{Kind: EventLost, UUID: "GPU-0", PCI: "0000:10:00.0", Text: "GPU is lost"}, {Kind: EventLost, UUID: "GPU-1", PCI: "0000:20:00.0", Text: "GPU is lost"}},
+			warns:  []string{"GPU GPU-0 is not watched any more: GPU is lost", "GPU GPU-1 is not watched any more: GPU is lost"},
+			err:    "there is no GPU to watch", freed: 2,
 		},
 		"one cannot be watched": {
 			host: func(g []*fakeGPU, l *fakeLibrary, end func()) {
@@ -235,7 +236,7 @@ func TestWatchLooks(t *testing.T) {
 				begin := time.Now()
 				var got []Event
 				if err := Watch(ctx, l, test.only, func(e Event) error {
-					if e.Kind != EventAlive {
+					if e.Kind != EventAlive && e.Kind != EventSample {
 						if age := e.Time.Sub(begin); age != Look && age != 2*Look {
 							t.Errorf("%+v after %v", e, age)
 						}
@@ -252,4 +253,57 @@ func TestWatchLooks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWatchSamples holds that each Look tells how each GPU works, without what it does not have,
+// and once that one is lost.
+func TestWatchSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := fakeHost(2, func(i int, g *fakeGPU) {
+			g.answers[QueryPower], g.answers[QueryClock], g.answers[QueryTemperature] = num(698_900), num(1410), num(88)
+			g.answers[QueryPCILink], g.answers[QueryThrottle] = num(3, 16, 5, 16), num(1<<6|1<<5)
+			g.answers[QueryRemapped], g.answers[QueryRecovery] = num(1, 2, 1, 1), num(1)
+			g.answers[QueryRetired] = notSupported
+			g.links = map[int]any{0: PeerSwitch, 1: PeerSwitch}
+			g.answers[QueryLinkErrors] = num(3, 1, 20, 5)
+		})
+		first, second := l.gpus[0].(*fakeGPU), l.gpus[1].(*fakeGPU)
+		second.answers = map[Query]any{QueryUUID: Answer{Text: "GPU-1"}, QueryPCI: Answer{Text: "00000000:20:00.0"}, QueryUtilisation: num(7, 3)}
+		set := &fakeSet{}
+		for i := range 15 * int(Look/Pause) {
+			if i == 4*int(Look/Pause)+2 {
+				set.tells = append(set.tells, func() { second.broken = lost })
+			}
+			set.tells = append(set.tells, func() { time.Sleep(Pause) }, said{"Timeout", ErrTimeout})
+		}
+		l.sets = []*fakeSet{{tells: append(set.tells, cancel)}}
+		samples, lostAt := map[string][]Sample{}, []string{}
+		if err := Watch(ctx, l, nil, func(e Event) error {
+			switch e.Kind {
+			case EventSample:
+				samples[e.UUID] = append(samples[e.UUID], *e.Sample)
+			case EventLost:
+				lostAt = append(lostAt, e.UUID+" "+e.Text)
+			}
+			return nil
+		}, func(text string) { t.Error(text) }); err != nil {
+			t.Error(err)
+		}
+		want := Sample{Utilisation: 93, Memory: 41, Power: 698, SMClock: 1410, Temperature: 88, Throttle: []string{"sw_thermal_slowdown", "hw_thermal_slowdown"},
+			Generation: 3, Width: 16, LargestGeneration: 5, LargestWidth: 16,
+			Remapped: RemappedRows{1, 2, true, true}, Recovery: "reset", LinkErrors: LinkErrors{Replays: 6, Recoveries: 2, CRC: 50}}
+		if got := samples["GPU-0"]; len(got) != 15 || !reflect.DeepEqual(got[0], want) || !reflect.DeepEqual(got[14], want) {
+			t.Errorf("%d samples, %+v", len(got), got)
+		}
+		if got := samples["GPU-1"]; len(got) != 4 || !reflect.DeepEqual(got[0], Sample{Utilisation: 7, Memory: 3}) {
+			t.Errorf("%d samples, %+v", len(got), got)
+		}
+		if !slices.Equal(lostAt, []string{"GPU-1 GPU is lost"}) {
+			t.Errorf("lost: %q", lostAt)
+		}
+		if first.links[1] = error(unknownError); linkErrors(first) != (LinkErrors{3, 1, 25}) {
+			t.Errorf("without a link that cannot be asked: %+v", linkErrors(first))
+		}
+	})
 }

@@ -21,6 +21,8 @@ const (
 	maxPID  = 1 << 22 // the kernel's own bound
 	maxName = 96      // bytes of a UUID; that of a MIG instance takes 40
 	maxText = 256     // bytes of an event's text
+
+	maxAncestors = 64 // of a process
 )
 
 // readEvents reads events, a line each, until r ends, which is no error; a line that
@@ -54,7 +56,7 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 		return nvml.Event{}, false, err
 	}
 	switch e.Kind {
-	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive, nvml.EventProcess, nvml.EventLooked:
+	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive, nvml.EventProcess, nvml.EventLooked, nvml.EventSample, nvml.EventLost:
 	case "":
 		return nvml.Event{}, false, errors.New("an event without a kind")
 	default:
@@ -74,11 +76,31 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 			return nvml.Event{}, false, err
 		}
 	}
+	if (e.Sample != nil) != (e.Kind == nvml.EventSample) {
+		return nvml.Event{}, false, errors.New("a sample without numbers, or numbers of no sample")
+	}
+	if e.Origin != nil {
+		if e.Kind != nvml.EventProcess || len(e.Origin.Ancestors) > maxAncestors {
+			return nvml.Event{}, false, errors.New("the origin of no process")
+		}
+		e.Origin.Name = shown(e.Origin.Name)
+	}
+	if e.Sample != nil {
+		showSample(e.Sample)
+	}
 	e.Text = shown(e.Text)
 	if len(e.Text) > maxText {
 		e.Text = strings.ToValidUTF8(e.Text[:maxText], "")
 	}
 	return e, true, nil
+}
+
+// showSample makes the words of a sample fit to be shown.
+func showSample(s *nvml.Sample) {
+	s.Recovery = shown(s.Recovery)
+	for i, reason := range s.Throttle {
+		s.Throttle[i] = shown(reason)
+	}
 }
 
 // shown is text without what a terminal could take for a command.

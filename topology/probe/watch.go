@@ -37,6 +37,9 @@ const maxWarnings = 16
 type Watching struct {
 	// NVML and Path are as in Options.
 	NVML, Path string
+	// Launch, if it is not nil, runs gangrun-nvml on another host, whose GPUs are then watched. NVML
+	// and Path do not count then.
+	Launch func(ctx context.Context, args ...string) (Remote, error)
 	// GPUs are the UUIDs of the GPUs to watch. They are UUIDs of whole GPUs, not of MIG
 	// instances.
 	GPUs []string
@@ -47,8 +50,8 @@ type Watching struct {
 	Pause    time.Duration
 }
 
-// Watch calls report with the XID and ECC events of GPUs of this host, and with the processes that
-// compute on them, until ctx is done. It calls notify with findings about what it cannot watch.
+// Watch calls report with the XID and ECC events of GPUs of this host, or of another one, with
+// samples of how they work and with the processes that compute on them, until ctx is done. It calls notify with findings about what it cannot watch.
 // Calls of report and notify do not overlap.
 //
 // Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be
@@ -56,8 +59,11 @@ type Watching struct {
 // returns before ctx is done. It returns immediately, without a finding, if there is no
 // gangrun-nvml or no GPU to watch.
 func Watch(ctx context.Context, o Watching, report func(nvml.Event), notify func(job.Finding)) {
-	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
-	if path == "" || len(o.GPUs) == 0 {
+	path := ""
+	if o.Launch == nil {
+		path = cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
+	}
+	if path == "" && o.Launch == nil || len(o.GPUs) == 0 {
 		return
 	}
 	o.Start, o.Silence, o.Pause = cmp.Or(o.Start, Limit), cmp.Or(o.Silence, Silence), cmp.Or(o.Pause, Pause)
@@ -82,7 +88,11 @@ type watch struct {
 func (w *watch) run(ctx context.Context) {
 	pause := w.Pause
 	for starts := 1; ctx.Err() == nil; starts++ {
-		end := w.child(ctx)
+		run := w.child
+		if w.Launch != nil {
+			run = w.remote
+		}
+		end := run(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -122,7 +132,7 @@ func (w *watch) event(e nvml.Event) {
 	if e.Kind == nvml.EventAlive || e.UUID != "" && !slices.Contains(w.GPUs, e.UUID) {
 		return
 	}
-	// The event was sent on this machine: if it seems older than a minute, the clock was set.
+	// The event has just been sent: if it seems older than a minute, the clock was set, or is wrong.
 	if age := time.Since(e.Time); age < 0 || age > time.Minute {
 		e.Time = time.Now()
 	}

@@ -300,6 +300,8 @@ func FuzzEvents(f *testing.F) {
 		"null\n", "[]\n", "\n", "hello\n", `{"time":"yesterday","kind":"xid"}` + "\n", strings.Repeat("x", maxLine+1),
 		`{"kind":"thermal","celsius":104}` + "\n" + `{"kind":"alive"}` + "\n",
 		`{"kind":"process","uuid":"GPU-a","pid":4242}` + "\n" + `{"kind":"looked"}` + "\n", `{"kind":"process"}` + "\n", `{"kind":"xid","pid":1}` + "\n", `{"kind":"process","pid":1e9}` + "\n",
+		`{"kind":"sample","uuid":"GPU-a","sample":{"utilisation":93,"throttle":["\u001b"],"recovery":"reset"}}` + "\n" + `{"kind":"lost","uuid":"GPU-a","text":"GPU is lost"}` + "\n", `{"kind":"sample"}` + "\n", `{"kind":"xid","sample":{}}` + "\n",
+		`{"kind":"process","uuid":"GPU-a","pid":4242,"origin":{"name":"python","uid":0,"ancestors":[7,1]}}` + "\n", `{"kind":"xid","origin":{}}` + "\n",
 	} {
 		f.Add(seed, 7)
 	}
@@ -315,7 +317,9 @@ func FuzzEvents(f *testing.F) {
 				pci, _ = nvml.BusID(e.PCI)
 			}
 			switch {
-			case e.Kind != nvml.EventXID && e.Kind != nvml.EventECCSingle && e.Kind != nvml.EventECCDouble && e.Kind != nvml.EventAlive && e.Kind != nvml.EventProcess && e.Kind != nvml.EventLooked,
+			case e.Kind != nvml.EventXID && e.Kind != nvml.EventECCSingle && e.Kind != nvml.EventECCDouble && e.Kind != nvml.EventAlive && e.Kind != nvml.EventProcess && e.Kind != nvml.EventLooked && e.Kind != nvml.EventSample && e.Kind != nvml.EventLost,
+				(e.Kind == nvml.EventSample) != (e.Sample != nil), e.Sample != nil && shown(strings.Join(e.Sample.Throttle, "")+e.Sample.Recovery) != strings.Join(e.Sample.Throttle, "")+e.Sample.Recovery,
+				e.Origin != nil && (e.Kind != nvml.EventProcess || len(e.Origin.Ancestors) > maxAncestors || shown(e.Origin.Name) != e.Origin.Name),
 				(e.Kind == nvml.EventProcess) != (e.PID > 0), e.PID < 0, e.PID > maxPID,
 				e.XID < 0, e.XID >= maxXID, e.Kind != nvml.EventXID && e.XID != 0, len(e.UUID) > maxName, len(e.Text) > maxText,
 				shown(e.Text) != e.Text, shown(e.UUID) != e.UUID, pci != e.PCI:

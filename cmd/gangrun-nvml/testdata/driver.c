@@ -72,6 +72,14 @@ int nvmlDeviceGetCpuAffinity(gpu *g, unsigned words, unsigned long *mask) {
 }
 int nvmlDeviceGetNvLinkState(gpu *g, unsigned n, unsigned *on) { ALIVE(g); *on = n != 2; return n < 18 ? OK : INVALID; }
 int nvmlDeviceGetNvLinkRemoteDeviceType(gpu *g, unsigned n, unsigned *type) { ALIVE(g); *type = 2; return OK; }
+int nvmlDeviceGetNvLinkErrorCounter(gpu *g, unsigned n, unsigned counter, unsigned long long *errors) { ALIVE(g); *errors = counter + 1; return n < 18 && counter < 4 ? OK : INVALID; }
+int nvmlDeviceGetPowerUsage(gpu *g, unsigned *mw) { ALIVE(g); *mw = 698900 + g->index; return OK; }
+int nvmlDeviceGetClockInfo(gpu *g, unsigned type, unsigned *mhz) { ALIVE(g); *mhz = 1980; return type == 1 ? OK : INVALID; }
+int nvmlDeviceGetTemperature(gpu *g, unsigned sensor, unsigned *degrees) { ALIVE(g); *degrees = 61; return sensor == 0 ? OK : INVALID; }
+int nvmlDeviceGetCurrPcieLinkGeneration(gpu *g, unsigned *n) { ALIVE(g); *n = 4; return OK; }
+int nvmlDeviceGetCurrPcieLinkWidth(gpu *g, unsigned *n) { ALIVE(g); *n = 8; return OK; }
+int nvmlDeviceGetMaxPcieLinkGeneration(gpu *g, unsigned *n) { ALIVE(g); *n = 5; return OK; }
+int nvmlDeviceGetMaxPcieLinkWidth(gpu *g, unsigned *n) { ALIVE(g); *n = 16; return OK; }
 static int listed(FILE *f, int index, unsigned *n, process *all) {
 	unsigned room = *n;
 	int at;

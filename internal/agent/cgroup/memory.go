@@ -1,10 +1,8 @@
 package cgroup
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -48,17 +46,9 @@ func (g Memory) Left() (least int64, limited bool) {
 	if g.V1 {
 		limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
 	}
-	number := func(dir, name string) (int64, bool) {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		return n, err == nil // "max" is no number
-	}
 	for dir := g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
-		most, ok := number(dir, limit)
-		used, known := number(dir, usage)
+		most, ok := numberIn(dir, limit)
+		used, known := numberIn(dir, usage)
 		if left := max(0, most-used); ok && known && (!limited || left < least) {
 			least, limited = left, true
 		}

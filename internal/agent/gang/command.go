@@ -14,7 +14,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/progress"
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/faulthandler"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -58,6 +60,47 @@ func (c *Command) offerErrorFile(logDir string) error {
 	}
 	c.Rank.errorFile = path
 	c.hint(errorfile.Env + "=" + path)
+	return nil
+}
+
+// offerBeats gives the rank what it may give heartbeats to: a descriptor, and the path of a file beside
+// its logs. They are those of this gang even if gangrun itself runs as a rank of another.
+func (c *Command) offerBeats(logDir string) error {
+	path, err := filepath.Abs(filepath.Join(logDir, job.LogName(c.Rank.number, "heartbeat")))
+	if err != nil {
+		return err
+	}
+	beats, file, err := progress.NewBeats(c.Rank.progress, path)
+	if err != nil {
+		return fmt.Errorf("make the file for the rank's heartbeats: %w", err)
+	}
+	c.Rank.beats = beats
+	env := []string{progress.HeartbeatVariable + "=" + path, progress.FDVariable + "=" + strconv.Itoa(len(c.Files))}
+	c.Files = append(c.Files, file)
+	c.Env = environ.Overlay(c.Env, env)
+	c.Hints = append(c.Hints, env...)
+	return nil
+}
+
+// offerFaulthandler has the rank's Python programs write their stacks when they are asked to.
+func (c *Command) offerFaulthandler(start *wire.Start) error {
+	if !start.Faulthandler {
+		return nil
+	}
+	logs, err := filepath.Abs(string(start.LogDir))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(logs, "python")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := faulthandler.Install(dir); err != nil {
+		return err
+	}
+	c.Rank.stackFile = filepath.Join(logs, job.LogName(c.Rank.number, "stacks"))
+	set := faulthandler.Environ(environ.Lookup(c.Env, "PYTHONPATH"), dir, c.Rank.stackFile)
+	c.Env, c.Want = environ.Overlay(c.Env, set), append(c.Want, set...)
 	return nil
 }
 
@@ -105,7 +148,7 @@ func Describe(program string, err error) string {
 	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Sprintf("%q is no program that this host can execute: %v", program, err)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.EBADF):
-		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
+		return fmt.Sprintf("too many open files: the ranks of a host need about 9 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
 	case errors.Is(err, unix.EAGAIN):
 		return fmt.Sprintf("too many processes: raise this user's limit of %s (ulimit -u) or start fewer ranks: %v", limit(unix.RLIMIT_NPROC), err)
 	}

@@ -161,6 +161,10 @@ func (g *Gang) finish(stopWireup func()) {
 	for _, r := range g.ranks {
 		_ = r.out.CloseLog()
 		_ = r.err.CloseLog()
+		if r.beats != nil {
+			_ = r.beats.Close()
+			r.progress.Flush()
+		}
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}

@@ -72,21 +72,19 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	served := make(chan struct{})
 	go func() { defer close(served); wireup.Serve(serving, g.inbox.requests) }()
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
-	watched := make(chan struct{})
+	var watches sync.WaitGroup
 	defer func() {
 		g.phase.advance(Over)
 		stopWatching()
-		<-watched
+		watches.Wait()
 		g.finish(func() { stopServing(); <-served })
 	}()
 	early := g.launchUntil(ctx)
-	go func() {
-		defer close(watched)
-		var both sync.WaitGroup
-		both.Go(func() { g.watchStdin(watching) })
-		both.Go(func() { g.sendPulses(watching) })
-		both.Wait()
-	}()
+	watches.Go(func() { g.watchStdin(watching) })
+	watches.Go(func() { g.watchBeats(watching) })
+	watches.Go(func() { g.sendPulses(watching) })
+	watches.Go(func() { g.answerStacks(watching) })
+	watches.Go(func() { g.watchHealth(watching) })
 	return g.supervise(ctx, early)
 }
 
@@ -143,6 +141,7 @@ func (g *Gang) grace() time.Duration { return time.Duration(g.Start.GraceMs) * t
 // exited reports the end of a rank, with its last lines when it failed.
 func (g *Gang) exited(r *Rank) {
 	g.living.add(-1)
+	r.poll() // what it has told at last comes before its end
 	child := r.child.Load()
 	exit := exitOf(r.number, child, g.Host, g.phase.endingBefore(child.When))
 	g.wireup.Mark(&exit)

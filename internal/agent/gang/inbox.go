@@ -12,12 +12,13 @@ import (
 type inbox struct {
 	stop     chan time.Duration     // to end the gang, with a grace period
 	signal   chan unix.Signal       // to pass to the ranks
+	stacks   chan *wire.Stacks      // requests for their stacks
 	requests chan *wire.GangRequest // all others: they are the wire-up's
 	ended    chan struct{}          // closed when nobody reads the others any more
 }
 
 func newInbox() inbox {
-	return inbox{stop: make(chan time.Duration), signal: make(chan unix.Signal, 4), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
+	return inbox{stop: make(chan time.Duration), signal: make(chan unix.Signal, 4), stacks: make(chan *wire.Stacks, 4), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
 }
 
 // Take passes a request of the controller to the gang or to its Wireup. It returns false once the
@@ -30,6 +31,13 @@ func (g *Gang) Take(r *wire.GangRequest) bool {
 		select {
 		case g.inbox.signal <- unix.Signal(signal.Number):
 		default: // several wait until the ranks have been started
+		}
+		return true
+	}
+	if stacks := r.GetStacks(); stacks != nil {
+		select {
+		case g.inbox.stacks <- stacks:
+		default: // the controller does not wait for the answers of many
 		}
 		return true
 	}

@@ -13,28 +13,33 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/progress"
+	"github.com/gangrun/gangrun/internal/curve"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
 // launchBatch is how many ranks are started in a row, before their output and exits are
-// looked at. Each holds seven descriptors until then, four afterwards.
+// looked at. Each holds nine descriptors until then, five afterwards.
 const launchBatch = 16
 
 // launch is the start of a gang's ranks.
 type launch struct {
 	*Gang
-	stdout output.Opener
-	paths  map[string]string // of programs that were found, by their names
+	stdout  output.Opener
+	pattern *curve.Pattern    // of the lines that are progress; nil means the forms that gangrun knows
+	paths   map[string]string // of programs that were found, by their names
 }
 
 // start starts the ranks in order, or has the runtime start them. The first that cannot be
 // started ends it.
 func (g *Gang) start() {
 	defer close(g.ready)
-	l := launch{g, g.stdout(output.OpenPTY), map[string]string{}}
+	l := launch{Gang: g, stdout: g.stdout(output.OpenPTY), paths: map[string]string{}}
 	err := l.makeCheckpointDir()
+	if pattern := string(g.Start.Progress); pattern != "" && err == nil {
+		l.pattern, err = curve.NewPattern(pattern)
+	}
 	if err == nil && g.runtime != nil {
 		err = l.byRuntime()
 	} else if err == nil {
@@ -72,7 +77,7 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 		l.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: number, Host: l.Host, Progress: &p})
 	}}
 	options := func() output.Options {
-		scanner := &progress.Scanner{Rank: found}
+		scanner := &progress.Scanner{Rank: found, Pattern: l.pattern}
 		return output.Options{Spooled: l.Spooled, Grew: &l.grew, Seen: scanner.Scan, Stuck: l.logStuck, End: found.Flush}
 	}
 	r, files, err := newRank(number, string(l.Start.LogDir), want.Stdin, l.stdout, options)
@@ -93,13 +98,19 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	if err := c.offerErrorFile(string(l.Start.LogDir)); err != nil {
 		return c, err
 	}
+	if err := c.offerFaulthandler(l.Start); err != nil {
+		return c, err
+	}
 	if dir := string(want.Workdir); dir != "" {
 		c.Dir = dir
 	}
 	if err := c.find(l.paths); err != nil {
 		return c, err
 	}
-	return c, l.wireup.Equip(c)
+	if err := l.wireup.Equip(c); err != nil {
+		return c, err
+	}
+	return c, c.offerBeats(string(l.Start.LogDir))
 }
 
 // byRuntime has the runtime start the ranks, all of which count as living at once.

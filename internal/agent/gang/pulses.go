@@ -50,7 +50,10 @@ func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 			continue
 		}
 		p.Output = r.out.Written() + r.err.Written()
-		p.Progress, p.Moves = r.progress.Latest()
+		said := r.progress.Sample()
+		p.Progress, p.Moves, p.Beats = said.Latest, said.Moves, said.Beats
+		p.Phase = g.wireup.Phase(r.number)
+		p.Stdin = r.stdin != nil && r.waitsForStdin()
 		all.Ranks = append(all.Ranks, p)
 	}
 	return all

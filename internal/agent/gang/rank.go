@@ -21,8 +21,10 @@ type Rank struct {
 	out, err  *output.Stream
 	pumps     sync.WaitGroup
 	progress  *progress.Rank
+	beats     *progress.Beats               // nil if it could not be prepared
 	stdin     *os.File                      // write end; nil when the rank has /dev/null
 	child     atomic.Pointer[process.Child] // nil while it has not been started
+	stackFile string                        // to which its Python programs write their stacks; "" if they do not
 	errorFile string                        // to which it may write its exception; empty where that is not gangrun's
 }
 

@@ -19,6 +19,8 @@ type Wireup interface {
 	// Settle waits a moment for the last messages of a rank that has just exited with
 	// code 0, at most until release is closed.
 	Settle(rank int, release <-chan struct{})
+	// Phase returns where a rank is in its MPI library.
+	Phase(rank int) job.RankPhase
 	// Mark adds to a rank's Exit what the rank reported before it ended.
 	Mark(e *job.Exit)
 }

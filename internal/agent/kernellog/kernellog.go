@@ -2,14 +2,11 @@
 package kernellog
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
@@ -19,30 +16,19 @@ import (
 
 // Watch reads the kernel's log, if this user may read it, and the kernel's count of OOM kills.
 type Watch struct {
-	log   int // descriptor of /dev/kmsg at its end, or -1
+	log   *Log
 	kills int64
 }
 
 // Start returns a watch that begins at the end of the kernel's log.
 func Start() *Watch {
-	k := &Watch{log: -1}
+	k := &Watch{log: OpenLog()}
 	k.kills, _ = oomKills()
-	if fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
-		if _, err := unix.Seek(fd, 0, unix.SEEK_END); err == nil {
-			k.log = fd
-		} else {
-			_ = unix.Close(fd)
-		}
-	}
 	return k
 }
 
 // Close closes the kernel's log.
-func (k *Watch) Close() {
-	if k.log >= 0 {
-		_ = unix.Close(k.log)
-	}
-}
+func (k *Watch) Close() { k.log.Close() }
 
 // Lines returns what the kernel has logged since the last call about killed processes, and one line
 // if the kernel's count of OOM kills has risen.
@@ -51,16 +37,8 @@ func (k *Watch) Lines(host string) []job.Line {
 	say := func(text string) {
 		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
 	}
-	buffer := make([]byte, 8<<10) // a record is at most 1 KiB and its header
-	for k.log >= 0 {
-		n, err := unix.Read(k.log, buffer)
-		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EINTR) {
-			continue // records were overwritten; the next read continues after them
-		}
-		if err != nil || n <= 0 {
-			break
-		}
-		if text, ok := kernelRecord(string(buffer[:n])); ok {
+	for text := range k.log.New() {
+		if evidence(text) {
 			say(text)
 		}
 	}
@@ -73,21 +51,14 @@ func (k *Watch) Lines(host string) []job.Line {
 	return lines
 }
 
-// kernelRecord returns the text of a /dev/kmsg record
-// ("priority,sequence,microseconds,flags;text\n KEY=value\n"), if it is about a killed process
-// or a GPU that failed.
-func kernelRecord(record string) (string, bool) {
-	_, text, ok := strings.Cut(record, ";")
-	if !ok {
-		return "", false
-	}
-	text, _, _ = strings.Cut(text, "\n")
+// evidence reports whether a text is about a killed process or a GPU that failed.
+func evidence(text string) bool {
 	for _, word := range []string{"Killed process", "oom-kill:", "Out of memory", "segfault at", "general protection", "NVRM: Xid", "fallen off the bus"} {
 		if strings.Contains(text, word) {
-			return strings.ToValidUTF8(text, "\uFFFD"), true
+			return true
 		}
 	}
-	return "", false
+	return false
 }
 
 // KillsFile returns the path of the file in which the kernel counts the OOM kills in the memory cgroup of
@@ -132,13 +103,18 @@ func oomKills() (kills int64, file string) {
 // given its /proc/PID/cgroup and /proc/PID/mountinfo.
 func oomFiles(own, mounts string) (files []string) {
 	for _, g := range cgroup.MemoryOf(own, mounts) {
-		name := "memory.events"
-		if g.V1 {
-			name = "memory.oom_control"
-		}
-		files = append(files, filepath.Join(g.Dir, name))
+		files = append(files, CountFile(g))
 	}
 	return files
+}
+
+// CountFile returns the path of the file in which the kernel counts the OOM kills in a memory
+// cgroup.
+func CountFile(g cgroup.Memory) string {
+	if g.V1 {
+		return filepath.Join(g.Dir, "memory.oom_control")
+	}
+	return filepath.Join(g.Dir, "memory.events")
 }
 
 // oomCount reads the line "oom_kill N".

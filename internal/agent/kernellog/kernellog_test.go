@@ -50,7 +50,8 @@ func TestKernelRecord(t *testing.T) {
 		{"empty", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := kernelRecord(c.record); got != c.want || ok != (c.want != "") {
+			got, ok := recordText(c.record)
+			if ok = ok && evidence(got); ok != (c.want != "") || ok && got != c.want {
 				t.Errorf("got %q, %t; want %q", got, ok, c.want)
 			}
 		})
@@ -62,7 +63,7 @@ func FuzzKernelRecord(f *testing.F) {
 		f.Add(record)
 	}
 	f.Fuzz(func(t *testing.T, record string) {
-		text, ok := kernelRecord(record)
+		text, ok := recordText(record)
 		if ok == (text == "") {
 			t.Fatalf("%q: got %q, %t", record, text, ok)
 		}
@@ -88,7 +89,7 @@ func TestKernelLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	kills, file := oomKills()
-	k := &Watch{log: fds[0], kills: kills - 2}
+	k := &Watch{log: &Log{fds[0]}, kills: kills - 2}
 	defer k.Close()
 	said := func() (texts []string) {
 		for _, line := range k.Lines("h1") {
@@ -112,7 +113,7 @@ func TestKernelLines(t *testing.T) {
 func TestWatchKernel(t *testing.T) {
 	k := Start()
 	defer k.Close()
-	if k.log < -1 || k.kills < 0 {
+	if k.log.fd < -1 || k.kills < 0 {
 		t.Errorf("watches %+v", k)
 	}
 }

@@ -341,3 +341,38 @@ func TestHelperOutOfTime(t *testing.T) {
 	}
 	childless(t, c)
 }
+
+// A helper that cannot be killed, as one that hangs in the kernel, is left alone. This one has gone to
+// another process group, where the signal does not reach it.
+func TestHelperUnkillable(t *testing.T) {
+	if !agenttest.Alone(t) {
+		return
+	}
+	c := newFamily(t)
+	fifo := filepath.Join(t.TempDir(), "running")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	running := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(fifo)
+		cancel()
+		running <- err
+	}()
+	const script = `import os, sys, time
+os.setpgid(0, os.getpgid(os.getppid()))
+open(sys.argv[1], "w").close()
+time.sleep(1000)`
+	_, err := c.RunHelper(ctx, "/usr/bin/python3", []string{"python3", "-c", script, fifo}, "/", os.Environ(), nil, false)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was cancelled", err)
+	}
+	if err := <-running; err != nil {
+		t.Error(err)
+	}
+	if empty, _ := c.Empty(); empty {
+		t.Error("the helper has ended: the test shows nothing")
+	}
+	c.KillAll(nil)
+}

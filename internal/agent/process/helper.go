@@ -18,11 +18,14 @@ import (
 const (
 	helperTime  = 10 * time.Second
 	helperBytes = 1 << 20
+	// killWait is how long RunHelper waits for the end of a helper that it has killed.
+	killWait = time.Second
 )
 
 // RunHelper runs a helper program to its end, within helperTime, with stdin as its input. It
 // returns the first helperBytes of its standard output and, if both is true, of its standard error.
-// An exit code other than 0 is an error; the output is returned with it.
+// An exit code other than 0 is an error; the output is returned with it. If ctx ends, RunHelper kills the
+// helper, and returns soon even if the helper hangs in the kernel, where no signal ends it.
 func (c *Children) RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()
@@ -66,7 +69,12 @@ func (c *Children) RunHelper(ctx context.Context, path string, argv []string, di
 	case <-ch.Exited:
 	case <-ctx.Done():
 		c.Signal(ch, unix.SIGKILL)
-		<-ch.Exited
+		limit := time.NewTimer(killWait)
+		defer limit.Stop()
+		select {
+		case <-ch.Exited:
+		case <-limit.C:
+		}
 	}
 	// A process that the helper left behind may hold the pipe open. The deadline ends
 	// the reading once the pipe is empty.

@@ -32,19 +32,89 @@ type Rank struct {
 	last     time.Time // time of the last report
 	lossIs   string    // LossIs of the last loss that was reported
 	moved    time.Time // when latest was first seen at its step
-	moves    int64     // how often its step or epoch has changed
+	counter  curve.Counter
+	told     bool // the program has told its progress itself: its output no longer counts
+	signs    signs
+	beats    *Beats // nil if the program cannot tell its progress
+}
+
+// signs are signs of life of a rank.
+type signs struct {
+	moves int64     // how often its step or epoch has changed
+	beats int64     // how often it has told its progress, or touched its heartbeat file
+	lines int64     // that it has printed
+	first time.Time // when it printed the first
+}
+
+// Sample is what is known of a rank's progress at one moment.
+type Sample struct {
+	Latest *job.Progress // nil if there was none
+	Moves  int64         // how often the step or the epoch has changed, the first time included
+	// Beats is how many progress lines came through GANGRUN_PROGRESS_FD, and how often a look at
+	// GANGRUN_HEARTBEAT found it touched since the look before.
+	Beats int64
+	Lines int64     // that were printed
+	First time.Time // when the first was printed; zero if there is none
+}
+
+// Sample returns what is known of the rank's progress now.
+func (p *Rank) Sample() Sample {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Sample{Moves: p.signs.moves, Beats: p.signs.beats, Lines: p.signs.lines, First: p.signs.first}
+	if !p.moved.IsZero() {
+		latest := p.latest
+		s.Latest = &latest
+	}
+	return s
+}
+
+// beat records a heartbeat.
+func (p *Rank) beat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signs.beats++
+}
+
+// tell records the progress that the program has told itself.
+func (p *Rank) tell(found job.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signs.beats++
+	if !p.told {
+		p.told, p.finer, p.counter = true, false, curve.Counter{}
+	}
+	p.record(found)
+}
+
+// printed records that the rank has printed lines.
+func (p *Rank) printed(lines int) {
+	if lines == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.signs.lines == 0 {
+		p.signs.first = time.Now()
+	}
+	p.signs.lines += int64(lines)
 }
 
 // Scanner cuts one stream of a rank into lines and looks for progress in them. Only the
 // goroutine that reads the stream may use it.
 type Scanner struct {
-	Rank    *Rank
+	Rank *Rank
+	// Pattern, if it is set, matches the lines that are progress.
+	Pattern *curve.Pattern
+
 	reader  curve.Reader
 	partial []byte // the line that has not ended
 }
 
 // Scan looks at the next piece of the stream.
 func (l *Scanner) Scan(piece []byte) {
+	l.Rank.printed(bytes.Count(piece, []byte("\n")))
+	l.reader.Pattern = l.Pattern
 	if cut := len(piece) - scanBytes; cut > 0 {
 		// Begin at the start of a line. If the line is long, leave out what curve.Parse
 		// ignores.
@@ -91,8 +161,19 @@ func (l *Scanner) skip(piece []byte) {
 // newer than progressEvery, when that is over, unless a later line replaces it. A loss that
 // becomes infinite or NaN is always reported immediately.
 func (p *Rank) add(found job.Progress) {
+	if p.beats != nil {
+		p.beats.Poll() // what the program has told before
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.told {
+		p.record(found)
+	}
+}
+
+// record records progress; the caller has locked p.mu.
+func (p *Rank) record(found job.Progress) {
+	found = p.counter.Add(found)
 	if found.ByEpoch && p.finer {
 		if !found.HasLoss() {
 			return
@@ -107,7 +188,7 @@ func (p *Rank) add(found job.Progress) {
 	now := time.Now()
 	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
 		p.moved = now
-		p.moves++
+		p.signs.moves++
 	}
 	p.latest, p.pending, p.finer = found, true, p.finer || !found.ByEpoch
 	wait := p.last.Add(progressEvery).Sub(now)
@@ -147,16 +228,4 @@ func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.moved), !p.moved.IsZero()
-}
-
-// Latest returns the latest progress, and how often its step or epoch has changed; nil if there was
-// none.
-func (p *Rank) Latest() (latest *job.Progress, moves int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.moved.IsZero() {
-		return nil, 0
-	}
-	found := p.latest
-	return &found, p.moves
 }

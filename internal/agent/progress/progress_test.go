@@ -35,12 +35,16 @@ func reporting(steps int, emit func(job.Progress)) *Scanner {
 func expected(text []byte) (found []job.Progress) {
 	finer := false
 	var reader curve.Reader
+	var counter curve.Counter
 	lines := bytes.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	if n := len(lines); n > 0 && !bytes.HasSuffix(text, []byte("\n")) && !bytes.HasSuffix(text, []byte("\r")) {
 		lines = lines[:n-1] // it has not ended
 	}
 	for _, line := range lines {
 		f, ok := reader.Line(line)
+		if ok {
+			f = counter.Add(f)
+		}
 		switch {
 		case ok && f.ByEpoch && finer && f.HasLoss(): // of the last step
 			last := found[len(found)-1]
@@ -82,13 +86,19 @@ func table(text []byte) bool {
 // within reports whether part is whole with some elements left out.
 func within(part, whole []job.Progress) bool {
 	for _, f := range part {
-		i := slices.IndexFunc(whole, func(w job.Progress) bool { return reflect.DeepEqual(w, f) })
+		i := slices.IndexFunc(whole, func(w job.Progress) bool { return reflect.DeepEqual(alone(w), alone(f)) })
 		if i < 0 {
 			return false
 		}
 		whole = whole[i+1:]
 	}
 	return true
+}
+
+// alone is what a line says without those before it.
+func alone(p job.Progress) job.Progress {
+	p.Count, p.Restarts, p.Epoch = 0, false, -1
+	return p
 }
 
 // training is what a trainer prints: bars that are redrawn, lines, and now and

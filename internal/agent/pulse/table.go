@@ -27,13 +27,14 @@ func Look() Table {
 const maxWrappers = 8
 
 // Working returns the process that does the work of a rank with that process, and its stat. A
-// shell or another wrapper that waits for a single child does not work; the child does. ok is
+// shell or another wrapper that waits for a single child does not work; the child does, unless it has
+// ended. ok is
 // false if there is no such process.
 func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	s, ok = t.stats[pid]
 	for range maxWrappers {
 		children := t.children[s.PID]
-		if !ok || s.State != 'S' || len(children) != 1 {
+		if !ok || s.State != 'S' || len(children) != 1 || t.stats[children[0]].Ended() {
 			break
 		}
 		s = t.stats[children[0]]

@@ -26,5 +26,8 @@ func (*None) Equip(*gang.Command) error { return nil }
 // Settle implements gang.Wireup.
 func (*None) Settle(int, <-chan struct{}) {}
 
+// Phase implements gang.Wireup.
+func (*None) Phase(int) job.RankPhase { return job.PhaseUnknown }
+
 // Mark implements gang.Wireup.
 func (*None) Mark(*job.Exit) {}

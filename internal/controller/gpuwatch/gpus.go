@@ -9,24 +9,18 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// gangGPUs are the GPUs of this machine that a gang holds.
+// gangGPUs are the GPUs of one host that a gang holds.
 type gangGPUs struct {
-	host  string           // this machine's name in the placement
+	host  string
 	uuids []string         // of whole GPUs
 	ranks map[string][]int // that hold each GPU, or MIG instances of it
 	label map[string]string
 	byPCI map[string]string // UUIDs by bus ID, for a GPU that cannot report its UUID any more
 }
 
-// gpusHere finds them in a placement. here reports whether a host is this machine.
-func gpusHere(p job.Placement, here func(host string) bool) gangGPUs {
-	g := gangGPUs{ranks: map[string][]int{}, label: map[string]string{}, byPCI: map[string]string{}}
-	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return here(h.Name) })
-	if at < 0 {
-		return g
-	}
-	h := p.Hosts[at]
-	g.host = h.Name
+// gpusOn returns the GPUs of a host of a placement.
+func gpusOn(p job.Placement, h job.Host) gangGPUs {
+	g := gangGPUs{host: h.Name, ranks: map[string][]int{}, label: map[string]string{}, byPCI: map[string]string{}}
 	whole := map[string]string{} // the GPU of each device
 	for i, label := range topology.Labels(h) {
 		d := h.Devices[i]

@@ -1,6 +1,6 @@
-// Package gpuwatch adds to a gang's events what the NVIDIA driver reports about the gang's
-// GPUs on this machine: XID and ECC errors, a driver that hangs, and ranks that use each
-// other's GPUs.
+// Package gpuwatch adds to a gang's events what the NVIDIA drivers of its hosts report about the
+// gang's GPUs: XID and ECC errors, signs of ill health, a driver that hangs, ranks that
+// use each other's GPUs, and processes of others on them.
 package gpuwatch
 
 import (
@@ -22,50 +22,61 @@ type Runner interface {
 // report an error while ranks die of it, or later.
 const settleTime = 500 * time.Millisecond
 
-// Watcher is a Runner that watches the GPUs of this machine while its gang runs. During a
+// Launch runs gangrun-nvml on another host.
+type Launch func(ctx context.Context, host string, args ...string) (probe.Remote, error)
+
+// Watcher is a Runner that watches the GPUs of its gang while the gang runs. During a
 // trial it watches only if ranks can see each other's GPUs.
 type Watcher struct {
 	runner   Runner
 	here     func(host string) bool
+	launch   Launch
 	watching probe.Watching // without its GPUs
 	settle   time.Duration
 }
 
 // New returns a Watcher of the gangs that runner runs. isLocal reports whether a host is this
-// machine.
-func New(runner Runner, isLocal func(host string) bool) *Watcher {
-	return &Watcher{runner: runner, here: isLocal, settle: settleTime}
+// machine. launch may be nil; the GPUs of other hosts are not watched then.
+func New(runner Runner, isLocal func(host string) bool, launch Launch) *Watcher {
+	return &Watcher{runner: runner, here: isLocal, launch: launch, settle: settleTime}
 }
 
 // Run runs an attempt to its end, and watches its GPUs meanwhile.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	gpus := gpusHere(a.Placement, w.here)
-	shared := rankenv.SharedView(a, gpus.host)
-	if len(gpus.uuids) == 0 || a.Trial() && !shared {
-		return w.runner.Run(ctx, a, emit)
-	}
 	var mu sync.Mutex
 	serial := func(e job.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		emit(e)
 	}
-	r := &reporter{gpus: gpus, attempt: a.Number, emit: serial}
-	if shared {
-		r.sharing = newSharing(gpus)
+	reporters := w.reporters(a, serial)
+	if len(reporters) == 0 {
+		return w.runner.Run(ctx, a, emit)
 	}
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	watching := w.watching
-	watching.GPUs = gpus.uuids
+	var watches sync.WaitGroup
+	for _, r := range reporters {
+		watching := w.watching
+		watching.GPUs = r.gpus.uuids
+		if host := r.gpus.host; !w.here(host) {
+			watching.Launch = func(ctx context.Context, args ...string) (probe.Remote, error) { return w.launch(ctx, host, args...) }
+		}
+		watches.Go(func() { probe.Watch(watchCtx, watching, r.event, r.finding) })
+	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		probe.Watch(watchCtx, watching, r.event, r.finding)
+		watches.Wait()
 	}()
 	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
-		if r.sharing != nil {
+		for _, r := range reporters {
 			r.sharing.started(e)
+		}
+		if e.Pulses != nil {
+			for i := range e.Pulses.Ranks {
+				e.Pulses.Ranks[i].GPU = load(reporters, e.Pulses.Ranks[i].Rank)
+			}
 		}
 		serial(e)
 	})
@@ -74,9 +85,51 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	}
 	stop()
 	<-watched
-	r.close()
+	for _, r := range reporters {
+		r.close()
+	}
 	return outcome, err
 }
+
+// reporters returns one for each host whose GPUs are watched. Simulated hosts that are all this
+// machine have no driver; of several names of this machine, the first counts.
+func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporter) {
+	local := false
+	for _, h := range a.Placement.Hosts {
+		here := w.here(h.Name)
+		if here && local || !here && w.launch == nil {
+			continue
+		}
+		local = local || here
+		gpus := gpusOn(a.Placement, h)
+		shared := rankenv.SharedView(a, h.Name)
+		if len(gpus.uuids) == 0 || a.Trial() && !shared {
+			continue
+		}
+		r := &reporter{gpus: gpus, attempt: a.Number, emit: emit, sharing: newSharing(gpus)}
+		r.sharing.seeAll = shared
+		if !here {
+			r.sharing.parent, r.sharing.name = nowhere, unknown
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// load returns the load of the GPUs of a rank, as their latest samples show it: the means over all of
+// them. It returns nil if there is no sample.
+func load(reporters []*reporter, rank int) *job.GPUPulse {
+	for _, r := range reporters {
+		if p := r.pulse(rank); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// nowhere and unknown stand for /proc where that of another host is meant.
+func nowhere(int) int    { return 0 }
+func unknown(int) string { return "" }
 
 // waitForReports waits for what the driver reports late. It ends early with the watch,
 // or with ctx: then the user has ended the run.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -53,7 +54,7 @@ func onGPUs(host string, devices ...string) job.Attempt {
 	return a
 }
 
-func TestGPUsHere(t *testing.T) {
+func TestGPUsOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		attempt job.Attempt
 		uuids   []string
@@ -65,10 +66,9 @@ func TestGPUsHere(t *testing.T) {
 		"instances":                 {onGPUs("here", "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
 		"two instances of one rank": {onGPUs("here", "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
 		"none":                      {onGPUs("here", "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
-		"of another machine":        {onGPUs("of-nobody", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gpusHere(test.attempt.Placement, isHere)
+			g := gpusOn(test.attempt.Placement, test.attempt.Placement.Hosts[0])
 			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
 				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
 			}
@@ -81,7 +81,8 @@ func TestGPUsHere(t *testing.T) {
 
 func TestReporter(t *testing.T) {
 	var got []job.Event
-	r := &reporter{gpus: gpusHere(onGPUs("here", "GPU-a", "MIG-2").Placement, isHere), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	on := onGPUs("here", "GPU-a", "MIG-2").Placement
+	r := &reporter{gpus: gpusOn(on, on.Hosts[0]), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	timed := func(e nvml.Event) nvml.Event { e.Time = at; return e }
 	for range maxRepeats + 100 {
@@ -100,14 +101,14 @@ func TestReporter(t *testing.T) {
 		t.Fatalf("%d events, want %d", len(got), want)
 	}
 	for i, want := range map[int]job.Event{
-		0:              {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats - 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected; further ones are only counted", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
-		maxRepeats + 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC could not correct", GPU: &job.GPU{Sign: job.GPUECCDouble, UUID: "GPU-a", Ranks: []int{0}}},
-		maxRepeats + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999", GPU: &job.GPU{Sign: job.GPUXID, PCI: "0000:ff:00.0", XID: 999}},
-		maxRepeats + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung}},
-		maxRepeats + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
-		len(got) - 1:   {Text: fmt.Sprintf("GPU0 (rank 0): a memory error, which ECC has corrected; %d times in all", maxRepeats+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: maxRepeats + 100}},
+		0:              {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats - 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected; further ones are only counted", GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3 (the driver can no longer reach the GPU until the host is rebooted)", Hint: byNumber[79].hint, GPU: &job.GPU{Sign: job.GPUXID, Bucket: job.XIDRestart, Severity: job.SeverityError, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
+		maxRepeats + 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC could not correct", Hint: byNumber[48].hint, GPU: &job.GPU{Sign: job.GPUECCDouble, Severity: job.SeverityError, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999 (not in NVIDIA's catalogue)", Hint: byBucket[job.XIDUnknown].hint, GPU: &job.GPU{Sign: job.GPUXID, Bucket: job.XIDUnknown, Severity: job.SeverityWarning, PCI: "0000:ff:00.0", XID: 999}},
+		maxRepeats + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung, Severity: job.SeverityError}},
+		maxRepeats + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched, Severity: job.SeverityNote}},
+		len(got) - 1:   {Text: fmt.Sprintf("GPU0 (rank 0): a memory error, which ECC has corrected; %d times in all", maxRepeats+100), GPU: &job.GPU{Sign: job.GPUECCSingle, Severity: job.SeverityNote, UUID: "GPU-a", Ranks: []int{0}, Count: maxRepeats + 100}},
 	} {
 		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, "here"
 		if got[i].Time.IsZero() {
@@ -191,5 +192,100 @@ func TestWatcherEndsWithTheRun(t *testing.T) {
 	w := Watcher{runner: gangOf(gang), here: isHere, watching: probe.Watching{NVML: path}, settle: time.Hour}
 	if _, err := w.Run(ctx, onGPUs("here", "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
 		t.Error(err)
+	}
+}
+
+// runs is a Launch that runs a program of this machine as if it were on the host.
+func runs(t *testing.T, path string) Launch {
+	return func(_ context.Context, host string, args ...string) (probe.Remote, error) {
+		cmd := exec.Command(path, args...)
+		cmd.Env = append(os.Environ(), "HOST="+host)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return probe.Remote{}, err
+		}
+		var says strings.Builder
+		cmd.Stderr = &says
+		if err := cmd.Start(); err != nil {
+			return probe.Remote{}, err
+		}
+		return probe.Remote{Stdout: out, Stderr: func() string { return says.String() }, Close: func() error {
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			return cmd.Wait()
+		}}, nil
+	}
+}
+
+// TestOtherHosts holds that the GPUs of every host are watched, that errors there are told with
+// the host and its ranks, and that processes are known by their origins there.
+func TestOtherHosts(t *testing.T) {
+	path := script(t, `[ "$*" = "events GPU-a" ] || exit 1
+echo '{"kind":"alive"}'
+echo '{"kind":"sample","uuid":"GPU-a","sample":{"utilisation":90,"power":'${HOST#h}00'}}'
+[ $HOST = h1 ] && echo '{"kind":"xid","uuid":"GPU-a","xid":79}'
+while sleep 0.01; do
+	echo '{"kind":"process","uuid":"GPU-a","pid":70,"origin":{"name":"python","uid":0,"ancestors":[60,50,1]}}'
+	[ $HOST = h2 ] && echo '{"kind":"process","uuid":"GPU-a","pid":71,"origin":{"name":"other","uid":4711,"ancestors":[1]}}'
+	echo '{"kind":"looked"}'
+done`)
+	a := onGPUs("h1", "GPU-a")
+	other := a.Placement.Hosts[0]
+	other.Name = "h2"
+	a.Placement.Hosts = append(a.Placement.Hosts, other, job.Host{Name: "h3"})
+	a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: 1, Host: "h2", Devices: []string{"GPU-a"}}, job.Rank{Rank: 2, Host: "h3"})
+	told := make(chan string, 100)
+	var pulses []job.Pulse
+	gang := func(ctx context.Context, emit func(job.Event)) (job.Outcome, error) {
+		for i, host := range []string{"h1", "h2"} {
+			emit(job.Event{Kind: job.KindStarted, Host: host, Rank: i, PID: 50})
+		}
+		limit := time.After(time.Minute)
+		got := []string{}
+		for len(got) < 2 {
+			select {
+			case text := <-told:
+				got = append(got, text)
+			case <-limit:
+				return job.Outcome{}, errors.New("nothing is told any more")
+			}
+		}
+		slices.Sort(got)
+		want := []string{
+			"h1 xid [0] GPU0 (rank 0): XID 79, GPU has fallen off the bus (the driver can no longer reach the GPU until the host is rebooted)",
+			"h2 gpu-foreign [1] GPU0 (rank 1): process 71 (other, of user 4711) computes on it too, and is not of this gang",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		emit(job.Event{Kind: job.KindPulse, Pulses: &job.Pulses{Ranks: []job.Pulse{{Rank: 0}, {Rank: 1}, {Rank: 2}}}})
+		return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited}, {Rank: 1, Status: job.Exited}, {Rank: 2, Status: job.Exited}}}, nil
+	}
+	w := New(gangOf(gang), isHere, runs(t, path))
+	_, err := w.Run(t.Context(), a, func(e job.Event) {
+		if e.Kind == job.KindGPU {
+			told <- fmt.Sprint(e.Host, " ", e.GPU.Sign, " ", e.GPU.Ranks, " ", e.Text)
+		}
+		if e.Kind == job.KindPulse {
+			pulses = e.Pulses.Ranks
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if len(pulses) != 3 {
+		t.Fatalf("got the pulses %+v, want 3", pulses)
+	}
+	for rank, want := range []*job.GPUPulse{{Utilization: 90, Power: 100}, {Utilization: 90, Power: 200}, nil} {
+		if got := pulses[rank].GPU; !reflect.DeepEqual(got, want) {
+			t.Errorf("rank %d: %+v, want %+v", rank, got, want)
+		}
+	}
+	if len(told) > 0 {
+		t.Errorf("told too: %s", <-told)
+	}
+	// Without a way to run it there, other hosts are not watched.
+	if got := New(gangOf(gang), isHere, nil).reporters(a, nil); len(got) != 0 {
+		t.Errorf("%d hosts would be watched", len(got))
 	}
 }

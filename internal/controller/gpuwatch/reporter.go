@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -25,8 +26,11 @@ type reporter struct {
 	gpus    gangGPUs
 	attempt int
 	emit    func(job.Event)
-	sharing *sharing     // nil where ranks see only their own GPUs
+	sharing *sharing     // nil where it is not known which processes ranks have
 	seen    []eventCount // in the order of their first time
+
+	mu     sync.Mutex
+	health map[string]*health // by the UUIDs of the GPUs
 }
 
 // eventCount is how often a driver event has come.
@@ -37,16 +41,41 @@ type eventCount struct {
 
 // event takes the next event of the driver.
 func (r *reporter) event(e nvml.Event) {
-	switch {
-	case e.Kind != nvml.EventProcess && e.Kind != nvml.EventLooked:
-		r.driverEvent(e)
-	case r.sharing == nil:
-	case e.Kind == nvml.EventProcess:
-		r.sharing.process(e)
-	default:
-		if m, found := r.sharing.endRound(); found {
-			r.put(job.Event{Time: e.Time, Text: r.gpus.mixupText(m), GPU: &job.GPU{Sign: job.GPUShared, UUID: m.uuid, Ranks: m.users}})
+	switch e.Kind {
+	case nvml.EventProcess:
+		if r.sharing != nil {
+			r.sharing.process(e)
 		}
+	case nvml.EventLooked:
+		r.looked(e.Time)
+	case nvml.EventSample:
+		r.sample(e)
+	default:
+		r.driverEvent(e)
+	}
+}
+
+// looked ends a look at the processes on the GPUs.
+func (r *reporter) looked(at time.Time) {
+	if r.sharing == nil {
+		return
+	}
+	m, found, strangers := r.sharing.endRound()
+	if found {
+		r.put(job.Event{Time: at, Text: r.gpus.mixupText(m), GPU: &job.GPU{Sign: job.GPUShared, Severity: job.SeverityNote, UUID: m.uuid, Ranks: m.users}})
+	}
+	for _, s := range strangers {
+		r.put(job.Event{Time: at, Text: fmt.Sprintf("%s: %s computes on it too, and is not of this gang", r.gpus.name(s.uuid, ""), s.name),
+			Hint: "end that process, or use other GPUs: the leases keep only gangs of gangrun apart",
+			GPU:  &job.GPU{Sign: job.GPUForeign, Severity: job.SeverityWarning, UUID: s.uuid, Ranks: r.gpus.ranks[s.uuid]}})
+	}
+}
+
+// sample takes how a GPU works at the moment.
+func (r *reporter) sample(e nvml.Event) {
+	for _, s := range r.judge(e.UUID, *e.Sample) {
+		r.put(job.Event{Time: e.Time, Text: r.gpus.name(e.UUID, e.PCI) + ": " + s.text, Hint: s.hint,
+			GPU: &job.GPU{Sign: s.sign, Severity: s.severity, UUID: e.UUID, PCI: e.PCI, Ranks: r.gpus.ranks[e.UUID]}})
 	}
 }
 
@@ -82,29 +111,37 @@ func (r *reporter) close() {
 
 func (r *reporter) report(at time.Time, e nvml.Event, count int, suffix string) {
 	text := r.gpus.name(e.UUID, e.PCI) + ": "
+	g := &job.GPU{Sign: job.GPUSign(e.Kind), UUID: e.UUID, PCI: e.PCI, XID: e.XID, Ranks: r.gpus.ranks[e.UUID], Count: count}
+	hint := ""
 	switch e.Kind {
 	case nvml.EventXID:
+		a := adviceOn(e.XID)
 		text += xidText(e.XID)
+		g.Bucket, g.Severity, hint = bucketOf(e.XID), a.severity, a.hint
+		suffix = " (" + a.text + ")" + suffix
 	case nvml.EventECCSingle:
 		text += "a memory error, which ECC has corrected"
+		g.Severity = job.SeverityNote
 	case nvml.EventECCDouble:
 		text += "a memory error, which ECC could not correct"
+		g.Severity, hint = job.SeverityError, byNumber[48].hint
+	case nvml.EventLost:
+		text += "the driver can no longer reach it"
+		g.Sign, g.Severity, hint = job.GPULost, job.SeverityError, byNumber[79].hint
 	}
 	if e.Text != "" {
 		text += ", " + e.Text
 	}
-	r.put(job.Event{Time: at, Text: text + suffix, GPU: &job.GPU{
-		Sign: job.GPUSign(e.Kind), UUID: e.UUID, PCI: e.PCI, XID: e.XID, Ranks: r.gpus.ranks[e.UUID], Count: count,
-	}})
+	r.put(job.Event{Time: at, Text: text + suffix, Hint: hint, GPU: g})
 }
 
 // finding reports what keeps GPUs from being watched.
 func (r *reporter) finding(f job.Finding) {
-	sign := job.GPUUnwatched
+	g := &job.GPU{Sign: job.GPUUnwatched, Severity: job.SeverityNote}
 	if f.Check == probe.CheckHung {
-		sign = job.GPUDriverHung
+		g = &job.GPU{Sign: job.GPUDriverHung, Severity: job.SeverityError}
 	}
-	r.put(job.Event{Time: time.Now(), Text: f.Text, Hint: f.Hint, GPU: &job.GPU{Sign: sign}})
+	r.put(job.Event{Time: time.Now(), Text: f.Text, Hint: f.Hint, GPU: g})
 }
 
 func (r *reporter) put(e job.Event) {

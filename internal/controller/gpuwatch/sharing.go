@@ -1,7 +1,7 @@
 package gpuwatch
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -10,17 +10,20 @@ import (
 	"sync"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// sharing finds ranks that can see each other's GPUs and use the wrong ones, by the
-// processes that the driver lists. It counts a mix-up once two rounds in a row show it: a
+// sharing finds ranks that can see each other's GPUs and use the wrong ones, and processes of
+// others, by the processes that the driver lists. It counts what two rounds in a row show: a
 // rank may touch another GPU on its way to its own. One goroutine at a time may call
 // process and endRound; any may call started.
 type sharing struct {
 	gpus   gangGPUs
-	parent func(pid int) int // 0 where it is not known
+	seeAll bool                 // the ranks see each other's GPUs
+	parent func(pid int) int    // 0 where it is not known
+	name   func(pid int) string // of a process; empty for those that do not count
 
 	mu    sync.Mutex
 	ranks map[int]int // by the PID of the process that gangrun started
@@ -28,10 +31,26 @@ type sharing struct {
 	users    map[string][]int // in this round: ranks by the GPU that they use
 	last     mixup            // of the round before
 	reported bool
+
+	strange map[stranger]int    // in how many rounds in a row a process of no rank was seen; -1 once it is reported
+	now     map[stranger]string // the name of each in this round; empty for those that do not count
 }
 
+// stranger is a process that uses a GPU of the gang, and is of no rank.
+type stranger struct {
+	uuid string
+	pid  int
+	name string // set when it is reported
+}
+
+// maxStrangers bounds the processes that are followed.
+const maxStrangers = 64
+
 func newSharing(gpus gangGPUs) *sharing {
-	return &sharing{gpus: gpus, parent: parentOf, ranks: map[int]int{}, users: map[string][]int{}}
+	return &sharing{
+		gpus: gpus, parent: parentOf, name: describe, ranks: map[int]int{}, users: map[string][]int{},
+		strange: map[stranger]int{}, now: map[stranger]string{},
+	}
 }
 
 // mixup is a GPU that several ranks use, some of them instead of their own.
@@ -52,7 +71,12 @@ func (s *sharing) started(e job.Event) {
 
 // process records that a process uses a GPU.
 func (s *sharing) process(e nvml.Event) {
-	if rank, ok := s.rankOf(e.PID); ok && !slices.Contains(s.users[e.UUID], rank) {
+	rank, ok := s.rankOf(e)
+	switch {
+	case !ok && len(s.now) < maxStrangers:
+		p := stranger{uuid: e.UUID, pid: e.PID}
+		s.now[p] = nameOf(e, s.name)
+	case ok && !slices.Contains(s.users[e.UUID], rank):
 		s.users[e.UUID] = append(s.users[e.UUID], rank)
 	}
 }
@@ -60,30 +84,93 @@ func (s *sharing) process(e nvml.Event) {
 // maxDepth bounds how many processes may stand between a rank and one that uses a GPU.
 const maxDepth = 64
 
-// rankOf returns the rank that a process is, or descends from.
-func (s *sharing) rankOf(pid int) (rank int, ok bool) {
+// rankOf returns the rank that the process of an event is, or descends from.
+func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for range maxDepth {
+	pid := e.PID
+	for depth := range maxDepth {
 		if rank, ok = s.ranks[pid]; ok || pid <= 1 {
 			return rank, ok
 		}
-		pid = s.parent(pid)
+		switch {
+		case e.Origin == nil:
+			pid = s.parent(pid)
+		case depth < len(e.Origin.Ancestors):
+			pid = e.Origin.Ancestors[depth]
+		default:
+			return 0, false
+		}
 	}
 	return 0, false
 }
 
-// endRound ends a round of process calls. It returns a mix-up that two rounds have
-// shown, once.
-func (s *sharing) endRound() (m mixup, found bool) {
+// endRound ends a round of process calls. It returns a mix-up, and the processes of others, that
+// two rounds have shown, once.
+func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	m = s.gpus.mixup(s.users)
 	again := m.uuid != "" && m.uuid == s.last.uuid
+	// Where no process is that of a rank, the PIDs of ranks are not those that the driver knows.
+	strangers = s.strangers(len(s.users) > 0)
 	s.last, s.users = m, map[string][]int{}
-	if !again || s.reported {
-		return m, false
+	if !s.seeAll || !again || s.reported {
+		return m, false, strangers
 	}
 	s.reported = true
-	return m, true
+	return m, true, strangers
+}
+
+// strangers ends a round, and returns the processes of others that two rounds have shown.
+func (s *sharing) strangers(known bool) (found []stranger) {
+	rounds := map[stranger]int{}
+	for p, name := range s.now {
+		rounds[p] = s.strange[p]
+		if !known || rounds[p] < 0 {
+			continue
+		}
+		if rounds[p]++; rounds[p] == 2 {
+			rounds[p] = -1
+			if name != "" {
+				found = append(found, stranger{p.uuid, p.pid, name})
+			}
+		}
+	}
+	s.strange, s.now = rounds, map[stranger]string{}
+	slices.SortFunc(found, func(a, b stranger) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.pid, b.pid)) })
+	return found
+}
+
+// nameOf names the process of an event. It returns "" for one that has ended, and for the server of
+// NVIDIA's MPS, which computes for others. look reads /proc of this machine.
+func nameOf(e nvml.Event, look func(pid int) string) string {
+	if e.Origin == nil {
+		return look(e.PID)
+	}
+	return processText(e.PID, e.Origin.Name, e.Origin.UID)
+}
+
+// describe names a process of this machine.
+func describe(pid int) string {
+	stat, err := procfs.ReadStat(pid)
+	if err != nil {
+		return ""
+	}
+	uid, ok := procfs.UID(pid)
+	if !ok {
+		uid = -1
+	}
+	return processText(pid, stat.Name, uid)
+}
+
+func processText(pid int, name string, uid int) string {
+	if strings.HasPrefix(name, "nvidia-cuda-mps") {
+		return ""
+	}
+	words := fmt.Sprintf("process %d (%s", pid, text.Printable(name))
+	if uid >= 0 && uid != os.Getuid() {
+		words += fmt.Sprintf(", of user %d", uid)
+	}
+	return words + ")"
 }
 
 // mixup returns the first GPU that several ranks use, some of which use none of their
@@ -147,17 +234,11 @@ func ranksText(ranks []int) string {
 	return "ranks " + text.Some(numbers, maxNames)
 }
 
-// parentOf reads the parent of a process, field 4 of /proc/PID/stat: the program's name
-// before it stands in parentheses, and may hold anything.
+// parentOf returns the parent of a process, or 0 if it is not known.
 func parentOf(pid int) int {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	stat, err := procfs.ReadStat(pid)
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	return parent
+	return stat.Parent
 }

@@ -25,7 +25,7 @@ func attempt(devices ...string) gangGPUs {
 		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
 	}
 	a.Placement.Hosts = []job.Host{h}
-	return gpusHere(a.Placement, isHere)
+	return gpusOn(a.Placement, h)
 }
 
 func TestMixup(t *testing.T) {
@@ -91,6 +91,7 @@ func TestSharing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			use := newSharing(attempt("GPU-a", "GPU-b"))
+			use.seeAll, use.name = true, func(int) string { return "" }
 			use.parent = func(pid int) int { return parents[pid] }
 			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 0, PID: 10})
 			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 1, PID: 20})

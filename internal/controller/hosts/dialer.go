@@ -22,6 +22,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/launcher/ssh"
 	"github.com/gangrun/gangrun/topology/inventory"
+	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // Dialer starts agents on this machine and, over SSH, through Slurm or by kubectl, on others.
@@ -117,6 +118,22 @@ func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error
 // Bring returns a function that copies gangrun-nvml to another host and returns its path there. It
 // returns nil if gangrun-nvml is not in the directory of this program.
 func (d Dialer) Bring() func(ctx context.Context, host string) (string, error) {
+	program := d.nvml()
+	if program == nil {
+		return nil
+	}
+	return func(ctx context.Context, host string) (string, error) {
+		p, err := program()
+		if err != nil {
+			return "", err
+		}
+		return d.agents.Bring(ctx, host, p)
+	}
+}
+
+// nvml returns a function that reads gangrun-nvml for other hosts. It returns nil if there are no
+// other hosts, or if gangrun-nvml is not in the directory of this program.
+func (d Dialer) nvml() func() (ssh.Program, error) {
 	self, err := os.Executable()
 	if err != nil || d.agents == nil {
 		return nil
@@ -125,13 +142,26 @@ func (d Dialer) Bring() func(ctx context.Context, host string) (string, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil
 	}
-	program := sync.OnceValues(func() (ssh.Program, error) { return ssh.ProgramAt(path, "gangrun-nvml") })
-	return func(ctx context.Context, host string) (string, error) {
+	return sync.OnceValues(func() (ssh.Program, error) { return ssh.ProgramAt(path, "gangrun-nvml") })
+}
+
+// RunNVML returns a function that runs gangrun-nvml on another host, with arguments. It returns nil
+// if that is not possible on any.
+func (d Dialer) RunNVML() func(ctx context.Context, host string, args ...string) (probe.Remote, error) {
+	program := d.nvml()
+	if program == nil {
+		return nil
+	}
+	return func(ctx context.Context, host string, args ...string) (probe.Remote, error) {
 		p, err := program()
 		if err != nil {
-			return "", err
+			return probe.Remote{}, err
 		}
-		return d.agents.Bring(ctx, host, p)
+		r, err := d.agents.Run(ctx, host, p, args...)
+		if err != nil {
+			return probe.Remote{}, err
+		}
+		return probe.Remote{Stdout: r.Stdout, Stderr: r.Stderr, Close: r.Close}, nil
 	}
 }
 

@@ -127,6 +127,21 @@ func (w *Wireup) Equip(*gang.Command) error { return nil }
 // a rank, so it has read them all before the rank exits.
 func (w *Wireup) Settle(int, <-chan struct{}) {}
 
+// Phase implements gang.Wireup.
+func (w *Wireup) Phase(rank int) job.RankPhase {
+	switch state, in, _ := w.proxy.state(rank); {
+	case !in || state.Opaque:
+		return job.PhaseUnknown
+	case state.Finalized:
+		return job.PhaseLeft
+	case !state.Passed:
+		return job.PhaseInit
+	case state.Waiting:
+		return job.PhaseBarrier
+	}
+	return job.PhaseWorking
+}
+
 // Mark implements gang.Wireup.
 func (w *Wireup) Mark(e *job.Exit) {
 	w.mu.Lock()

@@ -96,7 +96,7 @@ func (w *Wireup) order(c *gang.Command, hello shim.Greeting) (shim.Order, error)
 func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder, c *gang.Command) (pid int, err error) {
 	order, err := w.order(c, hello)
 	if err == nil {
-		err = sendFiles(conn, c.Files[:3])
+		err = sendFiles(conn, c.Files)
 	}
 	if err == nil {
 		err = json.NewEncoder(conn).Encode(order)

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +39,7 @@ type Wireup struct {
 	serving  sync.WaitGroup   // connections of ranks
 	released map[string]int64 // the newest release of each group
 	reported map[int]bool     // ranks for which checkFinalized has asked for the end
+	met      atomic.Bool      // the ranks have passed a barrier of all
 	native   map[string]bool  // whether a program, by its path, speaks PMI itself
 
 	mu      sync.Mutex
@@ -120,6 +122,7 @@ func (w *Wireup) request(r *wire.GangRequest) {
 		if b := r.GetRelease(); b.Number > w.released[string(b.Group)] {
 			w.released[string(b.Group)] = b.Number
 			w.release(b)
+			w.met.Store(true)
 		}
 	case r.GetPart() != nil:
 		w.finalize.allow(r.GetPart().Ranks)
@@ -236,6 +239,21 @@ func (w *Wireup) rankOf(conn *net.TCPConn, id int) (rank int, ok bool) {
 		return 0, false
 	}
 	return rank, true
+}
+
+// Phase implements gang.Wireup.
+func (w *Wireup) Phase(rank int) job.RankPhase {
+	switch s := w.server.State(rank); {
+	case s.Joined == job.JoinedSilent:
+		return job.PhaseUnknown
+	case s.Finalized:
+		return job.PhaseLeft
+	case !w.met.Load():
+		return job.PhaseInit
+	case s.Waiting:
+		return job.PhaseBarrier
+	}
+	return job.PhaseWorking
 }
 
 // Mark implements gang.Wireup.

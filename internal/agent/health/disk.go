@@ -1,0 +1,155 @@
+package health
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	fullShare  = 100              // a file system is full if less than this part of it is free,
+	fullBytes  = 1 << 30          // and less than this many bytes
+	saveLimit  = 2 * time.Minute  // the time left at which steady growth of the checkpoint directory counts
+	frozenTime = 30 * time.Second // without an answer, until a file system counts as frozen
+)
+
+// diskState follows one file system.
+type diskState struct {
+	used               growth
+	full, soon, frozen worse
+	saves              saves
+}
+
+// judge returns the signs of a file system.
+func (s *diskState) judge(now time.Time, d Disk) []Sign {
+	if d.Stuck > 0 {
+		if d.Stuck < frozenTime || !s.frozen.again(now, 0) {
+			return nil
+		}
+		return []Sign{{
+			Health: job.Health{Sign: job.HealthFrozen, Severity: job.SeverityWarning},
+			Text:   fmt.Sprintf("the file system of %s (%s) has not answered for %s: programs that use it hang", d.Path, words[d.Use], d.Stuck.Round(time.Second)),
+			Hint:   "look at its server, and for nfs, lustre or ceph in dmesg",
+		}}
+	}
+	s.used.add(point{now, d.Size - d.Free})
+	if d.Use == UseCheckpoints {
+		s.saves.add(d.Size-d.Free, d.Size)
+	}
+	sign := job.HealthDiskFull
+	if d.Use == UseShared {
+		sign = job.HealthSharedFull
+	}
+	where := fmt.Sprintf("the file system of %s (%s)", d.Path, words[d.Use])
+	switch {
+	case d.Free < fullBytes && d.Free < d.Size/fullShare:
+		if s.full.again(now, 0) {
+			return []Sign{{Health: job.Health{Sign: sign, Severity: job.SeverityError}, Hint: d.hint(),
+				Text: fmt.Sprintf("%s is full: %s of %s is free", where, size(d.Free), size(d.Size))}}
+		}
+	case d.Inodes > 0 && d.FreeInodes == 0:
+		if s.full.again(now, 0) {
+			return []Sign{{Health: job.Health{Sign: sign, Severity: job.SeverityError}, Hint: "remove files that are not needed: df -i shows the number of files",
+				Text: fmt.Sprintf("%s can hold no more files: it has %d", where, d.Inodes)}}
+		}
+	default:
+		return s.fillsUp(now, d, sign, where)
+	}
+	return nil
+}
+
+// fillsUp returns a sign if a file system will soon be full.
+func (s *diskState) fillsUp(now time.Time, d Disk, sign job.HealthSign, where string) []Sign {
+	if save, short := s.saves.short(d.Free); short {
+		if !s.soon.again(now, 0) {
+			return nil
+		}
+		return []Sign{{Health: job.Health{Sign: sign, Severity: job.SeverityWarning}, Hint: d.hint(),
+			Text: fmt.Sprintf("%s will be full before the next two checkpoints, unless old ones are removed: each took about %s so far, and %s of %s is free", where, size(save), size(d.Free), size(d.Size))}}
+	}
+	left, soon := s.used.left(d.Free)
+	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast, and then no more
+		left, soon = s.used.slowly(d.Free, saveLimit)
+		soon = soon && len(s.used.all) >= manyPoints
+	}
+	if !soon || !s.soon.again(now, left) {
+		return nil
+	}
+	return []Sign{{
+		Health: job.Health{Sign: sign, Severity: job.SeverityWarning, Left: job.Duration(left.Round(time.Second))}, Hint: d.hint(),
+		Text: fmt.Sprintf("%s fills up: %s of %s is free, and at this rate it is full in %s", where, size(d.Free), size(d.Size), about(left)),
+	}}
+}
+
+// hint says what to do about a file system that is full.
+func (d Disk) hint() string {
+	switch d.Use {
+	case UseCheckpoints:
+		return "remove old checkpoints, save less often, or use another file system for --checkpoint-dir"
+	case UseShared:
+		return "a process that needs more of it dies of SIGBUS: use fewer data workers, or make it larger, as with mount -o remount,size=64G /dev/shm, or --shm-size in a container"
+	case UseLogs:
+		return "remove what is not needed there, or keep gangrun's home on another file system (GANGRUN_HOME)"
+	}
+	return "remove what is not needed there, or set TMPDIR to another file system"
+}
+
+// saves follows how a file system grows by checkpoints: in jumps, with quiet times between them.
+type saves struct {
+	last   int64 // what was used at the last sample; 0 before the first
+	begun  int64 // what was used at the beginning of the last jump; 0 if there was none
+	peak   int64 // the most that was used in it
+	rising bool
+	quiet  int     // samples since the last rise, in a jump
+	jumps  []int64 // by how much each jump has risen
+	net    []int64 // by how much more was used at the beginning of each jump than at that of the one before
+}
+
+const (
+	noise     = 1 << 20 // a smaller jump, in bytes, is none
+	quietFor  = 3       // samples that end a jump
+	keptJumps = 8
+)
+
+// add takes what is used of a file system.
+func (s *saves) add(used, size int64) {
+	defer func() { s.last = used }()
+	rise := used - s.last
+	switch {
+	case s.last == 0:
+	case rise > max(noise, size/100_000):
+		if !s.rising {
+			if s.begun > 0 {
+				s.net = kept(s.net, s.last-s.begun)
+			}
+			s.rising, s.begun = true, s.last
+		}
+		s.peak, s.quiet = max(s.peak, used), 0
+	case s.rising:
+		if s.quiet++; s.quiet == quietFor {
+			s.jumps = kept(s.jumps, s.peak-s.begun)
+			s.rising, s.peak = false, 0
+		}
+	}
+}
+
+func kept(list []int64, n int64) []int64 {
+	list = append(list, n)
+	return list[max(0, len(list)-keptJumps):]
+}
+
+// short reports whether free bytes do not suffice for the next two checkpoints, and how much one
+// takes. What the job removes after each checkpoint counts: if it keeps only the newest ones, two
+// need hardly more room than one.
+func (s *saves) short(free int64) (save int64, short bool) {
+	if s.rising || len(s.jumps) == 0 {
+		return 0, false
+	}
+	save = median(s.jumps)
+	grows := save // nothing is removed, as far as is known
+	if len(s.net) > 0 {
+		grows = max(0, median(s.net))
+	}
+	return save, free < save+grows
+}

@@ -1,0 +1,82 @@
+package health
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// statLimit is how long a sample waits for a file system. One that is frozen, such as a hard NFS
+// mount without its server, may never answer.
+const statLimit = 200 * time.Millisecond
+
+// fileSystem asks for the state of the file system of a directory.
+type fileSystem struct {
+	Path
+	statfs func(path string, st *unix.Statfs_t) error
+
+	mu      sync.Mutex
+	pending chan struct{} // closed when the call that was made last has returned; nil if there is none
+	since   time.Time     // when it was made
+	st      unix.Statfs_t
+	err     error
+}
+
+func newFileSystem(p Path) *fileSystem { return &fileSystem{Path: p, statfs: unix.Statfs} }
+
+// look returns the state of the file system, and its ID. ok is false if it has none. It never
+// waits longer than statLimit. At most one goroutine waits for the file system, also if it never
+// answers.
+func (f *fileSystem) look(now time.Time) (d Disk, id unix.Fsid, ok bool) {
+	f.mu.Lock()
+	if f.pending == nil {
+		done := make(chan struct{})
+		f.pending, f.since = done, now
+		go func() {
+			var st unix.Statfs_t
+			err := f.statfs(f.Path.Path, &st)
+			f.mu.Lock()
+			f.st, f.err, f.pending = st, err, nil
+			f.mu.Unlock()
+			close(done)
+		}()
+	}
+	pending, since := f.pending, f.since
+	f.mu.Unlock()
+	limit := time.NewTimer(statLimit)
+	defer limit.Stop()
+	select {
+	case <-pending:
+	case <-limit.C:
+		return Disk{Path: f.Path.Path, Use: f.Use, Stuck: max(statLimit, now.Sub(since))}, id, true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil || f.st.Blocks == 0 { // it may have no size of its own, as ramfs
+		return d, id, false
+	}
+	unit := int64(f.st.Frsize)
+	if unit == 0 {
+		unit = f.st.Bsize
+	}
+	return Disk{
+		Path: f.Path.Path, Use: f.Use,
+		Size: int64(f.st.Blocks) * unit, Free: int64(f.st.Bavail) * unit,
+		Inodes: int64(f.st.Files), FreeInodes: int64(f.st.Ffree),
+	}, f.st.Fsid, true
+}
+
+// fileSystems looks at all file systems; of several directories on one, the first counts.
+func (s *sampler) fileSystems(now time.Time) (all []Disk) {
+	seen := map[unix.Fsid]bool{}
+	for _, f := range s.disks {
+		d, id, ok := f.look(now)
+		if !ok || id != (unix.Fsid{}) && seen[id] {
+			continue
+		}
+		seen[id] = true
+		all = append(all, d)
+	}
+	return all
+}

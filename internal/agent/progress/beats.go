@@ -1,0 +1,148 @@
+package progress
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/curve"
+)
+
+// The variables by which a rank finds what it may give its heartbeats to.
+const (
+	FDVariable        = "GANGRUN_PROGRESS_FD"
+	HeartbeatVariable = "GANGRUN_HEARTBEAT"
+)
+
+const (
+	// pollBytes is how many of the last bytes that a rank has written are read by one Poll.
+	pollBytes = 64 << 10
+	// punchBytes is how many bytes that have been read may lie in memory.
+	punchBytes = 1 << 20
+)
+
+// Beats are the heartbeats that the program of one rank gives itself: lines that it writes to a file
+// in memory, whose descriptor it inherits, and touches of a file.
+//
+// The program writes to a file and not to a pipe, so a write never waits and never fails, even if the
+// agent is stopped or gone. The agent frees the memory of what it has read.
+type Beats struct {
+	Rank *Rank
+	Path string // of the file that the program may touch; it need not exist
+
+	mu      sync.Mutex
+	file    *os.File      // nil once it is closed
+	offset  int64         // up to which the file has been read
+	freed   int64         // up to which its memory has been freed
+	written unix.Timespec // when it was last written
+	partial []byte        // the line that has not ended
+	touched time.Time
+}
+
+// NewBeats returns the heartbeats of a rank, and the end of the program, which the caller closes. It must
+// be called before the output of the rank is scanned.
+func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
+	const flags = unix.MFD_CLOEXEC
+	fd, err := unix.MemfdCreate("gangrun-progress", flags|unix.MFD_NOEXEC_SEAL) // Linux 6.3
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate("gangrun-progress", flags)
+	}
+	if err != nil {
+		return nil, nil, os.NewSyscallError("memfd_create", err)
+	}
+	ours := os.NewFile(uintptr(fd), "progress")
+	// Every writer appends, also one that has inherited the descriptor from a rank.
+	if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_APPEND); err != nil {
+		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), ours.Close())
+	}
+	theirs, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), ours.Close())
+	}
+	rank.beats = &Beats{Rank: rank, Path: path, file: ours}
+	return rank.beats, os.NewFile(uintptr(theirs), "progress"), nil
+}
+
+// Poll reads what the program has written since the last Poll. It never waits.
+func (b *Beats) Poll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.file == nil {
+		return
+	}
+	var info unix.Stat_t
+	if unix.Fstat(int(b.file.Fd()), &info) != nil || info.Size == b.offset && info.Mtim == b.written {
+		return
+	}
+	if info.Size <= b.offset { // the program has truncated it, as the redirection >/dev/fd/N of a shell does
+		b.offset, b.freed, b.partial = 0, 0, nil
+	}
+	b.written = info.Mtim
+	if skipped := info.Size - pollBytes; skipped > b.offset {
+		b.offset, b.partial = skipped, nil
+	}
+	data := make([]byte, info.Size-b.offset)
+	n, err := b.file.ReadAt(data, b.offset)
+	if err != nil && err != io.EOF {
+		return
+	}
+	b.offset += int64(n)
+	b.lines(data[:n])
+	if b.offset-b.freed > punchBytes {
+		whole := b.offset &^ (punchBytes - 1) // the kernel frees whole pages
+		if unix.Fallocate(int(b.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, b.freed, whole-b.freed) == nil {
+			b.freed = whole
+		}
+	}
+}
+
+// lines takes what the program has written.
+func (b *Beats) lines(data []byte) {
+	for {
+		i := bytes.IndexByte(data, '\n')
+		if i < 0 {
+			break
+		}
+		line := append(b.partial, data[:i]...)
+		if p, ok := curve.Heartbeat(line); ok {
+			b.Rank.tell(p)
+		}
+		b.partial, data = b.partial[:0], data[i+1:]
+	}
+	if b.partial = append(b.partial, data...); len(b.partial) > scanBytes {
+		b.partial = b.partial[:0]
+	}
+}
+
+// Touch looks whether the program has touched the file at Path since the last Touch. It may wait if the
+// file system does.
+func (b *Beats) Touch() {
+	info, err := os.Lstat(b.Path)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := info.ModTime(); !at.Equal(b.touched) {
+		b.touched = at
+		b.Rank.beat()
+	}
+}
+
+// Close closes the agent's end. What was written is read before.
+func (b *Beats) Close() error {
+	b.Poll()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.file == nil {
+		return nil
+	}
+	file := b.file
+	b.file = nil
+	return file.Close()
+}

@@ -1,0 +1,184 @@
+package stacks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/faulthandler"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
+)
+
+// pySpy reads the Python frames of a process with py-spy, which does not stop it. So some frame may
+// be wrong if the process runs; one that hangs does not change. The text says why there are none.
+func (c *Collector) pySpy(ctx context.Context, p *proc, path string) (frames, string) {
+	if path == "" {
+		return nil, "py-spy is not installed"
+	}
+	out, err := c.run(ctx, path, "dump", "--pid", strconv.Itoa(p.pid), "--nonblocking", "--json")
+	if got := p.parsePySpy(out); len(got) > 0 {
+		return got, ""
+	}
+	return nil, refused(string(job.StackPySpy), out, err)
+}
+
+// parsePySpy reads the JSON of "py-spy dump --json", which may follow warnings.
+func (p *proc) parsePySpy(out string) frames {
+	if i := strings.Index("\n"+out, "\n[\n"); i >= 0 { // a warning begins with "[" and its time
+		out = out[i:]
+	}
+	var threads []struct {
+		Thread uint64 `json:"thread_id"`    // of pthread_self(3)
+		TID    *int   `json:"os_thread_id"` // null if py-spy does not know
+		Frames []struct {
+			Name string `json:"name"`
+			File string `json:"filename"`
+			Line int    `json:"line"`
+		} `json:"frames"`
+	}
+	if json.NewDecoder(strings.NewReader(out)).Decode(&threads) != nil {
+		return nil
+	}
+	got := frames{}
+	for _, t := range threads {
+		tid := 0
+		if t.TID != nil {
+			tid = *t.TID
+		} else {
+			tid = p.threadAt(t.Thread, got)
+		}
+		for _, f := range t.Frames[:min(len(t.Frames), maxFrames)] {
+			got[tid] = append(got[tid], job.Frame{Function: f.Name, File: f.File, Line: f.Line})
+		}
+	}
+	delete(got, 0)
+	return got
+}
+
+// threadAt returns the thread with an ID of pthread_self(3), or 0. With the GNU C library and with
+// musl, the ID is an address at the upper end of the thread's stack: it belongs to the thread whose stack
+// pointer is next below it. The main thread has its ID elsewhere. Threads that run have no known stack
+// pointer. Threads in taken belong to other IDs.
+func (p *proc) threadAt(id uint64, taken frames) int {
+	const largest = 1 << 30 // of a stack
+	tid, least := 0, uint64(largest)
+	for candidate, sp := range p.sp {
+		if _, no := taken[candidate]; !no && candidate != p.pid && sp < id && id-sp < least {
+			tid, least = candidate, id-sp
+		}
+	}
+	return tid
+}
+
+// Limits of asking a Python process for its stacks by a signal.
+const (
+	faultsLimit = 2 * time.Second
+	faultsEvery = 5 * time.Millisecond
+	faultsBytes = 1 << 20
+)
+
+// faults asks a Python process for its stacks by a signal, if it handles that signal and has file open.
+// The process goes on: system calls that the signal interrupts begin again, but for sleep(3) and such calls in
+// C, which return early. Python's own functions wait on. The text says why there are none.
+func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, string) {
+	bit := uint64(1) << (faulthandler.Signal - 1)
+	switch {
+	case file == "":
+		return nil, "the program has not been told to write its stacks (--faulthandler)"
+	case p.threads[0].State != job.ProcessRunning && p.threads[0].State != job.ProcessSleeping:
+		return nil, "no signal reaches the main thread"
+	case !p.same() || !process.Handles(p.pid, faulthandler.Signal) || !p.holds(file):
+		return nil, "the program has not registered faulthandler, as it does for --faulthandler unless Python was started with -I, -E or -S"
+	case mask(p.pid, p.pid, "SigBlk")&bit != 0:
+		return nil, "the main thread blocks the signal of faulthandler"
+	}
+	f, err := os.OpenFile(file, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err.Error()
+	}
+	defer f.Close()
+	if err := f.Truncate(0); err != nil { // Python appends to it
+		return nil, err.Error()
+	}
+	if err := unix.Tgkill(p.pid, p.pid, faulthandler.Signal); err != nil {
+		return nil, fmt.Sprintf("signal process %d: %v", p.pid, err)
+	}
+	threads, err := p.await(ctx, f, bit)
+	if len(threads) == 0 {
+		return nil, err.Error()
+	}
+	got := frames{}
+	for _, t := range threads {
+		tid := p.pid
+		if !t.Current {
+			tid = p.threadAt(t.ID, got)
+		}
+		if tid == 0 {
+			tid = p.busy(got)
+		}
+		got[tid] = append(got[tid], t.Frames...)
+	}
+	delete(got, 0)
+	return got, ""
+}
+
+var errSilent = errors.New("Python has not written its stacks in time")
+
+// await reads what Python writes until it is complete: while the main thread runs the signal
+// handler, the kernel blocks the signal for it.
+func (p *proc) await(ctx context.Context, f io.ReaderAt, bit uint64) ([]faulthandler.Thread, error) {
+	ctx, cancel := context.WithTimeout(ctx, faultsLimit)
+	defer cancel()
+	every := time.NewTicker(faultsEvery)
+	defer every.Stop()
+	for {
+		handled := !pending(p.pid, p.pid, faulthandler.Signal) && mask(p.pid, p.pid, "SigBlk")&bit == 0
+		data, err := io.ReadAll(io.NewSectionReader(f, 0, faultsBytes))
+		if err != nil {
+			return nil, err
+		}
+		threads := faulthandler.Parse(data)
+		if handled && slices.ContainsFunc(threads, func(t faulthandler.Thread) bool { return t.Current }) {
+			return threads, nil
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			return threads, errSilent
+		}
+	}
+}
+
+// busy returns a thread that waits in no system call and has no frames in taken, or 0. If there are
+// several, it returns the newest: Python writes the newest threads first.
+func (p *proc) busy(taken frames) int {
+	for _, t := range slices.Backward(p.threads) {
+		_, known := p.sp[t.TID]
+		if _, no := taken[t.TID]; !known && !no && t.TID != p.pid {
+			return t.TID
+		}
+	}
+	return 0
+}
+
+// holds reports whether a process has a file open, by the name in the kernel's link: no file system is
+// asked. In a container, the directories above may have other names.
+func (p *proc) holds(file string) bool {
+	links, _ := filepath.Glob(procfs.Path(p.pid, "fd/*"))
+	return slices.ContainsFunc(links, func(link string) bool {
+		to, _ := os.Readlink(link)
+		return filepath.Base(to) == filepath.Base(file)
+	})
+}

@@ -1,0 +1,6 @@
+package stacks
+
+import "golang.org/x/sys/unix"
+
+// older are system calls that only some architectures have.
+var older = map[int]string{unix.SYS_FSTATAT: "newfstatat"}

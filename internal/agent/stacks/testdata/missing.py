@@ -1,0 +1,18 @@
+# missing.py: rank 2 never enters the allreduce in which the others wait.
+import os
+
+from mpi4py import MPI
+
+
+def average():
+    MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, [bytearray(8), MPI.DOUBLE])
+
+
+def load():
+    os.read(os.pipe()[0], 1)
+
+
+print("rank", MPI.COMM_WORLD.rank, os.getpid(), flush=True)
+if MPI.COMM_WORLD.rank == 2:
+    load()
+average()

@@ -1,0 +1,48 @@
+package curve
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// heartbeat begins the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
+const heartbeat = "gangrun: progress "
+
+// Heartbeat reads a line that a program has written of itself: "gangrun: progress STEP [KEY=VALUE ...]".
+// The keys total, epoch and loss count, others are ignored.
+func Heartbeat(line []byte) (job.Progress, bool) {
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(heartbeat))
+	if !ok {
+		return job.Progress{}, false
+	}
+	fields := bytes.Fields(rest)
+	if len(fields) == 0 {
+		return job.Progress{}, false
+	}
+	p, ok := whole(fields[0])
+	if !ok {
+		return job.Progress{}, false
+	}
+	for _, field := range fields[1:] {
+		key, text, _ := bytes.Cut(field, []byte("="))
+		value, err := strconv.ParseFloat(string(text), 64)
+		if err != nil {
+			continue
+		}
+		switch string(key) {
+		case "total":
+			if counts(value) {
+				p.Total = int64(value)
+			}
+		case "epoch":
+			if counts(value) {
+				p.Epoch = int64(value)
+			}
+		case "loss":
+			p.SetLoss(value)
+		}
+	}
+	return p, true
+}

@@ -1,0 +1,74 @@
+package curve
+
+import (
+	"math"
+	"strconv"
+)
+
+// number reads an unsigned decimal number at i: digits, groups of a thousand,
+// a fraction, an exponent. The index is the one after it.
+func number(t []byte, i int) (float64, int, bool) {
+	start := i
+	for i < len(t) && isDigit(t[i]) {
+		i++
+	}
+	if i == start || i-start > 18 {
+		return 0, i, false
+	}
+	if i-start <= 3 && grouped(t, i) {
+		value := float64(0)
+		for j := start; ; j++ {
+			switch {
+			case j < len(t) && isDigit(t[j]):
+				value = value*10 + float64(t[j]-'0')
+			case j < len(t) && t[j] == ',' && grouped(t, j):
+			default:
+				return value, j, true
+			}
+		}
+	}
+	if i+1 < len(t) && t[i] == '.' && isDigit(t[i+1]) {
+		for i++; i < len(t) && isDigit(t[i]); i++ {
+		}
+	}
+	if i+1 < len(t) && t[i]|0x20 == 'e' {
+		j := i + 1
+		if t[j] == '+' || t[j] == '-' {
+			j++
+		}
+		if j < len(t) && isDigit(t[j]) {
+			for i = j; i < len(t) && isDigit(t[i]); i++ {
+			}
+		}
+	}
+	value, err := strconv.ParseFloat(string(t[start:i]), 64)
+	return value, i, err == nil
+}
+
+// notFinite reads "nan", "inf" or "infinity" at i, each a whole word. The index
+// is the one after it.
+func notFinite(t []byte, i int) (float64, int, bool) {
+	end := i
+	for end < len(t) && (isLetter(t[end]) || isDigit(t[end])) {
+		end++
+	}
+	switch string(t[i:end]) {
+	case "nan":
+		return math.NaN(), end, true
+	case "inf", "infinity":
+		return math.Inf(1), end, true
+	}
+	return 0, i, false
+}
+
+// grouped reports whether a group of exactly three digits follows at i, as in
+// "1,234": the last one before a blank, a slash or the end.
+func grouped(t []byte, i int) bool {
+	for i+3 < len(t) && t[i] == ',' && isDigit(t[i+1]) && isDigit(t[i+2]) && isDigit(t[i+3]) {
+		i += 4
+		if i == len(t) || t[i] == ' ' || t[i] == '/' {
+			return true
+		}
+	}
+	return false
+}

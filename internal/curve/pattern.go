@@ -1,0 +1,63 @@
+package curve
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Pattern is a user's own form of progress: a regular expression with named groups.
+type Pattern struct {
+	re                       *regexp.Regexp
+	step, total, epoch, loss int // indexes of the groups; -1 if there is none
+}
+
+// NewPattern compiles a pattern; see job.CompileProgress.
+func NewPattern(text string) (*Pattern, error) {
+	re, err := job.CompileProgress(text)
+	if err != nil {
+		return nil, err
+	}
+	return &Pattern{re: re, step: re.SubexpIndex("step"), total: re.SubexpIndex("total"), epoch: re.SubexpIndex("epoch"), loss: re.SubexpIndex("loss")}, nil
+}
+
+// Line returns the progress of a line that the pattern matches. A group that has no number counts
+// for nothing; without a step and an epoch there is no progress.
+func (p *Pattern) Line(line []byte) (job.Progress, bool) {
+	line = shown(line)
+	at := p.re.FindSubmatchIndex(line)
+	if at == nil {
+		return job.Progress{}, false
+	}
+	value := func(group int) (float64, bool) {
+		if group < 0 || at[2*group] < 0 {
+			return 0, false
+		}
+		text := strings.ReplaceAll(strings.TrimSpace(string(line[at[2*group]:at[2*group+1]])), ",", "")
+		v, err := strconv.ParseFloat(text, 64)
+		return v, err == nil
+	}
+	whole := func(group int) (int64, bool) {
+		v, ok := value(group)
+		return int64(v), ok && counts(v)
+	}
+	found := job.Progress{Epoch: -1}
+	step, hasStep := whole(p.step)
+	if epoch, ok := whole(p.epoch); ok {
+		found.Epoch = epoch
+		if !hasStep {
+			step, hasStep, found.ByEpoch = epoch, true, true
+		}
+	}
+	if !hasStep {
+		return job.Progress{}, false
+	}
+	found.Step = step
+	found.Total, _ = whole(p.total)
+	if loss, ok := value(p.loss); ok {
+		found.SetLoss(loss)
+	}
+	return found, true
+}
