@@ -30,7 +30,7 @@ func TestWatchElsewhere(t *testing.T) {
 	}
 	code, out, errs = r.on(elsewhere, "status", "--stacks", "-o", "json")
 	var stacks home.Stacks
-	if err := json.Unmarshal([]byte(out), &stacks); code != 0 || err != nil || stacks.Run != run.ID || stacks.Attempt != 1 || len(stacks.Stacks)+len(stacks.Missing) != 2 {
+	if err := json.Unmarshal([]byte(out), &stacks); code != 0 || err != nil || stacks.Run != run.ID || stacks.Attempt != 1 || len(stacks.Stacks) != 2 || len(stacks.Groups) == 0 || len(stacks.Missing) != 0 {
 		t.Errorf("gangrun status --stacks ended with %d, %v: %s%s", code, err, out, errs)
 	}
 	if left, err := filepath.Glob(filepath.Join(run.Dir, "stacks-*")); err != nil || len(left) > 0 {
