@@ -22,6 +22,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
 // Run runs a job to its end. The error is a failure.Exit, unless gangrun itself failed
@@ -116,7 +117,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	if err == nil {
 		stopListening := s.signals.Listen(s.run)
 		live := inspect.StartLive(s.run)
-		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: inspect.Group}.Listen()
+		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: stacktree.Groups}.Listen()
 		report, _ = body(parts{ctx: ctx, checker: checker, pulse: live.Pulse, emit: func(e job.Event) error {
 			s.show.Event(e)
 			err := s.journal.Append(e)

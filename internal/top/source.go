@@ -2,8 +2,6 @@ package top
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"sync"
 	"time"
 
@@ -32,6 +30,7 @@ type source struct {
 	follower *view.Follower
 	trouble  string
 	life     *vitals.Vitals
+	since    time.Time // when life was first seen, by the clock of this machine
 	state    job.State // by the look at the controller; empty while all is well
 }
 
@@ -76,9 +75,13 @@ func (s *source) set(change func()) {
 func (s *source) look() {
 	v, err := record.Vitals(s.run)
 	s.set(func() {
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			s.life = v
+		if err != nil {
+			return // what is known grows old
 		}
+		if v == nil || s.life == nil || !v.At.Equal(s.life.At) {
+			s.since = time.Now()
+		}
+		s.life = v
 	})
 }
 
@@ -102,8 +105,11 @@ func (s *source) Data(now time.Time) Data {
 	defer s.mu.Unlock()
 	d := Data{Status: s.follower.Status(s.state, s.life, now), News: s.follower.News(), At: now, Trouble: s.trouble}
 	d.Hosts, d.GPUs = s.follower.Places()
-	if d.Trouble == "" && d.Gang != nil && s.life.Old(now) {
-		d.Trouble = "these figures are " + view.Short(s.life.Age(now)) + " old"
+	if d.Trouble == "" && d.Gang != nil {
+		// The clock of the controller's machine may differ from this one.
+		if seen := (&vitals.Vitals{At: s.since, Every: s.life.Every}); seen.Old(now) {
+			d.Trouble = "these figures are " + view.Short(seen.Age(now)) + " old"
+		}
 	}
 	return d
 }

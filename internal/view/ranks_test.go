@@ -169,13 +169,17 @@ func TestFigures(t *testing.T) {
 }
 
 func TestStackLines(t *testing.T) {
+	deep := []job.Frame{{Function: "??", File: "python3"}, {}}
+	for range 20 {
+		deep = append(deep, job.Frame{Function: "deeper", File: "loader.py", Line: 7})
+	}
 	s := home.Stacks{
 		Run: "r", Attempt: 2, At: begun, Took: job.Duration(812 * time.Millisecond), Missing: []int{6, 7},
 		Groups: []job.StackGroup{
 			{Ranks: []int{0, 1, 2, 4, 5}, Where: "MPI_Allreduce (train.py:120 average)", State: job.ProcessRunning, Frames: []job.Frame{
 				{Function: "MPI_Allreduce", File: "libmpi.so.12", Native: true}, {Function: "average", File: "train.py", Line: 120},
 			}},
-			{Ranks: []int{3}, Where: "read (\x1b[31mloader.py:88 next)", State: job.ProcessSleeping, Frames: make([]job.Frame, 20)},
+			{Ranks: []int{3}, Where: "read (\x1b[31mloader.py:88 next)", State: job.ProcessSleeping, Frames: deep},
 		},
 		Stacks: []job.RankStack{{Rank: 0, Host: "h1"}, {Rank: 3, Host: "h1", Error: "there is no py-spy"}},
 	}

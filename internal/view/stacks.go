@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,9 +26,10 @@ func StackLines(s home.Stacks) []string {
 			state = " (" + string(g.State) + ")"
 		}
 		add("%s in %s%s", Ranks(g.Ranks), g.Where, state)
-		for i, f := range g.Frames {
+		frames := slices.DeleteFunc(slices.Clone(g.Frames), nameless)
+		for i, f := range frames {
 			if i == mostFrames {
-				add("    and %s", text.Count(len(g.Frames)-i, "more frame"))
+				add("    and %s", text.Count(len(frames)-i, "more frame"))
 				break
 			}
 			add("    %s", frameWords(f))
@@ -44,6 +46,9 @@ func StackLines(s home.Stacks) []string {
 	}
 	return lines
 }
+
+// nameless reports whether the tool has not found the name of a frame's function.
+func nameless(f job.Frame) bool { return f.Function == "" || f.Function == "??" }
 
 // frameWords is a frame as in "average (train.py:120)".
 func frameWords(f job.Frame) string {

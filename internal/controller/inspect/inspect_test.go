@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,11 +47,16 @@ func running(t *testing.T) home.Run {
 	return run
 }
 
+// group makes one group of all ranks.
+func group(stacks []job.RankStack) []job.StackGroup {
+	return []job.StackGroup{{Ranks: []int{stacks[0].Rank}, Where: stacks[0].Threads[0].Syscall}}
+}
+
 func TestStacks(t *testing.T) {
 	run := running(t)
 	var calls atomic.Int32
 	a := Answerer{
-		Run: run, Group: Group,
+		Run: run, Group: group,
 		Gang: func() (int, []int, string) { return 3, []int{0, 1}, "" },
 		Stacks: func(_ context.Context, limit time.Duration) []job.RankStack {
 			calls.Add(1)
@@ -82,7 +86,7 @@ func TestStacks(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	run := running(t)
-	stop := Answerer{Run: run, Group: Group, Gang: func() (int, []int, string) { return 0, nil, "it is waiting" }}.Listen()
+	stop := Answerer{Run: run, Group: group, Gang: func() (int, []int, string) { return 0, nil, "it is waiting" }}.Listen()
 	defer stop()
 	_, err := Stacks(t.Context(), run)
 	var failed *failure.Error
@@ -208,26 +212,5 @@ func BenchmarkLive(b *testing.B) {
 	for b.Loop() {
 		l.Pulse(1, p)
 		l.once(time.Now())
-	}
-}
-
-func TestGroup(t *testing.T) {
-	at := func(rank int, state job.ProcessState, frames ...job.Frame) job.RankStack {
-		return job.RankStack{Rank: rank, Threads: []job.ThreadStack{{State: state, Frames: frames}}}
-	}
-	reduce := []job.Frame{{Function: "MPI_Allreduce", Native: true}, {Function: "average", File: "/home/u/train.py", Line: 120}}
-	groups := Group([]job.RankStack{
-		at(2, job.ProcessRunning, reduce...),
-		{Rank: 4, Error: "no permission"},
-		at(3, job.ProcessSleeping, job.Frame{Function: "next", File: "loader.py", Line: 88}),
-		at(0, job.ProcessRunning, reduce...), at(1, job.ProcessRunning, reduce...),
-	})
-	var told []string
-	for _, g := range groups {
-		told = append(told, fmt.Sprint(g.Ranks, " in ", g.Where))
-	}
-	want := "[0 1 2] in MPI_Allreduce (train.py:120 average)\n[3] in loader.py:88 next\n[4] in an unknown place: no permission"
-	if got := strings.Join(told, "\n"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
