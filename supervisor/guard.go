@@ -69,7 +69,31 @@ func (g *guard) look() {
 	if h := g.watch.Hang(); h != nil {
 		g.acting = true
 		g.watching.Go(func() { g.act(*h) })
+	} else if g.Stacks != nil && g.watch.Doubtful() {
+		g.acting = true
+		g.watching.Go(g.inspect)
 	}
+}
+
+// inspect finds out by the stacks of the ranks whether a silent gang hangs, and ends it if it does.
+func (g *guard) inspect() {
+	stacks := g.Stacks(g.gang, stacksLimit)
+	g.mu.Lock()
+	h := g.watch.Judge(stacks)
+	g.acting = h != nil
+	g.mu.Unlock()
+	if h != nil && g.gang.Err() == nil {
+		g.conclude(*h, stacks)
+	}
+}
+
+// conclude ends a gang that hangs.
+func (g *guard) conclude(h job.HangReport, stacks []job.RankStack) {
+	if len(stacks) > 0 {
+		g.emit(job.Event{Kind: job.KindStacks, Attempt: g.number, Stacks: stacks})
+	}
+	g.emit(job.Event{Kind: job.KindHang, Attempt: g.number, Hang: &h, Text: h.Text})
+	g.end(Hung{h})
 }
 
 // close waits for what the guard has begun. It is called when the gang has ended.
@@ -97,15 +121,11 @@ func (g *guard) act(h job.HangReport) {
 	if g.gang.Err() != nil {
 		return
 	}
-	if len(stacks) > 0 {
-		g.emit(job.Event{Kind: job.KindStacks, Attempt: g.number, Stacks: stacks})
-	}
 	if !still {
 		g.note("the gang goes on")
 		return
 	}
-	g.emit(job.Event{Kind: job.KindHang, Attempt: g.number, Hang: &h, Text: h.Text})
-	g.end(Hung{h})
+	g.conclude(h, stacks)
 }
 
 // hangCause returns the cause of an attempt that gangrun has ended because the gang hung.
