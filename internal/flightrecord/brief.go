@@ -11,8 +11,8 @@ import (
 
 // What Brief keeps of each process group.
 const (
-	keptOpen   = 16 // the oldest calls that are not complete
-	keptNewest = 32 // the newest calls
+	keptOpen   = 8  // the oldest calls that are not complete
+	keptNewest = 24 // the newest calls
 )
 
 // Brief returns what Analyse needs of a record: of each process group the newest calls, and the oldest ones

@@ -167,7 +167,7 @@ var rooms = []room{
 	{paths: []string{"internal/slurmjob"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/controller/batchjob"}, ours: withLeaves("internal/slurmjob")},
 	{paths: []string{"internal/controller/requeue"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/safefile", "internal/exact", "supervisor/runreport")},
-	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "supervisor/exitcode", "supervisor/runreport", "internal/exact")},
+	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "supervisor/exitcode", "supervisor/runreport", "internal/exact")},
 	{paths: []string{"internal/controller/hosts"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/hostclean"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller"}, ours: allBut("internal/agent/...")},

@@ -168,6 +168,7 @@ func (g *Gang) finish(stopWireup func()) {
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}
+		r.flight.remove()
 	}
 	g.kernel.Close()
 	stopWireup()
