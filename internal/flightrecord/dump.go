@@ -93,8 +93,8 @@ func parseCall(d *pickle.Dict) job.CollectiveCall {
 	return e
 }
 
-// torchFile matches the files of PyTorch itself, and of Python's modules.
-var torchFile = regexp.MustCompile(`/torch/|/lib(?:64)?/python[0-9.]*/[^/]*\.py$|^<`)
+// moduleFile matches the files of Python's own modules.
+var moduleFile = regexp.MustCompile(`/lib(?:64)?/python[0-9.]*/[^/]*\.py$|^<`)
 
 // where returns the innermost function of the program on the stack of a call.
 func where(d *pickle.Dict) string {
@@ -109,7 +109,7 @@ func where(d *pickle.Dict) string {
 		}
 		name, _ := f.Get("name").(string)
 		file, _ := f.Get("filename").(string)
-		if file != "" && !torchFile.MatchString(file) {
+		if file != "" && !strings.Contains(file, "/torch/") && !moduleFile.MatchString(file) {
 			return fmt.Sprintf("%s:%d %s", path.Base(file), integer(f, "line", 0), name)
 		}
 	}

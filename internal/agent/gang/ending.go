@@ -158,6 +158,7 @@ func (g *Gang) finish(stopWireup func()) {
 		<-pumped
 	}
 	g.reportLostOutput()
+	g.reportFlight()
 	for _, r := range g.ranks {
 		_ = r.out.CloseLog()
 		_ = r.err.CloseLog()

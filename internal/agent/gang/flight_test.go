@@ -31,7 +31,7 @@ func TestOfferFlightRecorder(t *testing.T) {
 		{name: "paths of the user's", env: []string{"TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/tmp/d_", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE=p_"}, logs: dir, faulthandler: true, want: buffer,
 			flight: flight{Flight: stacks.Flight{Pipe: "/work/p_3.pipe", Dump: "/tmp/d_3"}}},
 		{name: "no FIFO can be made", logs: filepath.Join(dir, "absent"), faulthandler: true,
-			want: append(slices.Clone(buffer), "TORCH_FR_DUMP_TEMP_FILE="+dir+"/absent/comm_lib_trace_rank_", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE="+dir+"/absent/comm_lib_trace_rank_"),
+			want:   append(slices.Clone(buffer), "TORCH_FR_DUMP_TEMP_FILE="+dir+"/absent/comm_lib_trace_rank_", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE="+dir+"/absent/comm_lib_trace_rank_"),
 			flight: flight{Flight: stacks.Flight{Dump: dir + "/absent/comm_lib_trace_rank_3"}, ownDump: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

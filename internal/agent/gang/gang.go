@@ -152,7 +152,6 @@ func (g *Gang) exited(r *Rank) {
 		}
 		g.Reports.Lines(r.evidence(g.Host)...)
 		g.Reports.Lines(errorfile.Read(r.errorFile, g.Host, r.number)...)
-		g.Reports.Lines(r.flight.lines(g.Host, r.number)...)
 	}
 	g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 }

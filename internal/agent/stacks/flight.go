@@ -74,6 +74,8 @@ func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 			if v == last || v.size == 0 {
 				return dump{version: last}
 			}
+			c.parsing.Lock()
+			defer c.parsing.Unlock()
 			return dump{v, ReadDump(t.Rank, t.Flight.Dump)}
 		})
 		if !ok || d.record != nil {

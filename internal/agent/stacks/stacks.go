@@ -47,7 +47,8 @@ type Collector struct {
 	Run Runner
 
 	readers readers
-	dumps   readers // of dumps of flight recorders
+	dumps   readers    // of dumps of flight recorders
+	parsing sync.Mutex // so that only one dump is in memory
 }
 
 // Close waits for readings that a process in the kernel holds up, at most until ctx ends.
