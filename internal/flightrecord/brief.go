@@ -62,7 +62,7 @@ func Words(p job.CollectiveProblem) string {
 		}
 	}
 	add(p.Missing, "has not called it", "have not called it")
-	add(p.Differing, "has called another operation, or with tensors of another size or type", "have called another operation, or with tensors of another size or type")
+	add(p.Differing, "has called another operation or given other tensors", "have called another operation or given other tensors")
 	add(slices.DeleteFunc(slices.Clone(p.Waiting), func(r int) bool { return slices.Contains(p.Differing, r) }), "waits", "wait")
 	add(p.Silent, "has left no record", "have left no record")
 	return said + ": " + text.And(parts)
