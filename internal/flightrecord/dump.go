@@ -9,7 +9,6 @@ import (
 	"hash/fnv"
 	"io"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -54,13 +53,11 @@ func Parse(rank int, r io.Reader) (job.FlightRecord, error) {
 	return Brief(d), nil
 }
 
-var digits = regexp.MustCompile(`\d+`)
-
 func parseGroup(config, status *pickle.Dict, key any) job.ProcessGroup {
 	g := job.ProcessGroup{LastEnqueued: -1, LastStarted: -1, LastCompleted: -1}
 	g.Desc, _ = config.Get("desc").(string)
 	ranks, _ := config.Get("ranks").(string)
-	for _, text := range digits.FindAllString(ranks, -1) {
+	for _, text := range strings.FieldsFunc(ranks, func(r rune) bool { return r < '0' || r > '9' }) {
 		if rank, err := strconv.Atoi(text); err == nil {
 			g.Ranks = append(g.Ranks, rank)
 		}
@@ -93,8 +90,10 @@ func parseCall(d *pickle.Dict) job.CollectiveCall {
 	return e
 }
 
-// moduleFile matches the files of Python's own modules.
-var moduleFile = regexp.MustCompile(`/lib(?:64)?/python[0-9.]*/[^/]*\.py$|^<`)
+// library reports whether a file is PyTorch's, or one of Python's own modules.
+func library(file string) bool {
+	return file == "" || strings.HasPrefix(file, "<") || strings.Contains(file, "/torch/") || strings.HasPrefix(path.Base(path.Dir(file)), "python3")
+}
 
 // where returns the innermost function of the program on the stack of a call.
 func where(d *pickle.Dict) string {
@@ -109,7 +108,7 @@ func where(d *pickle.Dict) string {
 		}
 		name, _ := f.Get("name").(string)
 		file, _ := f.Get("filename").(string)
-		if file != "" && !strings.Contains(file, "/torch/") && !moduleFile.MatchString(file) {
+		if !library(file) {
 			return fmt.Sprintf("%s:%d %s", path.Base(file), integer(f, "line", 0), name)
 		}
 	}

@@ -4,10 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"regexp"
-	"strconv"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -17,7 +16,7 @@ import (
 const maxDump = 128 << 20
 
 // dumpRank is the rank at the end of the name of a dump.
-var dumpRank = regexp.MustCompile(`(\d{1,7})(?:\.(?:gz|bz2|zst))?$`)
+var dumpRank = textmatch.New(`(\d{1,7})(?:\.(?:gz|bz2|zst))?$`)
 
 // record returns the line that a dump of PyTorch's flight recorder is. If a file is something else, it returns no
 // line, and what reads the same as in.
@@ -29,12 +28,8 @@ func record(name string, o logtext.Origin, in io.Reader) (*job.Line, io.Reader) 
 	if m == nil || err != nil || head[0] != 0x80 || head[1] < 2 || head[1] > 5 {
 		return nil, buffered
 	}
-	rank, err := strconv.Atoi(m[1])
-	if err != nil {
-		return nil, buffered
-	}
 	var read bytes.Buffer
-	r, err := flightrecord.Parse(rank, io.TeeReader(io.LimitReader(buffered, maxDump), &read))
+	r, err := flightrecord.Parse(logtext.Number(m[1]), io.TeeReader(io.LimitReader(buffered, maxDump), &read))
 	if err != nil {
 		return nil, io.MultiReader(&read, buffered)
 	}
