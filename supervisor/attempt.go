@@ -254,7 +254,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		return left
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
-		return hangCause(h, hostsOf(o))
+		return hangCause(h, hostsOf(o), l.spec.Faulthandler)
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch"
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
@@ -89,6 +90,9 @@ func (g *guard) inspect() {
 
 // conclude ends a gang that hangs.
 func (g *guard) conclude(h job.HangReport, stacks []job.RankStack) {
+	for i := range stacks {
+		stacks[i].Record = nil // the report of the hang says what it shows
+	}
 	if len(stacks) > 0 {
 		g.emit(job.Event{Kind: job.KindStacks, Attempt: g.number, Stacks: stacks})
 	}
@@ -128,8 +132,9 @@ func (g *guard) act(h job.HangReport) {
 	g.conclude(h, stacks)
 }
 
-// hangCause returns the cause of an attempt that gangrun has ended because the gang hung.
-func hangCause(h job.HangReport, hosts map[int]string) job.Cause {
+// hangCause returns the cause of an attempt that gangrun has ended because the gang hung. faulthandler is true
+// if Python programs were told to write their stacks.
+func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Cause {
 	c := job.Cause{
 		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
 		Text: h.Text, Retry: job.RetryAgain,
@@ -138,6 +143,12 @@ func hangCause(h job.HangReport, hosts map[int]string) job.Cause {
 	if len(h.Ranks) == 1 {
 		c.Rank = h.Ranks[0]
 		c.Host = hosts[c.Rank]
+	}
+	if len(h.Unread) > 0 && !faulthandler {
+		c.Hint += "; run it with --faulthandler to see the lines of the Python program"
+	}
+	for _, p := range h.Collectives {
+		c.Evidence = append(c.Evidence, job.Line{Source: job.SourceFlightRecord, Rank: -1, Text: flightrecord.Words(p)})
 	}
 	for _, group := range h.Groups {
 		line := job.Line{Source: job.SourceAgent, Rank: -1, Text: stacktree.Text([]job.StackGroup{group})}

@@ -29,6 +29,7 @@ func diagnoseCommand() *cli.Command {
 		ArgsUsage: "[OPTIONS] LOG|DIRECTORY|RUN...",
 		Description: "The logs are those of one job, of gangrun's ranks or of any other launcher: one log of all ranks,\n" +
 			"or one a rank, and the launcher's and the kernel's beside them; - is standard input, RUN an earlier run.\n" +
+			"Dumps of PyTorch's flight recorder in a directory are read, too.\n" +
 			"They may be compressed by gzip, bzip2 or zstd, or be text in UTF-16.\n" +
 			"The exit code is 0 if a cause was found, 1 if none was and the job looks successful, and 2 if it looks failed.",
 		Flags: []cli.Flag{formatFlag(),
@@ -126,7 +127,13 @@ func hintFor(err error) string {
 
 func printCause(w io.Writer, c job.Cause) error {
 	for _, line := range c.Evidence {
-		fmt.Fprintf(w, "%s:%d: %s\n", text.Printable(line.File), line.Line, text.Printable(line.Text))
+		at := ""
+		if line.Line > 0 {
+			at = fmt.Sprintf("%s:%d: ", text.Printable(line.File), line.Line)
+		} else if line.File != "" {
+			at = text.Printable(line.File) + ": "
+		}
+		fmt.Fprintf(w, "%s%s\n", at, text.Printable(line.Text))
 	}
 	switch {
 	case c.Category == "" && c.Looks == job.LooksFailed:

@@ -48,6 +48,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
+	found := newFlight(e.Lines)
+	if len(all) == 0 && !live && !done(members) {
+		all = found.suspects()
+	}
 	if len(all) == 0 {
 		return nothing(e, live)
 	}
@@ -73,7 +77,14 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		s.claim(members, all)
 		s.blameLaggard(members, all)
 	}
-	return s.cause(e, all)
+	if !found.about(s) {
+		return s.cause(e, all)
+	}
+	found.blame(s)
+	e.Ranks = 0 // the records show better which ranks did not wait
+	c := s.cause(e, all)
+	found.explain(&c)
+	return c
 }
 
 // sortOut returns the evidence by rank, and the records of the hosts.

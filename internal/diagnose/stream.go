@@ -78,6 +78,9 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 	byKey := map[key]*stream{}
 	var keys []key
 	for _, l := range lines {
+		if l.Record != nil { // see newFlight
+			continue
+		}
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {

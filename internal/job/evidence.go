@@ -14,6 +14,8 @@ const (
 	// SourceErrorFile is the file that TORCHELASTIC_ERROR_FILE names. A rank writes an
 	// exception there.
 	SourceErrorFile Source = "error-file"
+	// SourceFlightRecord is a dump of PyTorch's flight recorder.
+	SourceFlightRecord Source = "flight-record"
 )
 
 // Line is one line of text from which a cause may be found.
@@ -31,6 +33,8 @@ type Line struct {
 	Text string    `json:"text"`
 	// Reason is set if gangrun itself has written the line.
 	Reason Reason `json:"reason,omitempty"`
+	// Record is what a flight recorder has written down of the rank; nil if the line is not from one.
+	Record *FlightRecord `json:"record,omitempty"`
 }
 
 // Evidence is everything that a diagnosis may look at.

@@ -18,6 +18,10 @@ type HangReport struct {
 	Confidence float64 `json:"confidence"`
 	// Groups are the ranks by where they are, once their stacks have been collected.
 	Groups []StackGroup `json:"groups,omitempty"`
+	// Collectives are what flight recorders of PyTorch show: the collectives in which ranks wait.
+	Collectives []CollectiveProblem `json:"collectives,omitempty"`
+	// Unread are the ranks that are Python programs, and whose stacks lack the functions of Python.
+	Unread []int `json:"unread,omitempty"`
 	// Text says in a sentence what is missing, since when, and who holds up the gang.
 	Text string `json:"text"`
 	// Step is the step at which the gang stands still; -1 if none was seen.

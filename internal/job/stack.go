@@ -14,12 +14,19 @@ const (
 
 // RankStack has the stacks of the processes of one rank.
 type RankStack struct {
-	Rank    int           `json:"rank"`
-	Host    string        `json:"host"`
-	Tool    StackTool     `json:"tool,omitempty"`
-	Error   string        `json:"error,omitempty"` // why better tools than Tool could not be used, or all
-	Threads []ThreadStack `json:"threads"`         // the main thread of the process that works comes first
+	Rank  int       `json:"rank"`
+	Host  string    `json:"host"`
+	Tool  StackTool `json:"tool,omitempty"`
+	Error string    `json:"error,omitempty"` // why better tools than Tool could not be used, or all
+	// Python is true if the process that does the rank's work is a Python program.
+	Python  bool          `json:"python,omitempty"`
+	Threads []ThreadStack `json:"threads"` // the main thread of the process that works comes first
+	// Record is what PyTorch's flight recorder has written down; nil without one.
+	Record *FlightRecord `json:"record,omitempty"`
 }
+
+// ReadPython reports whether the stacks have the functions of a Python program.
+func (s RankStack) ReadPython() bool { return s.Tool == StackPySpy || s.Tool == StackFaulthandler }
 
 // ThreadStack is the stack of one thread.
 type ThreadStack struct {

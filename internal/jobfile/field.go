@@ -270,7 +270,7 @@ var table = withDefaults([]Field{
 		Usage: "end the gang, and start it again if that may help, if it makes no progress for this long, or for 5 times the longest pause before, if that is longer; 0 never does",
 		at:    func(s *job.Spec) any { return &s.HangTimeout }},
 	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
-		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy; uses PYTHONPATH and the signal 57",
+		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy, and ranks of PyTorch with NCCL which collectives they have called; uses PYTHONPATH and the signal 57",
 		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 

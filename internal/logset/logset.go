@@ -49,7 +49,9 @@ func (e *TooManyError) Hint() string { return "name the directory of one job, or
 var (
 	logName = textmatch.New(`(?i)(?:^|[._-])(?:log|logs|out|output|err|error|errors|stdout|stderr|txt|dmesg|kern|syslog|messages|journal)(?:[._-]|$)|\.[oe]\d+(?:[.-]\d+)?$|(?:^|/)(?:[^.]*|[^.]*\.\d+)$`)
 	noLog   = textmatch.New(`(?i)\.(?:py|pyc|sh|c|cc|cpp|cu|h|f90|go|rs|java|jl|pt|pth|ckpt|safetensors|npy|npz|pkl|pickle|h5|hdf5|parquet|arrow|bin|so|o|a|exe|png|jpe?g|pdf|svg|csv|tsv|ya?ml|toml|ini|cfg|md|html?|sqlite|db|tar|tgz|zip|lock|pid|sock)$`)
-	errJSON = textmatch.New(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
+	// flightName matches dumps of PyTorch's flight recorder, which end in the number of the rank.
+	flightName = textmatch.New(`(?i)(?:trace|flight|nccl|(?:^|[._-])fr)[^/]*\d(?:\.(?:gz|bz2|zst))?$`)
+	errJSON    = textmatch.New(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
 )
 
 // Find returns the names of the logs in dir and in the directories below it, in order. It omits hidden files,
@@ -66,7 +68,7 @@ func Find(dir fs.FS, at string) ([]string, error) {
 				return fs.SkipDir
 			}
 		case !entry.Type().IsRegular():
-		case errJSON.MatchString(base), !strings.HasSuffix(base, ".json") && !noLog.MatchString(base) && logName.MatchString(base):
+		case errJSON.MatchString(base), flightName.MatchString(base) && !noLog.MatchString(base), !strings.HasSuffix(base, ".json") && !noLog.MatchString(base) && logName.MatchString(base):
 			if names = append(names, name); len(names) > maxLogs {
 				return &TooManyError{at}
 			}
@@ -223,6 +225,11 @@ func read(l Log, origin logtext.Origin, telling func(string) bool, note func(str
 	text, err := packedlog.Open(l.Name, in, note)
 	if err != nil {
 		return nil, err
+	}
+	if line, whole := record(l.Name, origin, text); line != nil {
+		return []job.Line{*line}, nil
+	} else {
+		text = whole
 	}
 	if origin.Source == job.SourceErrorFile {
 		data, err := io.ReadAll(io.LimitReader(text, recorded.MaxBytes+1))

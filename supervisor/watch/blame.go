@@ -1,15 +1,42 @@
 package watch
 
 import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// Blame completes the report of a hang with what the stacks of the ranks show, and with its text.
+// recorded is the confidence in ranks of which the records of all ranks show that they have not called a collective in
+// which others wait, or have called another one.
+const recorded = 0.97
+
+// about returns the first collective that ranks are missing from, or differ in.
+func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem {
+	return problems[slices.IndexFunc(problems, func(p job.CollectiveProblem) bool {
+		return slices.ContainsFunc(slices.Concat(p.Missing, p.Differing), func(r int) bool { return slices.Contains(ranks, r) })
+	})]
+}
+
+// Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with its text.
 func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	h.Groups = stacktree.Groups(stacks)
 	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence {
 		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
+	}
+	var records []job.FlightRecord
+	for _, s := range stacks {
+		if s.Record != nil {
+			records = append(records, *s.Record)
+		}
+		if s.Python && !s.ReadPython() {
+			h.Unread = append(h.Unread, s.Rank)
+		}
+	}
+	var blamed []int
+	if h.Collectives, blamed = flightrecord.Analyse(records); len(blamed) > 0 && h.Confidence < recorded {
+		h.Ranks, h.Why, h.Confidence = blamed, flightrecord.Words(about(h.Collectives, blamed)), recorded
 	}
 	h.Text = Words(h, w.arrived)
 	switch {

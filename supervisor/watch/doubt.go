@@ -25,7 +25,7 @@ const (
 // Doubtful reports whether only the stacks of the ranks can tell whether the gang hangs.
 func (w *Watch) Doubtful() bool {
 	limit := w.limit()
-	silent := w.clock - max(w.progress.last, w.input.last)
+	silent := w.silent()
 	return w.timeout > 0 && len(w.living()) > 1 && !w.rhythm(limit) &&
 		silent > limit && w.clock-w.weak.last > limit && w.clock >= w.doubt.next && (w.progress.moves > 0 || w.worked())
 }
@@ -33,7 +33,7 @@ func (w *Watch) Doubtful() bool {
 // Judge returns why a gang hangs, if the stacks show it, which were collected because of Doubtful.
 func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	limit := w.limit()
-	silent := w.clock - max(w.progress.last, w.input.last)
+	silent := w.silent()
 	groups := stacktree.Groups(stacks)
 	odd := stacktree.Odd(groups, w.pulses())
 	looks := w.looksNeeded(groups, odd.Ranks, silent > weakFactor*limit)
@@ -58,7 +58,7 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 // it looks like is no hang. long is true if it has been silent for a long time.
 func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) int {
 	computing, waiting, known := activity(groups)
-	asleep := func(rank int) bool { return w.load(w.ranks[rank]) < leastCPU/5 }
+	asleep := func(rank int) bool { return w.asleep(w.ranks[rank]) }
 	switch {
 	case known != len(w.living()) || waiting == 0 || len(odd) == 0:
 		return 0

@@ -37,7 +37,7 @@ func (w *Watch) Hang() *job.HangReport {
 	}
 	stage, limit := w.stage()
 	var (
-		silent  = w.clock - max(w.progress.last, w.input.last)
+		silent  = w.silent()
 		weak    = w.clock - w.weak.last
 		asleep  = w.clock - w.signs[job.SignCPU].last
 		started = w.progress.moves > 0 || stage == job.HangInit || w.worked()

@@ -40,8 +40,7 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	if found, behind := w.behind(living); minority(found) {
 		return found, fmt.Sprintf("%s %s at step %d, the others at step %d", who(found), is(found), behind.at, behind.others), 0.8
 	}
-	busy := pick(func(r *rank) bool { return w.load(r) >= leastCPU })
-	idle := pick(func(r *rank) bool { return w.load(r) < leastCPU/5 })
+	busy, idle := pick(w.busy), pick(w.asleep)
 	switch {
 	case len(busy)+len(idle) < len(living):
 	case minority(idle):

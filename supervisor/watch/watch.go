@@ -26,6 +26,7 @@ type Watch struct {
 	progress sign // steps and heartbeats, or output where a job has neither
 	weak     sign // signs that a hung gang may show for a while, too
 	input    sign // a rank waits for its standard input
+	changed  sign // a rank has been started, or has gone through MPI_Init or a barrier of MPI
 	doubt    doubt
 }
 
@@ -48,6 +49,8 @@ type rank struct {
 	at       time.Time     // of last, by the clock of the host
 	marked   time.Duration // clock of its first pulse after the last progress of the gang
 	spent    job.Duration  // the CPU time that it had used then
+	pulses   int           // since then
+	running  int           // of these, those that found it running, or waiting for a CPU
 	state    job.ProcessState
 	stateFor time.Duration // clock when it got into that state
 	ended    bool
@@ -149,7 +152,7 @@ func (w *Watch) fresh(now time.Time) bool {
 const (
 	leastIO     = 64 << 10 // bytes
 	leastFaults = 256
-	leastCPU    = 0.05 // of a core
+	leastCPU    = 0.05 // of a core; a rank that waits for a CPU uses less
 )
 
 // add notes the pulse of a rank.
@@ -173,7 +176,7 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 		job.SignOutput: p.Output > before.Output,
 		job.SignIO:     p.Read+p.Written-before.Read-before.Written-(p.Output-before.Output) >= leastIO,
 		job.SignFaults: p.Faults-before.Faults >= leastFaults,
-		job.SignCPU:    span > 0 && float64(p.CPU-before.CPU) >= leastCPU*float64(span),
+		job.SignCPU:    p.State == job.ProcessRunning || span > 0 && float64(p.CPU-before.CPU) >= leastCPU*float64(span),
 		job.SignGPU:    p.GPU != nil && p.GPU.Memory > 0,
 	}
 	for s, yes := range moved {
@@ -186,20 +189,45 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	if steps || moved[job.SignOutput] && !stepping {
 		w.progress.move(w.clock)
 	}
+	if first || before.Phase != p.Phase {
+		w.changed.move(w.clock)
+	}
 	if first || r.marked < w.progress.last {
-		r.marked, r.spent = w.clock, p.CPU
+		r.marked, r.spent, r.pulses, r.running = w.clock, p.CPU, 0, 0
+	}
+	r.pulses++
+	if p.State == job.ProcessRunning {
+		r.running++
 	}
 	if moved[job.SignIO] || moved[job.SignFaults] || moved[job.SignGPU] || moved[job.SignOutput] && stepping {
 		w.weak.move(w.clock)
 	}
 }
 
-// load returns the share of a core that a rank has used since the last progress of the gang.
-func (w *Watch) load(r *rank) float64 {
+// silent returns for how long there was no progress.
+func (w *Watch) silent() time.Duration {
+	return w.clock - max(w.progress.last, w.input.last, w.changed.last)
+}
+
+// load returns the share of a core that a rank has used since the last progress of the gang, and the
+// share of the pulses that found it running.
+func (w *Watch) load(r *rank) (cpu, running float64) {
 	if w.clock <= r.marked {
-		return 0
+		return 0, 0
 	}
-	return float64(r.last.CPU-r.spent) / float64(w.clock-r.marked)
+	return float64(r.last.CPU-r.spent) / float64(w.clock-r.marked), float64(r.running) / float64(r.pulses)
+}
+
+// busy reports whether a rank computes, or waits for a CPU, since the last progress of the gang.
+func (w *Watch) busy(r *rank) bool {
+	cpu, running := w.load(r)
+	return cpu >= leastCPU || running >= 0.5
+}
+
+// asleep reports whether a rank has slept since the last progress of the gang.
+func (w *Watch) asleep(r *rank) bool {
+	cpu, running := w.load(r)
+	return cpu < leastCPU/5 && running <= 0.2
 }
 
 // leastSteps is how many steps, or heartbeats, make a job one whose steps tell its progress.

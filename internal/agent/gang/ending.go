@@ -158,6 +158,7 @@ func (g *Gang) finish(stopWireup func()) {
 		<-pumped
 	}
 	g.reportLostOutput()
+	g.reportFlight()
 	for _, r := range g.ranks {
 		_ = r.out.CloseLog()
 		_ = r.err.CloseLog()
@@ -168,6 +169,7 @@ func (g *Gang) finish(stopWireup func()) {
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}
+		r.flight.remove()
 	}
 	g.kernel.Close()
 	stopWireup()

@@ -104,6 +104,9 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	if dir := string(want.Workdir); dir != "" {
 		c.Dir = dir
 	}
+	if err := c.offerFlightRecorder(l.Start); err != nil {
+		return c, err
+	}
 	if err := c.find(l.paths); err != nil {
 		return c, err
 	}

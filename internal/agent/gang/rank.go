@@ -25,6 +25,7 @@ type Rank struct {
 	stdin     *os.File                      // write end; nil when the rank has /dev/null
 	child     atomic.Pointer[process.Child] // nil while it has not been started
 	stackFile string                        // to which its Python programs write their stacks; "" if they do not
+	flight    flight                        // the dumps of its flight recorder
 	errorFile string                        // to which it may write its exception; empty where that is not gangrun's
 }
 

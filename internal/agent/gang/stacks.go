@@ -32,7 +32,7 @@ func (g *Gang) answer(ctx context.Context, collector *stacks.Collector, ask *wir
 	var targets []stacks.Target
 	for _, r := range g.ranks {
 		if pid, ok := r.Living(); ok {
-			targets = append(targets, stacks.Target{Rank: r.number, PID: pid, Faults: r.stackFile})
+			targets = append(targets, stacks.Target{Rank: r.number, PID: pid, Faults: r.stackFile, Flight: r.flight.Flight})
 		}
 	}
 	limited, cancel := context.WithTimeout(ctx, time.Duration(ask.LimitMs)*time.Millisecond)

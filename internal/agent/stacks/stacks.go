@@ -29,6 +29,7 @@ type Target struct {
 	PID  int // the process that was started as the rank
 	// Faults is the file that the rank has in its environment variable faulthandler.Env, or "".
 	Faults string
+	Flight Flight
 }
 
 // Runner runs a helper program to its end and returns what it has printed. It returns soon after ctx
@@ -46,16 +47,26 @@ type Collector struct {
 	Run Runner
 
 	readers readers
+	dumps   readers    // of dumps of flight recorders
+	parsing sync.Mutex // so that only one dump is in memory
 }
 
 // Close waits for readings that a process in the kernel holds up, at most until ctx ends.
-func (c *Collector) Close(ctx context.Context) { c.readers.wait(ctx) }
+func (c *Collector) Close(ctx context.Context) {
+	c.readers.wait(ctx)
+	c.dumps.wait(ctx)
+}
 
-// Collect returns the stacks of the targets, in their order. It takes at most ten seconds, and
+// Collect returns the stacks of the targets, and what their flight recorders have written down, in their order. It takes at most ten seconds, and
 // less if ctx ends before. Then it returns what it has.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, toolsUntil)
 	defer cancel()
+	records := make([]*job.FlightRecord, len(targets))
+	var recorders sync.WaitGroup
+	for i, t := range targets {
+		recorders.Go(func() { records[i] = c.record(ctx, t) })
+	}
 	ranks := make([]*rank, len(targets))
 	c.each(len(targets), 2*atOnce, func(i int) { ranks[i] = c.look(ctx, targets[i]) })
 	found := c.findTools(ctx)
@@ -67,9 +78,11 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankSta
 			}
 		})
 	}
+	recorders.Wait()
 	all := make([]job.RankStack, len(ranks))
 	for i, r := range ranks {
 		all[i] = r.stack(c.Host)
+		all[i].Record = records[i]
 	}
 	return all
 }
@@ -117,7 +130,7 @@ func (r *rank) stack(host string) job.RankStack {
 	for i := range r.processes {
 		p := &r.processes[i]
 		if i == 0 {
-			s.Tool = p.tool
+			s.Tool, s.Python = p.tool, p.python
 			if s.Error == "" {
 				s.Error = p.why
 			}

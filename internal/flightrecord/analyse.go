@@ -1,34 +1,20 @@
 package flightrecord
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
-)
 
-// Problem is what is wrong with the first collective of a process group that has not gone well.
-type Problem struct {
-	Group, Desc string
-	Seq         int64
-	Op          string
-	// Missing are the ranks of the group that did not get as far as this collective, although they have
-	// written a dump. A rank that hangs inside of the call itself has not recorded it yet.
-	Missing []int
-	// Differing are the ranks whose operation, or sizes or types of tensors, are not those of most.
-	Differing []int
-	// Silent are the ranks of the group without a dump. If there are some and Missing and Differing are empty, it
-	// is undecided who is to blame.
-	Silent []int
-	// Waiting are the ranks that have called it, and for which it is not complete.
-	Waiting []int
-}
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 // Analyse finds the first problem of each process group, and the ranks that are to blame: those that
 // are missing from a collective, or differ in it, and do not wait in another group themselves for others. It has
 // PyTorch's fr_trace as its model, but blames the minority where ranks differ.
-func Analyse(dumps []Dump) (problems []Problem, blamed []int) {
-	groups := map[string]Group{}
-	for _, d := range dumps {
+func Analyse(records []job.FlightRecord) (problems []job.CollectiveProblem, blamed []int) {
+	groups := map[string]job.ProcessGroup{}
+	for _, d := range records {
 		for name, g := range d.Groups {
 			if len(g.Ranks) > len(groups[name].Ranks) {
 				groups[name] = g
@@ -36,7 +22,7 @@ func Analyse(dumps []Dump) (problems []Problem, blamed []int) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		if p, ok := problemOf(name, groups[name], dumps); ok {
+		if p, ok := problemOf(name, groups[name], records); ok {
 			problems = append(problems, p)
 		}
 	}
@@ -58,19 +44,19 @@ func Analyse(dumps []Dump) (problems []Problem, blamed []int) {
 
 // problemOf finds the first collective of a group that some ranks lack or that ranks have called in
 // different ways. If there is none, it finds the first that is not complete.
-func problemOf(name string, g Group, dumps []Dump) (Problem, bool) {
-	calls := map[int]map[int64]Entry{} // by rank and sequence number
+func problemOf(name string, g job.ProcessGroup, records []job.FlightRecord) (job.CollectiveProblem, bool) {
+	calls := map[int]map[int64]job.CollectiveCall{} // by rank and sequence number
 	var silent []int
 	seen := map[int64]bool{}
 	var first int64
 	for _, rank := range g.Ranks {
-		i := slices.IndexFunc(dumps, func(d Dump) bool { return d.Rank == rank })
+		i := slices.IndexFunc(records, func(d job.FlightRecord) bool { return d.Rank == rank })
 		if i < 0 {
 			silent = append(silent, rank)
 			continue
 		}
-		calls[rank] = map[int64]Entry{}
-		for _, e := range dumps[i].Entries {
+		calls[rank] = map[int64]job.CollectiveCall{}
+		for _, e := range records[i].Calls {
 			if e.Group == name && !e.PeerToPeer {
 				calls[rank][e.Seq] = e
 				seen[e.Seq] = true
@@ -85,8 +71,8 @@ func problemOf(name string, g Group, dumps []Dump) (Problem, bool) {
 		if seq < first {
 			continue
 		}
-		p := Problem{Group: name, Desc: g.Desc, Seq: seq, Silent: silent}
-		var there []Entry
+		p := job.CollectiveProblem{Group: name, Desc: g.Desc, Seq: seq, Silent: silent}
+		var there []job.CollectiveCall
 		var ranks []int
 		for _, rank := range slices.Sorted(maps.Keys(calls)) {
 			e, ok := calls[rank][seq]
@@ -97,6 +83,7 @@ func problemOf(name string, g Group, dumps []Dump) (Problem, bool) {
 			there, ranks = append(there, e), append(ranks, rank)
 			if e.State != "completed" {
 				p.Waiting = append(p.Waiting, rank)
+				p.Where = cmp.Or(p.Where, e.Where)
 			}
 		}
 		usual := most(there)
@@ -111,12 +98,12 @@ func problemOf(name string, g Group, dumps []Dump) (Problem, bool) {
 			return p, true
 		}
 	}
-	return Problem{}, false
+	return job.CollectiveProblem{}, false
 }
 
 // form is what the calls of all ranks must have in common. In some collectives, ranks may have tensors of
 // different sizes.
-func form(e Entry) string {
+func form(e job.CollectiveCall) string {
 	if allToAll(e.Op) || strings.Contains(e.Op, "gather") || strings.Contains(e.Op, "scatter") {
 		return e.Op
 	}
@@ -128,7 +115,7 @@ func allToAll(op string) bool {
 }
 
 // unequal reports whether the ranks of an all-to-all send more or fewer numbers than they receive.
-func unequal(entries []Entry) bool {
+func unequal(entries []job.CollectiveCall) bool {
 	var sum int64
 	for _, e := range entries {
 		sum += e.InSize - e.OutSize
@@ -137,7 +124,7 @@ func unequal(entries []Entry) bool {
 }
 
 // most returns an entry of the form that most have; the first of these if several are as common.
-func most(entries []Entry) Entry {
+func most(entries []job.CollectiveCall) job.CollectiveCall {
 	count := map[string]int{}
 	for _, e := range entries {
 		count[form(e)]++

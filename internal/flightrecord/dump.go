@@ -6,64 +6,35 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
-	"regexp"
+	"path"
 	"strconv"
+	"strings"
 
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Dump is what one rank has recorded.
-type Dump struct {
-	Rank    int // the global rank
-	Version string
-	Groups  map[string]Group // the process groups of the rank, by name
-	Entries []Entry          // the newest calls, in their order
-}
-
-// Group is a process group, as one of its ranks sees it.
-type Group struct {
-	Desc  string // such as "default_pg" or "EXPERT_MODEL_PARALLEL_GROUP"
-	Ranks []int  // global ranks
-	// The sequence numbers of the newest collectives; -1 if there is none. LastStarted is also -1 unless
-	// the recorder measures times.
-	LastEnqueued, LastStarted, LastCompleted int64
-}
-
-// Entry is one call.
-type Entry struct {
-	Group      string // name of the process group
-	Seq        int64  // of the collectives of the group
-	Op         string // such as "nccl:all_reduce"
-	State      string // "scheduled", "started" or "completed"
-	PeerToPeer bool
-	Retired    bool   // the watchdog waits for it no more; if it is not completed, it timed out
-	In, Out    string // the sizes and types of its tensors, as text that can be compared
-	InSize     int64  // how many numbers all input tensors have
-	OutSize    int64
-	Frames     []job.Frame // where the program called it, innermost first
-}
-
 // ErrFormat is the error for a dump that is not one of a flight recorder.
 var ErrFormat = errors.New("not a dump of PyTorch's flight recorder")
 
-// Parse reads the dump of a rank. It runs nothing of what is in the pickle. See the functions
+// Parse reads the dump of a rank, and keeps of it what Brief keeps. It runs nothing of what is in the pickle. See the functions
 // dump_nccl_trace and dump_entries of PyTorch for the format, of which versions 2.x are known.
-func Parse(rank int, r io.Reader) (Dump, error) {
+func Parse(rank int, r io.Reader) (job.FlightRecord, error) {
 	var b pickle.Builder
 	if err := pickle.Scan(bufio.NewReader(r), &b); err != nil {
-		return Dump{}, err
+		return job.FlightRecord{}, err
 	}
 	root, ok := b.Result().(*pickle.Dict)
 	if !ok {
-		return Dump{}, ErrFormat
+		return job.FlightRecord{}, ErrFormat
 	}
-	d := Dump{Rank: rank, Groups: map[string]Group{}}
+	d := job.FlightRecord{Rank: rank, Groups: map[string]job.ProcessGroup{}}
 	d.Version, _ = root.Get("version").(string)
 	entries, ok := root.Get("entries").(*pickle.List)
 	if !ok || d.Version == "" {
-		return Dump{}, ErrFormat
+		return job.FlightRecord{}, ErrFormat
 	}
 	status, _ := root.Get("pg_status").(*pickle.Dict)
 	if config, ok := root.Get("pg_config").(*pickle.Dict); ok {
@@ -76,19 +47,17 @@ func Parse(rank int, r io.Reader) (Dump, error) {
 	}
 	for _, item := range entries.Items {
 		if e, ok := item.(*pickle.Dict); ok {
-			d.Entries = append(d.Entries, parseEntry(e))
+			d.Calls = append(d.Calls, parseCall(e))
 		}
 	}
-	return d, nil
+	return Brief(d), nil
 }
 
-var digits = regexp.MustCompile(`\d+`)
-
-func parseGroup(config, status *pickle.Dict, key any) Group {
-	g := Group{LastEnqueued: -1, LastStarted: -1, LastCompleted: -1}
+func parseGroup(config, status *pickle.Dict, key any) job.ProcessGroup {
+	g := job.ProcessGroup{LastEnqueued: -1, LastStarted: -1, LastCompleted: -1}
 	g.Desc, _ = config.Get("desc").(string)
 	ranks, _ := config.Get("ranks").(string)
-	for _, text := range digits.FindAllString(ranks, -1) {
+	for _, text := range strings.FieldsFunc(ranks, func(r rune) bool { return r < '0' || r > '9' }) {
 		if rank, err := strconv.Atoi(text); err == nil {
 			g.Ranks = append(g.Ranks, rank)
 		}
@@ -106,8 +75,8 @@ func parseGroup(config, status *pickle.Dict, key any) Group {
 	return g
 }
 
-func parseEntry(d *pickle.Dict) Entry {
-	e := Entry{Seq: integer(d, "collective_seq_id", -1)}
+func parseCall(d *pickle.Dict) job.CollectiveCall {
+	e := job.CollectiveCall{Seq: integer(d, "collective_seq_id", -1)}
 	if group, ok := d.Get("process_group").(pickle.Tuple); ok && len(group) > 0 {
 		e.Group = fmt.Sprint(group[0])
 	}
@@ -117,19 +86,33 @@ func parseEntry(d *pickle.Dict) Entry {
 	e.Retired, _ = d.Get("retired").(bool)
 	e.In, e.InSize = tensors(d, "input")
 	e.Out, e.OutSize = tensors(d, "output")
+	e.Where = where(d)
+	return e
+}
+
+// library reports whether a file is PyTorch's, or one of Python's own modules.
+func library(file string) bool {
+	return file == "" || strings.HasPrefix(file, "<") || strings.Contains(file, "/torch/") || strings.HasPrefix(path.Base(path.Dir(file)), "python3")
+}
+
+// where returns the innermost function of the program on the stack of a call.
+func where(d *pickle.Dict) string {
 	frames, _ := d.Get("frames").(*pickle.List)
 	if frames == nil {
-		return e
+		return ""
 	}
 	for _, item := range frames.Items {
-		if f, ok := item.(*pickle.Dict); ok {
-			frame := job.Frame{Line: int(integer(f, "line", 0))}
-			frame.Function, _ = f.Get("name").(string)
-			frame.File, _ = f.Get("filename").(string)
-			e.Frames = append(e.Frames, frame)
+		f, ok := item.(*pickle.Dict)
+		if !ok {
+			continue
+		}
+		name, _ := f.Get("name").(string)
+		file, _ := f.Get("filename").(string)
+		if !library(file) {
+			return fmt.Sprintf("%s:%d %s", path.Base(file), integer(f, "line", 0), name)
 		}
 	}
-	return e
+	return ""
 }
 
 // integer returns a number of a dict, or another number if it has none with that name.
@@ -163,5 +146,18 @@ func tensors(d *pickle.Dict, side string) (text string, size int64) {
 			text += fmt.Sprint(" ", types.Items[i], " ")
 		}
 	}
-	return text, size
+	return short(strings.TrimRight(text, " ")), size
+}
+
+// maxTensors bounds the text about tensors, in bytes.
+const maxTensors = 100
+
+// short makes a text about tensors one of bounded length. Different texts stay different.
+func short(text string) string {
+	if len(text) <= maxTensors {
+		return text
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, text)
+	return fmt.Sprintf("%s... #%x", text[:maxTensors], h.Sum64())
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // dumps has Python make the dumps of the ranks that code puts into the dict "ranks", as PyTorch does.
-func dumps(t *testing.T, code string) (all []Dump) {
+func dumps(t *testing.T, code string) (all []job.FlightRecord) {
 	t.Helper()
 	const before = `
 import pickle, sys
 WORLD = {"0": {"name": "0", "desc": "default_pg", "ranks": str([0, 1, 2, 3])}}
 def call(seq, op="all_reduce", state="completed", group=("0", "default_pg"), sizes=((4, 2),), out=None, p2p=False, dtype="Float"):
-    return {"frames": [{"name": "average", "filename": "/home/u/train.py", "line": 120}, {"name": "<module>", "filename": "/home/u/train.py", "line": 140}],
+    return {"frames": [{"name": "all_reduce", "filename": "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", "line": 2806}, {"name": "average", "filename": "/home/u/train.py", "line": 120}, {"name": "<module>", "filename": "/home/u/train.py", "line": 140}],
         "record_id": seq, "pg_id": 0, "process_group": group, "collective_seq_id": seq, "p2p_seq_id": 0, "op_id": seq,
         "profiling_name": "nccl:" + op, "time_created_ns": 1726000000000000000, "duration_ms": 0.5, "input_sizes": [list(s) for s in sizes],
         "input_dtypes": [dtype for _ in sizes], "output_sizes": [list(s) for s in out or sizes], "output_dtypes": [dtype for _ in out or sizes],
@@ -60,11 +60,10 @@ for rank, data in ranks.items():
 
 func TestParse(t *testing.T) {
 	got := dumps(t, `ranks = {3: dump(call(6), call(7, state="scheduled"))}`)
-	frames := []job.Frame{{Function: "average", File: "/home/u/train.py", Line: 120}, {Function: "<module>", File: "/home/u/train.py", Line: 140}}
-	done := Entry{Group: "0", Seq: 6, Op: "nccl:all_reduce", State: "completed", Retired: true, In: "[4 2] Float ", Out: "[4 2] Float ", InSize: 8, OutSize: 8, Frames: frames}
+	done := job.CollectiveCall{Group: "0", Seq: 6, Op: "nccl:all_reduce", State: "completed", Retired: true, In: "[4 2] Float", Out: "[4 2] Float", InSize: 8, OutSize: 8, Where: "train.py:120 average"}
 	open := done
 	open.Seq, open.State, open.Retired = 7, "scheduled", false
-	want := []Dump{{Rank: 3, Version: "2.10", Entries: []Entry{done, open}, Groups: map[string]Group{
+	want := []job.FlightRecord{{Rank: 3, Version: "2.10", Calls: []job.CollectiveCall{done, open}, Groups: map[string]job.ProcessGroup{
 		"0": {Desc: "default_pg", Ranks: []int{0, 1, 2, 3}, LastEnqueued: 7, LastStarted: -1, LastCompleted: 6}}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -80,30 +79,31 @@ func TestParse(t *testing.T) {
 }
 
 func TestAnalyse(t *testing.T) {
+	const at = "train.py:120 average"
 	for _, c := range []struct {
 		name, code string
-		want       []Problem
+		want       []job.CollectiveProblem
 		blamed     []int
 	}{
 		{"healthy", `ranks = {r: dump(call(6), call(7)) for r in range(4)}`, nil, nil},
 		{"all wait: no rank stands out", `ranks = {r: dump(call(6), call(7, state="started")) for r in range(4)}`, nil, nil},
 		{"a rank is missing", `ranks = {r: dump(call(6), call(7, state="scheduled")) for r in (0, 1, 3)}; ranks[2] = dump(call(6))`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Missing: []int{2}, Waiting: []int{0, 1, 3}}}, []int{2}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Missing: []int{2}, Waiting: []int{0, 1, 3}}}, []int{2}},
 		{"a rank never called anything", `ranks = {r: dump(call(1, state="scheduled")) for r in (0, 1, 3)}; ranks[2] = dump()`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 1, Op: "nccl:all_reduce", Missing: []int{2}, Waiting: []int{0, 1, 3}}}, []int{2}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 1, Op: "nccl:all_reduce", Where: at, Missing: []int{2}, Waiting: []int{0, 1, 3}}}, []int{2}},
 		{"a rank has no dump", `ranks = {r: dump(call(7, state="scheduled")) for r in (0, 1, 3)}`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Silent: []int{2}, Waiting: []int{0, 1, 3}}}, nil},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Silent: []int{2}, Waiting: []int{0, 1, 3}}}, nil},
 		{"the ring has lost the older calls", `ranks = {r: dump(*(call(s) for s in range(r, 8)), call(8, state="scheduled")) for r in range(3)}; ranks[3] = dump(*(call(s) for s in range(5, 8)))`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 8, Op: "nccl:all_reduce", Missing: []int{3}, Waiting: []int{0, 1, 2}}}, []int{3}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 8, Op: "nccl:all_reduce", Where: at, Missing: []int{3}, Waiting: []int{0, 1, 2}}}, []int{3}},
 		{"another collective, by the first rank", `ranks = {r: dump(call(7, state="scheduled")) for r in (1, 2, 3)}; ranks[0] = dump(call(7, op="broadcast", state="scheduled"))`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Differing: []int{0}, Waiting: []int{0, 1, 2, 3}}}, []int{0}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Differing: []int{0}, Waiting: []int{0, 1, 2, 3}}}, []int{0}},
 		{"another size", `ranks = {r: dump(call(7, state="started", sizes=((4, 3 if r == 1 else 2),))) for r in range(4)}`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Differing: []int{1}, Waiting: []int{0, 1, 2, 3}}}, []int{1}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Differing: []int{1}, Waiting: []int{0, 1, 2, 3}}}, []int{1}},
 		{"another type", `ranks = {r: dump(call(7, state="started", dtype="Half" if r == 1 else "Float")) for r in range(4)}`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Differing: []int{1}, Waiting: []int{0, 1, 2, 3}}}, []int{1}},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Differing: []int{1}, Waiting: []int{0, 1, 2, 3}}}, []int{1}},
 		{"all-to-all with other sizes is right", `ranks = {r: dump(call(7, op="all_to_all", state="started", sizes=((r + 1,),), out=((4 - r,),))) for r in range(4)}`, nil, nil},
 		{"all-to-all that loses numbers", `ranks = {r: dump(call(7, op="all_to_all", state="started", sizes=((2,),), out=((1,),))) for r in range(4)}`,
-			[]Problem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_to_all", Waiting: []int{0, 1, 2, 3}}}, nil},
+			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_to_all", Where: at, Waiting: []int{0, 1, 2, 3}}}, nil},
 		{"point to point has no part in it", `ranks = {r: dump(call(7)) for r in range(4)}; ranks[0]["entries"].append(call(8, op="send", state="scheduled", p2p=True))`, nil, nil},
 		// Rank 1 waits in its pair for rank 3; the data-parallel group of all waits for both.
 		{"a chain of groups", `
@@ -111,16 +111,16 @@ groups = {**WORLD, "1": {"name": "1", "desc": "tp", "ranks": "[1, 3]"}}
 ranks = {r: dump(call(7, state="scheduled"), groups=groups) for r in (0, 2)}
 ranks[1] = dump(call(6), call(2, group=("1", "tp"), state="started"), groups=groups)
 ranks[3] = dump(call(6), call(1, group=("1", "tp")), groups=groups)`,
-			[]Problem{
-				{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Missing: []int{1, 3}, Waiting: []int{0, 2}},
-				{Group: "1", Desc: "tp", Seq: 2, Op: "nccl:all_reduce", Missing: []int{3}, Waiting: []int{1}},
+			[]job.CollectiveProblem{
+				{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_reduce", Where: at, Missing: []int{1, 3}, Waiting: []int{0, 2}},
+				{Group: "1", Desc: "tp", Seq: 2, Op: "nccl:all_reduce", Where: at, Missing: []int{3}, Waiting: []int{1}},
 			}, []int{3}},
 		{"a circle of groups", `
 groups = {"1": {"desc": "a", "ranks": "[0, 1]"}, "2": {"desc": "b", "ranks": "[0, 1]"}}
 ranks = {0: dump(call(1, group=("1", "a"), state="started"), groups=groups), 1: dump(call(1, group=("2", "b"), state="started"), groups=groups)}`,
-			[]Problem{
-				{Group: "1", Desc: "a", Seq: 1, Op: "nccl:all_reduce", Missing: []int{1}, Waiting: []int{0}},
-				{Group: "2", Desc: "b", Seq: 1, Op: "nccl:all_reduce", Missing: []int{0}, Waiting: []int{1}},
+			[]job.CollectiveProblem{
+				{Group: "1", Desc: "a", Seq: 1, Op: "nccl:all_reduce", Where: at, Missing: []int{1}, Waiting: []int{0}},
+				{Group: "2", Desc: "b", Seq: 1, Op: "nccl:all_reduce", Where: at, Missing: []int{0}, Waiting: []int{1}},
 			}, []int{0, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,61 @@
+package job
+
+// FlightRecord is what the flight recorder of PyTorch has written down of one rank: which collectives it
+// has called.
+type FlightRecord struct {
+	Rank    int                     `json:"rank"` // the global rank
+	Version string                  `json:"version"`
+	Groups  map[string]ProcessGroup `json:"groups"` // of the rank, by name
+	Calls   []CollectiveCall        `json:"calls"`  // the newest ones, in their order
+}
+
+// ProcessGroup is a process group of PyTorch, as one of its ranks sees it.
+type ProcessGroup struct {
+	Desc  string `json:"desc,omitempty"` // such as "default_pg" or "EXPERT_MODEL_PARALLEL_GROUP"
+	Ranks []int  `json:"ranks"`          // global ranks
+	// The sequence numbers of the newest collectives; -1 if there is none. LastStarted is also -1 unless
+	// the recorder measures times.
+	LastEnqueued  int64 `json:"last_enqueued"`
+	LastStarted   int64 `json:"last_started"`
+	LastCompleted int64 `json:"last_completed"`
+}
+
+// CollectiveCall is the call of a collective by one rank.
+type CollectiveCall struct {
+	Group string `json:"group"` // name of the process group
+	Seq   int64  `json:"seq"`   // of the collectives of the group
+	Op    string `json:"op"`    // such as "nccl:all_reduce"
+	State string `json:"state"` // "scheduled", "started" or "completed"
+	// PeerToPeer is true for a send or a receive, which counts in a sequence of its own.
+	PeerToPeer bool `json:"p2p,omitempty"`
+	// Retired is true if the watchdog waits for it no more. If it is not completed, it timed out.
+	Retired bool `json:"retired,omitempty"`
+	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are how
+	// many numbers they have together.
+	In      string `json:"in,omitempty"`
+	Out     string `json:"out,omitempty"`
+	InSize  int64  `json:"in_size,omitempty"`
+	OutSize int64  `json:"out_size,omitempty"`
+	// Where is the place in the program that called it, as in "train.py:120 average", or "".
+	Where string `json:"where,omitempty"`
+}
+
+// CollectiveProblem is what is wrong with the first collective of a process group that has not gone well.
+type CollectiveProblem struct {
+	Group string `json:"group"`
+	Desc  string `json:"desc,omitempty"`
+	Seq   int64  `json:"seq"`
+	Op    string `json:"op"`
+	// Where is the place in the program from which a rank that waits has called it, or "".
+	Where string `json:"where,omitempty"`
+	// Missing are the ranks of the group that did not get as far as this collective, although they have
+	// a record. A rank that hangs inside of the call itself has not recorded it yet.
+	Missing []int `json:"missing,omitempty"`
+	// Differing are the ranks whose operation, or sizes or types of tensors, are not those of most.
+	Differing []int `json:"differing,omitempty"`
+	// Silent are the ranks of the group without a record. If there are some, and Missing and Differing are empty,
+	// it is undecided who is to blame.
+	Silent []int `json:"silent,omitempty"`
+	// Waiting are the ranks that have called it, and for which it is not complete.
+	Waiting []int `json:"waiting,omitempty"`
+}
