@@ -22,10 +22,6 @@ type Survey struct {
 	Box *Box `json:"box,omitempty"`
 	// GPUs is how many GPUs each rank gets, as in Spec.
 	GPUs int `json:"gpus_per_rank,omitempty"`
-	// Health says whether the hosts measure how fast they are. LogDir is where the controller's
-	// machine writes logs; empty means that its disk is not measured.
-	Health HealthMode `json:"health,omitempty"`
-	LogDir string     `json:"log_dir,omitempty"`
 }
 
 // Facts is what a host reports about itself and about what a job needs. Each fact has an Error
@@ -49,9 +45,6 @@ type Facts struct {
 	Versions []VersionFact `json:"versions,omitempty"`
 	// CUDA is nil if the host has no NVIDIA driver, or nothing of CUDA was found.
 	CUDA *CUDAFact `json:"cuda,omitempty"`
-	// Speeds are what was measured on this host, and of links between this host and others. Of
-	// several hosts on one machine, the first has the Speeds of the machine.
-	Speeds []Speed `json:"speeds,omitempty"`
 
 	// The following fields are known if the gang is on several machines. Skew is how far the
 	// host's clock is ahead of the controller's. SkewWithin is the largest error of Skew. Both

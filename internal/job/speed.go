@@ -51,10 +51,12 @@ type Speed struct {
 	Error string  `json:"error,omitempty"`
 }
 
-// Measure asks a host for Speeds of itself.
+// Measure asks hosts for Speeds of themselves.
 type Measure struct {
 	Kinds []SpeedKind `json:"kinds"`
 	// CheckpointDir and LogDir are the directories whose disks are measured; empty means none.
+	// LogDir is that of the controller's machine. On other machines, the logs are in a directory
+	// of the agent.
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	LogDir        string `json:"log_dir,omitempty"`
 	// Python is the path of the interpreter that measures GPUs. If it is empty, the host looks

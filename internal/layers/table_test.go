@@ -142,6 +142,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/survey"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/meet")},
 	{paths: []string{"internal/agent/survey/pathfact"}, ours: withLeaves("internal/job")},
 	{paths: []string{"internal/agent/devices"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
+	{paths: []string{"internal/agent/measure"}, ours: withLeaves("internal/job", "internal/affinity", "internal/agent/survey/pathfact", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/meet"}, ours: withLeaves("internal/job", "internal/wire", "internal/runclock", "internal/agent/survey/pathfact")},
 	{paths: []string{"internal/agent/snapshot"}, ours: withLeaves()},
 	{paths: []string{"internal/agent/stacks"}, ours: withLeaves("internal/job", "internal/faulthandler", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "topology", "topology/nvml", "topology/probe")},

@@ -914,9 +914,9 @@ type MeetRequest struct {
 	Secret  []byte                 `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`   // of the meeting; a host that answers with it belongs to the meeting
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // to open the port on
 	Dir     []byte                 `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`         // to write the file into; empty for none
-	// peers are the other hosts, in the second request.
+	// peers are the other hosts, in a later request.
 	Peers []*Peer `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
-	// link, in later requests, is the host to which the link is measured.
+	// link, in a later request without peers, is the host to which the link is measured.
 	Link          *Peer `protobuf:"bytes,5,opt,name=link,proto3" json:"link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -79,9 +79,9 @@ type AgentClient interface {
 	LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
 	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files. With each
-	// later request, the host measures its link to one other host. The port and the file are gone
-	// when the stream has ended.
+	// hosts have done so. The host then connects to the others and looks for their files, or, with
+	// each request that names a link, measures its link to one other host. The port and the file are
+	// gone when the stream has ended.
 	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
@@ -394,9 +394,9 @@ type AgentServer interface {
 	LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
 	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files. With each
-	// later request, the host measures its link to one other host. The port and the file are gone
-	// when the stream has ended.
+	// hosts have done so. The host then connects to the others and looks for their files, or, with
+	// each request that names a link, measures its link to one other host. The port and the file are
+	// gone when the stream has ended.
 	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
