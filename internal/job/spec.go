@@ -81,7 +81,7 @@ type Spec struct {
 	Preflight PreflightMode `json:"preflight"`
 	// Health says whether the preflight measures how fast the hosts are; empty means off.
 	Health HealthMode `json:"health,omitempty"`
-	Trial     Trial         `json:"trial"`
+	Trial  Trial      `json:"trial"`
 	// Policy replaces the default actions of some categories.
 	Policy map[Category]Action `json:"policy,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.

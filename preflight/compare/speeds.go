@@ -24,6 +24,10 @@ var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 	job.SpeedTrips:      {warn: 1. / 4},
 }
 
+// Limits returns the shares of the median at and below which a speed is worth a warning, or a
+// note. The latter is 0 if there are no notes.
+func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn, limits[kind].note }
+
 // SlowTrip is how much longer than the median a round trip takes at least if it is slow.
 const SlowTrip = 500 * time.Microsecond
 
@@ -127,8 +131,9 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 		return []Slow{unclear(kind, all[0].Hosts, links, all[0].Median)}
 	}
 	var odd []string
-	for _, s := range all {
-		odd = append(odd, s.Hosts...)
+	for i := range all {
+		odd = append(odd, all[i].Hosts...)
+		all[i].Peers = len(hostsOf(ends))
 	}
 	median, _ := slowest(kind, ends)
 	for _, l := range links {

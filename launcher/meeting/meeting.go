@@ -1,4 +1,6 @@
-package launcher
+// Package meeting has the hosts of a gang meet each other, and measure how fast they and the
+// links between them are. It asks their agents.
+package meeting
 
 import (
 	"context"
@@ -83,10 +85,10 @@ func (m *meeting) end() error {
 	})
 }
 
-// meet has the hosts of a gang on several machines connect to each other and look for each
+// Meet has the hosts of a gang on several machines connect to each other and look for each
 // other's files in the directory dir. It stores the results, and how much the clocks differ,
 // in facts. It takes at most about 5 s, the agents' own limit, for any number of hosts.
-func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
+func Meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
 	m, err := gather(ctx, connected, hosts, func(i int) string {
 		if facts[i].Check != nil && facts[i].Check.Error == "" && facts[i].Check.Kind == job.ErrorNone {
 			return dir

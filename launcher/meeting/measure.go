@@ -1,4 +1,4 @@
-package launcher
+package meeting
 
 import (
 	"context"
@@ -21,17 +21,13 @@ const mostRounds = 6
 // Measure has all hosts measure how fast they are, and those on several machines how fast the
 // links between them are. What is slower than its peers is measured a second time; the better
 // value counts. If job.HealthLimit passes, Measure returns what is known by then, and for each
-// host that has not answered a Speed with an Error. Simulated hosts are one machine, which the
+// host that has not answered a Speed with an Error. connected has the agents of the hosts. Simulated hosts are one machine, which the
 // first of them measures.
-func (l *Launcher) Measure(ctx context.Context, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
-	m := measuring{l: l, ask: ask}
-	for _, h := range hosts {
-		a, err := l.pool.Get(ctx, h.Name)
-		if err != nil {
-			return nil, err
-		}
+func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
+	m := measuring{ask: ask}
+	for i, a := range connected {
 		if !a.Link.Local || !slices.ContainsFunc(m.agents, func(o *agents.Agent) bool { return o.Link.Local }) {
-			m.agents, m.hosts = append(m.agents, a), append(m.hosts, h)
+			m.agents, m.hosts = append(m.agents, a), append(m.hosts, hosts[i])
 		}
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, job.HealthLimit, fmt.Errorf("not measured within %s", job.HealthLimit))
@@ -45,7 +41,6 @@ func (l *Launcher) Measure(ctx context.Context, hosts []job.Host, ask job.Measur
 
 // measuring is a call of Measure.
 type measuring struct {
-	l      *Launcher
 	ask    job.Measure
 	agents []*agents.Agent
 	hosts  []job.Host
@@ -67,7 +62,14 @@ func (m *measuring) all(ctx context.Context) error {
 	var gpus sync.WaitGroup
 	var gpuErr error
 	if len(own) < len(m.ask.Kinds) {
-		gpus.Go(func() { gpuErr = m.host(ctx, func(int) []job.SpeedKind { return gpuKinds }) })
+		gpus.Go(func() {
+			gpuErr = m.host(ctx, func(i int) []job.SpeedKind {
+				if len(m.hosts[i].Devices) == 0 {
+					return nil
+				}
+				return gpuKinds
+			})
+		})
 	}
 	err := m.links(ctx, func(a, b string) bool { return true })
 	gpus.Wait()
