@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/preflight/compare"
@@ -30,7 +29,7 @@ var healthCheck = Check{
 func (p *Preflight) measures(spec job.Spec, facts []job.Facts) job.Measure {
 	m := job.Measure{Kinds: job.SpeedKinds(), CheckpointDir: spec.CheckpointDir, LogDir: p.LogDir, Env: variables(spec.Env)}
 	if spec.GPUs == 0 {
-		m.Kinds = slices.DeleteFunc(m.Kinds, func(k job.SpeedKind) bool { return strings.HasPrefix(string(k), "gpu-") })
+		m.Kinds = slices.DeleteFunc(m.Kinds, job.SpeedKind.OfGPU)
 	}
 	if facts[0].Script != nil && spec.Box() == nil {
 		m.Python = facts[0].Program.Path

@@ -38,6 +38,10 @@ func SpeedKinds() []SpeedKind {
 	return []SpeedKind{SpeedCPU, SpeedMemory, SpeedCheckpoint, SpeedLog, SpeedMatmul, SpeedGPUCopy, SpeedUpload, SpeedLink, SpeedTrips}
 }
 
+// OfGPU reports whether the kind is of GPUs, and OfLink whether it is of links between hosts.
+func (k SpeedKind) OfGPU() bool  { return k == SpeedMatmul || k == SpeedGPUCopy || k == SpeedUpload }
+func (k SpeedKind) OfLink() bool { return k == SpeedLink || k == SpeedTrips }
+
 // Speed is how fast something of a host was when it was measured.
 type Speed struct {
 	Host string    `json:"host"`

@@ -49,28 +49,17 @@ type measuring struct {
 	speeds []job.Speed
 }
 
-// gpuKinds are measured together, by one program. It starts slowly, and does not disturb links.
-var gpuKinds = []job.SpeedKind{job.SpeedMatmul, job.SpeedGPUCopy, job.SpeedUpload}
-
 // all measures everything, and then again what is slow.
 func (m *measuring) all(ctx context.Context) error {
-	own := slices.DeleteFunc(slices.Clone(m.ask.Kinds), func(k job.SpeedKind) bool { return slices.Contains(gpuKinds, k) })
-	everything := func(int) []job.SpeedKind { return own }
-	if err := m.host(ctx, everything); err != nil {
+	if err := m.host(ctx, func(_ job.Host, k job.SpeedKind) bool { return !k.OfGPU() }); err != nil {
 		return err
 	}
+	// The program that measures GPUs starts slowly, and does not disturb links.
 	var gpus sync.WaitGroup
 	var gpuErr error
-	if len(own) < len(m.ask.Kinds) {
-		gpus.Go(func() {
-			gpuErr = m.host(ctx, func(i int) []job.SpeedKind {
-				if len(m.hosts[i].Devices) == 0 {
-					return nil
-				}
-				return gpuKinds
-			})
-		})
-	}
+	gpus.Go(func() {
+		gpuErr = m.host(ctx, func(h job.Host, k job.SpeedKind) bool { return k.OfGPU() && len(h.Devices) > 0 })
+	})
 	err := m.links(ctx, func(a, b string) bool { return true })
 	gpus.Wait()
 	if err = errors.Join(err, gpuErr); err != nil {
@@ -80,22 +69,13 @@ func (m *measuring) all(ctx context.Context) error {
 	if len(slow) == 0 {
 		return nil
 	}
-	// Half of the hosts or more may be slow: then all are measured again.
-	named := func(host string, kind job.SpeedKind) bool {
-		return slices.ContainsFunc(slow, func(s compare.Slow) bool { return s.Kind == kind && slices.Contains(s.Hosts, host) })
-	}
-	err = m.host(ctx, func(i int) (kinds []job.SpeedKind) {
-		for _, k := range m.ask.Kinds {
-			if named(m.hosts[i].Name, k) {
-				kinds = append(kinds, k)
-			}
-		}
-		return kinds
+	err = m.host(ctx, func(h job.Host, k job.SpeedKind) bool {
+		return slices.ContainsFunc(slow, func(s compare.Slow) bool { return s.Kind == k && slices.Contains(s.Hosts, h.Name) })
 	})
 	return errors.Join(err, m.links(ctx, func(a, b string) bool {
 		return slices.ContainsFunc(slow, func(s compare.Slow) bool {
 			of := func(h string) bool { return slices.Contains(s.Hosts, h) }
-			return (s.Kind == job.SpeedLink || s.Kind == job.SpeedTrips) && (of(a) && of(b) || !s.Pair && (of(a) || of(b)))
+			return s.Kind.OfLink() && (of(a) && of(b) || !s.Pair && (of(a) || of(b)))
 		})
 	}))
 }
@@ -114,11 +94,15 @@ func (m *measuring) knows(host string, kind job.SpeedKind) bool {
 	return slices.ContainsFunc(m.speeds, func(s job.Speed) bool { return s.Host == host && s.Kind == kind })
 }
 
-// host has the hosts measure themselves, all at the same time. kinds returns what each measures.
-func (m *measuring) host(ctx context.Context, kinds func(i int) []job.SpeedKind) error {
+// host has the hosts measure themselves, all at the same time: each measures the kinds for which
+// wanted returns true.
+func (m *measuring) host(ctx context.Context, wanted func(h job.Host, k job.SpeedKind) bool) error {
 	return agents.Each(len(m.agents), func(i int) error {
 		a, ask := m.agents[i], m.ask
-		if ask.Kinds = kinds(i); len(ask.Kinds) == 0 {
+		ask.Kinds = slices.DeleteFunc(slices.Clone(ask.Kinds), func(k job.SpeedKind) bool {
+			return k.OfLink() || !wanted(m.hosts[i], k)
+		})
+		if len(ask.Kinds) == 0 {
 			return nil
 		}
 		data, err := exact.Marshal(ask)

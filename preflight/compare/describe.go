@@ -98,7 +98,7 @@ func subject(s Slow) (what, peers string) {
 	switch {
 	case one && (s.Kind == job.SpeedCPU || s.Kind == job.SpeedMemory):
 		what += " (" + slowest.Of + ")"
-	case one && signs[s.Kind] == "":
+	case one && s.Kind.OfGPU():
 		what = slowest.Of + ", " + what
 	}
 	return what, peers

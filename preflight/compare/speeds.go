@@ -68,7 +68,7 @@ func SlowSpeeds(speeds []job.Speed) (all []Slow) {
 			of[s.Model] = append(of[s.Model], s)
 		}
 		for _, model := range models {
-			if kind == job.SpeedLink || kind == job.SpeedTrips {
+			if kind.OfLink() {
 				all = append(all, slowLinks(kind, of[model])...)
 			} else {
 				all = append(all, slowParts(kind, of[model])...)

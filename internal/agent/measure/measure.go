@@ -24,7 +24,8 @@ type Measurer struct {
 // root has the files of this host.
 var root = os.DirFS("/")
 
-// Speeds measures what is asked for, one after the other. If ctx ends, it returns what it has
+// Speeds measures what is asked for, one after the other; if one kind of GPUs is asked for, all
+// of them. If ctx ends, it returns what it has
 // measured until then.
 func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed) {
 	add := func(kind job.SpeedKind, speeds ...job.Speed) {
@@ -49,9 +50,10 @@ func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed)
 			add(kind, disk(ctx, ask.CheckpointDir)...)
 		case job.SpeedLog:
 			add(kind, disk(ctx, ask.LogDir)...)
-		case job.SpeedMatmul: // and the other speeds of GPUs
-			add(kind, m.gpus(ctx, ask.Python)...)
 		}
+	}
+	if slices.ContainsFunc(ask.Kinds, job.SpeedKind.OfGPU) && ctx.Err() == nil {
+		add(job.SpeedMatmul, m.gpus(ctx, ask.Python)...)
 	}
 	return all
 }
