@@ -112,8 +112,8 @@ All hosts measure at the same time, but the links in rounds: each host then talk
 host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
 a second time, and the better value counts. Simulated hosts are one machine, which is measured once.
 
-A speed is compared with the median of all of its kind, and GPUs with those of the same model. It
-is slow only if it is also far outside of what the others scatter (4 robust standard
+A speed is compared with the median of all of its kind, GPUs with those of the same model, and disks
+with those that have the same type of file system. It is slow only if it is also far outside of what the others scatter (4 robust standard
 deviations of the logarithms, from the median absolute deviation). A host has a slow link if its fastest
 link in one direction is slow; a slow link between two other hosts is named with both. If half of
 the hosts or more are slow, as one of two, the finding says how they differ and blames none.

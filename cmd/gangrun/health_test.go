@@ -11,6 +11,25 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
+// measure checks a job on some hosts, whose names are separated by spaces, and measures them.
+func (b hostsBed) measure(checkpoints, hosts string, args ...string) (c checked, shown string) {
+	b.t.Helper()
+	c, shown = b.preflightOn(strings.Fields(hosts), append(args, "--health", "quick", "--checkpoint-dir", checkpoints, "--", "true")...)
+	if *c.ExitCode != 0 {
+		b.t.Fatalf("exit code %d, %+v\n%s", *c.ExitCode, c.Preflight, shown)
+	}
+	return c, shown
+}
+
+// namesLink reports whether the link of a host is what is wrong, and nothing else.
+func (c checked) namesLink(host string) bool {
+	return len(c.Preflight) > 0 && strings.Contains(c.Preflight[0].Text, "the network link of "+host+" is slow") && strings.Contains(c.Preflight[0].Text, "it sends ") &&
+		!slices.ContainsFunc(c.Preflight, func(f job.Finding) bool {
+			return f.Check != "health" || f.Severity != job.SeverityWarning || f.Host != host ||
+				!strings.Contains(f.Text, "the network link of ") && !strings.Contains(f.Text, "round trip over the network of ")
+		})
+}
+
 // TestHealth measures four hosts. As long as they are equal, none is named. A host whose line is
 // slow is named with its speed; of two hosts, none is blamed.
 func TestHealth(t *testing.T) {
@@ -22,11 +41,7 @@ func TestHealth(t *testing.T) {
 	}
 	measure := func(hosts string, args ...string) (checked, string) {
 		t.Helper()
-		c, shown := b.preflightOn(strings.Fields(hosts), append(args, "--health", "quick", "--checkpoint-dir", shared, "--", "true")...)
-		if *c.ExitCode != 0 {
-			t.Fatalf("exit code %d, %+v\n%s", *c.ExitCode, c.Preflight, shown)
-		}
-		return c, shown
+		return b.measure(shared, hosts, args...)
 	}
 	of := func(c checked, kind job.SpeedKind) (all []job.Speed) {
 		for _, s := range c.Speeds {
@@ -57,9 +72,7 @@ func TestHealth(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, shown = measure("h1 h2 h3 h4")
-	if len(c.Preflight) == 0 || slices.ContainsFunc(c.Preflight, func(f job.Finding) bool {
-		return f.Check != "health" || f.Severity != job.SeverityWarning || f.Host != "h3" || !strings.Contains(f.Text, "the network link of h3 is slow") && !strings.Contains(f.Text, "round trip over the network of h3")
-	}) || !strings.Contains(c.Preflight[0].Text, "it sends ") {
+	if !c.namesLink("h3") {
 		t.Errorf("the line of h3 is slow: %+v\n%s", c.Preflight, shown)
 	}
 	for _, s := range of(c, job.SpeedLink) {

@@ -48,7 +48,8 @@ type Speed struct {
 	Kind SpeedKind `json:"kind"`
 	// Of names the part: "core 3", "NUMA node 0", "GPU 2", a path, or the other host of a link.
 	Of string `json:"of,omitempty"`
-	// Model is the model of a GPU. GPUs are compared with those of the same model.
+	// Model is the model of a GPU, or the type of the file system of a directory. Speeds are
+	// compared with those of the same model.
 	Model string `json:"model,omitempty"`
 	// Value is in the unit of the Kind; 0 if it could not be measured. Error says why not.
 	Value float64 `json:"value"`

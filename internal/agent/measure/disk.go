@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -35,6 +36,7 @@ func disk(ctx context.Context, dir string) []job.Speed {
 		speed.Error = pathfact.Reason(err)
 		return []job.Speed{speed}
 	}
+	speed.Model = fileSystem(int64(vfs.Type))
 	free := int64(vfs.Bavail) * vfs.Bsize
 	if free < diskPart*diskLeast {
 		speed.Error = "too little space is free"
@@ -54,6 +56,20 @@ func disk(ctx context.Context, dir string) []job.Speed {
 		}
 	}
 	return []job.Speed{speed}
+}
+
+// fileSystem returns the name of a type of file systems: see statfs(2). One that is not known here
+// is a number.
+func fileSystem(magic int64) string {
+	names := map[int64]string{
+		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
+		unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.NFS_SUPER_MAGIC: "nfs", unix.FUSE_SUPER_MAGIC: "fuse", unix.CEPH_SUPER_MAGIC: "ceph",
+		0x0bd00bd0: "lustre", 0x47504653: "gpfs", 0x19830326: "beegfs",
+	}
+	if name, ok := names[magic]; ok {
+		return name
+	}
+	return fmt.Sprintf("%#x", uint32(magic))
 }
 
 // write writes and syncs a file of that size, and removes it. took leaves the removal out.

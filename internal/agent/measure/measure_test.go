@@ -52,6 +52,17 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
+func TestFileSystem(t *testing.T) {
+	for magic, want := range map[int64]string{0xef53: "ext4", 0x6969: "nfs", 0x01021994: "tmpfs", 0x0bd00bd0: "lustre", 0x65735546: "fuse", 0x1234: "0x1234"} {
+		if got := fileSystem(magic); got != want {
+			t.Errorf("%#x is %q, want %q", magic, got, want)
+		}
+	}
+	if got := disk(t.Context(), "/dev/shm"); len(got) != 1 || got[0].Model != "tmpfs" || got[0].Value <= 0 {
+		t.Errorf("/dev/shm: %+v", got)
+	}
+}
+
 // A disk that cannot be written says why.
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
