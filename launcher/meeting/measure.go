@@ -21,8 +21,8 @@ const mostRounds = 6
 // Measure has all hosts measure how fast they are, and those on several machines how fast the
 // links between them are. What is slower than its peers is measured a second time; the better
 // value counts. If job.HealthLimit passes, Measure returns what is known by then, and for each
-// host that has not answered a Speed with an Error. connected has the agents of the hosts. Simulated hosts are one machine, which the
-// first of them measures.
+// host that has not answered a Speed with an Error. connected has the agents of the hosts.
+// Simulated hosts are one machine, which the first of them measures.
 func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
 	m := measuring{ask: ask}
 	for i, a := range connected {
