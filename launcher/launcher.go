@@ -18,6 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/meeting"
 	"github.com/gangrun/gangrun/launcher/network"
 	"github.com/gangrun/gangrun/launcher/stdin"
 )
@@ -155,16 +156,13 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []age
 // requires that the program's files are equal on all hosts. If there are several machines, the
 // hosts then check whether they reach each other.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
-	connected := make([]*agents.Agent, len(hosts))
-	if err := agents.Each(len(hosts), func(i int) (err error) {
-		connected[i], err = l.pool.Get(ctx, hosts[i].Name)
-		return err
-	}); err != nil {
+	connected, err := l.agents(ctx, hosts)
+	if err != nil {
 		return nil, err
 	}
 	several := len(connected) > 1 && slices.ContainsFunc(connected, func(a *agents.Agent) bool { return !a.Link.Local })
 	facts := make([]job.Facts, len(hosts))
-	err := agents.Each(len(facts), func(i int) error {
+	err = agents.Each(len(facts), func(i int) error {
 		a, ask := connected[i], ask
 		ask.Compile, ask.Versions = i == 0, several
 		var image *job.ImageFact
@@ -202,9 +200,27 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		return nil
 	})
 	if err == nil && several {
-		err = meet(ctx, connected, hosts, ask.CheckpointDir, facts)
+		err = meeting.Meet(ctx, connected, hosts, ask.CheckpointDir, facts)
 	}
 	return facts, err
+}
+
+// agents connects to the agents of hosts.
+func (l *Launcher) agents(ctx context.Context, hosts []job.Host) ([]*agents.Agent, error) {
+	connected := make([]*agents.Agent, len(hosts))
+	return connected, agents.Each(len(hosts), func(i int) (err error) {
+		connected[i], err = l.pool.Get(ctx, hosts[i].Name)
+		return err
+	})
+}
+
+// Measure measures how fast the hosts are: see meeting.Measure.
+func (l *Launcher) Measure(ctx context.Context, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
+	connected, err := l.agents(ctx, hosts)
+	if err != nil {
+		return nil, err
+	}
+	return meeting.Measure(ctx, connected, hosts, ask)
 }
 
 // Hurry ends the running gang, and every later one, without a grace period. The Launcher then

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // errNotCheap is that trying a gang at its own size would cost about as much as starting
@@ -63,7 +64,7 @@ func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), er
 	case err != nil && own:
 		return placement, nil, errNotCheap
 	case err != nil:
-		return placement, nil, placeError{fmt.Errorf("cannot place a trial of %s: %w", count(ranks, "rank"), err)}
+		return placement, nil, placeError{fmt.Errorf("cannot place a trial of %s: %w", text.Count(ranks, "rank"), err)}
 	case own && len(placement.Hosts) > 1:
 		release()
 		return placement, nil, errNotCheap

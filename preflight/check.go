@@ -20,8 +20,8 @@ type Check struct {
 	// Problems are all problems that the check can find.
 	Problems []Problem
 	// Judge returns the problems of the given hosts. These are the hosts on which no check in
-	// DependsOn found an error. Judge has no side effects. It is nil if only the trial or
-	// the history of runs answers the check.
+	// DependsOn found an error. Judge has no side effects. It is nil if only the trial, the
+	// history of runs or measurements answer the check.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 
@@ -80,6 +80,7 @@ var checks = []Check{
 	checkpointDirCheck,
 	checkpointSharedCheck,
 	checkpointRoomCheck,
+	healthCheck,
 	knownCheck,
 	trialCheck,
 	trialRanksCheck,

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 const checkpointHint = "name another directory with --checkpoint-dir, or get permission to make and change files in it"
@@ -130,7 +131,7 @@ var checkpointRoomCheck = Check{
 			}
 			if tight != nil {
 				hits = append(hits, Hit{Signature: signature, Hosts: hosts, Path: tight.Path,
-					Values: about(tight.Path, "free", size(tight.Free), "need", roomNeed(*tight))})
+					Values: about(tight.Path, "free", text.Bytes(tight.Free), "need", roomNeed(*tight))})
 			}
 		}
 		return hits
@@ -156,11 +157,11 @@ func roomProblem(d job.DirectoryFact) string {
 func roomNeed(d job.DirectoryFact) string {
 	switch {
 	case d.Free < d.Largest:
-		return "its largest entry takes (" + size(d.Largest) + ")"
+		return "its largest entry takes (" + text.Bytes(d.Largest) + ")"
 	case d.Free < leastRoom:
-		return size(leastRoom)
+		return text.Bytes(leastRoom)
 	case d.Free < 2*d.Largest:
-		return "twice its largest entry (" + size(2*d.Largest) + ")"
+		return "twice its largest entry (" + text.Bytes(2*d.Largest) + ")"
 	}
-	return size(littleRoom)
+	return text.Bytes(littleRoom)
 }

@@ -146,9 +146,16 @@ func fakeWorldSize(e job.Evidence) (job.Line, bool) {
 
 // fakeSurveyor answers the same facts each time.
 type fakeSurveyor struct {
-	facts   []job.Facts
-	err     error
-	surveys []job.Survey
+	facts    []job.Facts
+	err      error
+	surveys  []job.Survey
+	speeds   []job.Speed
+	measures []job.Measure
+}
+
+func (s *fakeSurveyor) Measure(ctx context.Context, m job.Measure) ([]job.Speed, error) {
+	s.measures = append(s.measures, m)
+	return s.speeds, errors.Join(s.err, ctx.Err())
 }
 
 func (s *fakeSurveyor) Survey(ctx context.Context, q job.Survey) ([]job.Facts, error) {

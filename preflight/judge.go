@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // judgement is what one step of the trial shows.
@@ -147,8 +148,8 @@ func (s step) finding(spec job.Spec) job.Finding {
 	f := lookup(code).finding(Hit{
 		Signature: code + "-" + string(s.judgement), Hosts: hosts,
 		Values: map[string]string{
-			"ranks": count(s.ranks, "rank"), "gang": count(spec.Ranks, "rank"), "elapsed": span(s.elapsed), "cause": s.cause.Text,
-			"hint": hint, "line": quote(s.line.Text), "limit": span(StartLimit),
+			"ranks": text.Count(s.ranks, "rank"), "gang": text.Count(spec.Ranks, "rank"), "elapsed": text.Span(s.elapsed), "cause": s.cause.Text,
+			"hint": hint, "line": quote(s.line.Text), "limit": text.Span(StartLimit),
 		},
 	}, 0)
 	if s.judgement != late && s.judgement != waiting {

@@ -4,49 +4,29 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/preflight/compare"
 )
 
-// Matrix is a table of the facts of a gang's hosts, and marks the values that are odd. Its JSON
-// names are part of the interface.
-type Matrix struct {
-	Columns []string `json:"columns"`
-	Rows    []Row    `json:"rows"`
-}
+// Matrix is a table of the facts of a gang's hosts.
+type Matrix = compare.Matrix
 
-// Row is one host.
-type Row struct {
-	Host string `json:"host"`
-	// Cells has one Cell for each of the Columns, in their order.
-	Cells []Cell `json:"cells"`
-	// Reach tells how the host reaches each other host. It is empty if there is only one
-	// machine.
-	Reach []job.ReachFact `json:"reach,omitempty"`
-}
-
-// Cell is one fact of one host.
-type Cell struct {
-	Text string `json:"text"` // empty if the fact is not known
-	// Odd is true if the value differs from that of most hosts, or if it shows a problem.
-	Odd bool `json:"odd,omitempty"`
-}
+// marked is a compare.Cell whose value may be odd.
+func marked(text string, odd bool) compare.Cell { return compare.Cell{Text: text, Odd: odd} }
 
 // columns fill a cell for each host.
 var columns = []struct {
 	name string
-	fill func([]job.Facts) []Cell
+	fill func([]job.Facts) []compare.Cell
 }{
 	{"clock", clockCells},
 	{"connections", reachCells},
-	{"workdir", func(facts []job.Facts) []Cell {
-		return cells(facts, func(f job.Facts) Cell { return pathCell(f.Workdir) })
+	{"workdir", func(facts []job.Facts) []compare.Cell {
+		return cells(facts, func(f job.Facts) compare.Cell { return pathCell(f.Workdir) })
 	}},
-	{"program", func(facts []job.Facts) []Cell {
+	{"program", func(facts []job.Facts) []compare.Cell {
 		return same(facts, func(f job.Facts) (string, bool) {
 			if c := pathCell(f.Program.PathFact); c.Odd {
 				return c.Text, true
@@ -54,7 +34,7 @@ var columns = []struct {
 			return short(f.Program.SHA256), len(f.Program.Missing) > 0 || !f.Program.Executable
 		})
 	}},
-	{"script", func(facts []job.Facts) []Cell {
+	{"script", func(facts []job.Facts) []compare.Cell {
 		return same(facts, func(f job.Facts) (string, bool) {
 			if f.Script == nil {
 				return "", false
@@ -65,13 +45,13 @@ var columns = []struct {
 			return short(f.Script.SHA256), false
 		})
 	}},
-	{"driver", func(facts []job.Facts) []Cell {
+	{"driver", func(facts []job.Facts) []compare.Cell {
 		if !slices.ContainsFunc(facts, func(f job.Facts) bool { return driver(f) != "none" }) {
-			return make([]Cell, len(facts))
+			return make([]compare.Cell, len(facts))
 		}
 		return same(facts, func(f job.Facts) (string, bool) { return driver(f), false })
 	}},
-	{"mpi", func(facts []job.Facts) []Cell {
+	{"mpi", func(facts []job.Facts) []compare.Cell {
 		return same(facts, func(f job.Facts) (string, bool) {
 			if f.OpenMPI != nil && f.OpenMPI.Version != "" {
 				return f.OpenMPI.Version, false
@@ -79,14 +59,14 @@ var columns = []struct {
 			return libraryVersion(f.Program.Library), false
 		})
 	}},
-	{"libraries", func(facts []job.Facts) []Cell {
+	{"libraries", func(facts []job.Facts) []compare.Cell {
 		return versionCells(facts, job.VersionLibrary, job.VersionMPI)
 	}},
-	{"packages", func(facts []job.Facts) []Cell { return versionCells(facts, job.VersionPython) }},
-	{"inputs", func(facts []job.Facts) []Cell {
-		return cells(facts, func(f job.Facts) Cell {
+	{"packages", func(facts []job.Facts) []compare.Cell { return versionCells(facts, job.VersionPython) }},
+	{"inputs", func(facts []job.Facts) []compare.Cell {
+		return cells(facts, func(f job.Facts) compare.Cell {
 			if len(f.Inputs) == 0 {
-				return Cell{}
+				return compare.Cell{}
 			}
 			bad := 0
 			for _, in := range f.Inputs {
@@ -94,7 +74,7 @@ var columns = []struct {
 					bad++
 				}
 			}
-			return Cell{fmt.Sprintf("%d/%d", len(f.Inputs)-bad, len(f.Inputs)), bad > 0}
+			return marked(fmt.Sprintf("%d/%d", len(f.Inputs)-bad, len(f.Inputs)), bad > 0)
 		})
 	}},
 	{"checkpoints", sharedCells},
@@ -103,13 +83,13 @@ var columns = []struct {
 // Compare returns the Matrix of facts. It leaves out columns that do not matter for the job,
 // and columns in which no host has a value.
 func Compare(spec job.Spec, facts []job.Facts) Matrix {
-	m := Matrix{Columns: []string{}, Rows: make([]Row, len(facts))}
+	m := Matrix{Columns: []string{}, Rows: make([]compare.Row, len(facts))}
 	for i, f := range facts {
-		m.Rows[i] = Row{Host: f.Host, Cells: []Cell{}, Reach: f.Reach}
+		m.Rows[i] = compare.Row{Host: f.Host, Cells: []compare.Cell{}, Reach: f.Reach}
 	}
 	for _, c := range columns {
 		filled := c.fill(facts)
-		if !slices.ContainsFunc(filled, func(c Cell) bool { return c.Text != "" }) || c.name == "driver" && spec.GPUs == 0 {
+		if !slices.ContainsFunc(filled, func(c compare.Cell) bool { return c.Text != "" }) || c.name == "driver" && spec.GPUs == 0 {
 			continue
 		}
 		m.Columns = append(m.Columns, c.name)
@@ -120,112 +100,9 @@ func Compare(spec job.Spec, facts []job.Facts) Matrix {
 	return m
 }
 
-// Odd reports whether any value is odd.
-func (m Matrix) Odd() bool { return slices.ContainsFunc(m.Rows, Row.odd) }
-
-func (r Row) odd() bool { return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Odd }) }
-
-// Lines returns the matrix as text, with a ! after each odd value. If all is true, Lines shows
-// every column and host, and how long each host takes to reach each other host. If all is
-// false, it shows only the columns and hosts with odd values, and one line for all other hosts.
-func (m Matrix) Lines(all bool) []string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	var shown []int // columns
-	for i := range m.Columns {
-		if all || slices.ContainsFunc(m.Rows, func(r Row) bool { return r.Cells[i].Odd }) {
-			shown = append(shown, i)
-		}
-	}
-	head := []string{"host"}
-	for _, i := range shown {
-		head = append(head, m.Columns[i])
-	}
-	write := func(words []string) { fmt.Fprintln(w, strings.Join(words, "\t")) }
-	write(head)
-	var rest []Row
-	for _, r := range m.Rows {
-		if !all && !r.odd() {
-			rest = append(rest, r)
-			continue
-		}
-		words := []string{r.Host}
-		for _, i := range shown {
-			words = append(words, r.Cells[i].mark())
-		}
-		write(words)
-	}
-	if len(rest) > 0 {
-		words := []string{"others: " + strconv.Itoa(len(rest))}
-		if len(rest) == 1 {
-			words[0] = rest[0].Host
-		}
-		for _, i := range shown {
-			text := rest[0].Cells[i].mark()
-			if slices.ContainsFunc(rest, func(r Row) bool { return r.Cells[i].mark() != text }) {
-				text = "well"
-			}
-			words = append(words, text)
-		}
-		write(words)
-	}
-	if all {
-		m.reach(write)
-	}
-	_ = w.Flush() // a strings.Builder takes everything
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
-}
-
-// reach writes how long each host takes to reach each other.
-func (m Matrix) reach(write func([]string)) {
-	if !slices.ContainsFunc(m.Rows, func(r Row) bool { return len(r.Reach) > 0 }) {
-		return
-	}
-	head := []string{"from, to"}
-	for _, r := range m.Rows {
-		head = append(head, r.Host)
-	}
-	write(nil)
-	write(head)
-	for _, r := range m.Rows {
-		words := []string{r.Host}
-		for _, to := range m.Rows {
-			text := "?"
-			if to.Host == r.Host {
-				text = "-"
-			}
-			for _, f := range r.Reach {
-				switch {
-				case f.To != to.Host:
-				case f.Error != "":
-					text = "fails!"
-				default:
-					text = millis(f.Time)
-				}
-			}
-			words = append(words, text)
-		}
-		write(words)
-	}
-}
-
-func (c Cell) mark() string {
-	switch {
-	case c.Odd:
-		return c.Text + "!"
-	case c.Text == "":
-		return "-"
-	}
-	return c.Text
-}
-
 // cells fills a cell for each host by itself.
-func cells(facts []job.Facts, fill func(job.Facts) Cell) []Cell {
-	out := make([]Cell, len(facts))
+func cells(facts []job.Facts, fill func(job.Facts) compare.Cell) []compare.Cell {
+	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
 		out[i] = fill(f)
 	}
@@ -234,8 +111,8 @@ func cells(facts []job.Facts, fill func(job.Facts) Cell) []Cell {
 
 // same fills cells with what is to be the same on every host; wrong says that
 // something is wrong with it anyway.
-func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []Cell {
-	out, values := make([]Cell, len(facts)), make([]string, len(facts))
+func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []compare.Cell {
+	out, values := make([]compare.Cell, len(facts)), make([]string, len(facts))
 	for i, f := range facts {
 		out[i].Text, out[i].Odd = value(f)
 		if !out[i].Odd {
@@ -249,14 +126,14 @@ func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []
 	return out
 }
 
-func pathCell(f job.PathFact) Cell {
+func pathCell(f job.PathFact) compare.Cell {
 	switch {
 	case f.Kind != job.ErrorNone:
-		return Cell{string(f.Kind), true}
+		return marked(string(f.Kind), true)
 	case f.Error != "":
-		return Cell{string(job.ErrorIO), true}
+		return marked(string(job.ErrorIO), true)
 	}
-	return Cell{Text: "ok"}
+	return compare.Cell{Text: "ok"}
 }
 
 // short is the beginning of a hash.
@@ -272,14 +149,9 @@ func driver(f job.Facts) string {
 	return "none"
 }
 
-// millis is a time between hosts.
-func millis(d time.Duration) string {
-	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 1, 64) + " ms"
-}
-
-func clockCells(facts []job.Facts) []Cell {
+func clockCells(facts []job.Facts) []compare.Cell {
 	if !slices.ContainsFunc(facts, func(f job.Facts) bool { return f.Skew != 0 }) {
-		return make([]Cell, len(facts))
+		return make([]compare.Cell, len(facts))
 	}
 	odd, _ := compare.OddClocks(facts)
 	if n := compare.Count(odd); n > 0 && 2*n >= len(odd) {
@@ -287,9 +159,9 @@ func clockCells(facts []job.Facts) []Cell {
 			odd[i] = true
 		}
 	}
-	out := make([]Cell, len(facts))
+	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
-		out[i] = Cell{fmt.Sprintf("%+.2f s", f.Skew.Seconds()), odd[i]}
+		out[i] = marked(fmt.Sprintf("%+.2f s", f.Skew.Seconds()), odd[i])
 		if f.Skew.Abs() <= f.SkewWithin { // it may be none
 			out[i].Text = fmt.Sprintf("±%.2f s", f.SkewWithin.Seconds())
 		}
@@ -299,8 +171,8 @@ func clockCells(facts []job.Facts) []Cell {
 
 // reachCells shows how many of the others a host reaches, the longest time that
 // takes, and how many reach it.
-func reachCells(facts []job.Facts) []Cell {
-	out := make([]Cell, len(facts))
+func reachCells(facts []job.Facts) []compare.Cell {
+	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
 		if len(f.Reach) == 0 {
 			continue
@@ -324,7 +196,7 @@ func reachCells(facts []job.Facts) []Cell {
 		}
 		out[i].Text = fmt.Sprintf("to %d/%d", to, len(f.Reach))
 		if to > 0 {
-			out[i].Text += " in " + millis(longest)
+			out[i].Text += " in " + compare.Millis(longest)
 		}
 		out[i].Text += fmt.Sprintf(", from %d/%d", from, tried)
 	}
@@ -339,7 +211,7 @@ func reachCells(facts []job.Facts) []Cell {
 	return out
 }
 
-func versionCells(facts []job.Facts, kinds ...job.VersionKind) []Cell {
+func versionCells(facts []job.Facts, kinds ...job.VersionKind) []compare.Cell {
 	all, odd := map[string]int{}, map[string]int{} // by host
 	for _, f := range facts {
 		for _, v := range f.Versions {
@@ -355,23 +227,23 @@ func versionCells(facts []job.Facts, kinds ...job.VersionKind) []Cell {
 			}
 		}
 	}
-	return cells(facts, func(f job.Facts) Cell {
+	return cells(facts, func(f job.Facts) compare.Cell {
 		switch {
 		case odd[f.Host] > 0:
-			return Cell{fmt.Sprintf("%d of %d differ", odd[f.Host], max(all[f.Host], odd[f.Host])), true}
+			return marked(fmt.Sprintf("%d of %d differ", odd[f.Host], max(all[f.Host], odd[f.Host])), true)
 		case all[f.Host] > 0:
-			return Cell{Text: strconv.Itoa(all[f.Host]) + " same"}
+			return compare.Cell{Text: strconv.Itoa(all[f.Host]) + " same"}
 		}
-		return Cell{}
+		return compare.Cell{}
 	})
 }
 
-func sharedCells(facts []job.Facts) []Cell {
+func sharedCells(facts []job.Facts) []compare.Cell {
 	groups := compare.Sides(facts)
 	odd := compare.OddSides(groups)
-	return cells(facts, func(f job.Facts) Cell {
+	return cells(facts, func(f job.Facts) compare.Cell {
 		if f.Check == nil {
-			return Cell{}
+			return compare.Cell{}
 		}
 		if c := pathCell(f.Check.PathFact); c.Odd {
 			return c
@@ -379,12 +251,12 @@ func sharedCells(facts []job.Facts) []Cell {
 		at := slices.IndexFunc(groups, func(g []string) bool { return slices.Contains(g, f.Host) })
 		switch {
 		case at < 0 || len(facts) == 1:
-			return Cell{Text: "ok"}
+			return compare.Cell{Text: "ok"}
 		case len(groups) == 1:
-			return Cell{Text: "shared"}
+			return compare.Cell{Text: "shared"}
 		case len(groups[at]) == 1:
-			return Cell{"its own", true}
+			return marked("its own", true)
 		}
-		return Cell{fmt.Sprintf("shared by %d", len(groups[at])), slices.Contains(odd, f.Host)}
+		return marked(fmt.Sprintf("shared by %d", len(groups[at])), slices.Contains(odd, f.Host))
 	})
 }

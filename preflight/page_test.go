@@ -6,16 +6,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/preflight/compare"
 	"github.com/gangrun/gangrun/preflight/memory"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // Document writes docs/preflight.md. It generates the page from the declarations of the
 // checks.
 func Document(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(introduction)
+	part := func(k job.SpeedKind) string {
+		warn, _ := compare.Limits(k)
+		return fmt.Sprintf("1/%.0f", 1/warn)
+	}
+	_, note := compare.Limits(job.SpeedMatmul)
+	fmt.Fprintf(&b, introduction, job.HealthLimit, part(job.SpeedCPU), part(job.SpeedMemory), part(job.SpeedLog),
+		part(job.SpeedMatmul), fmt.Sprintf("%.0f/4", 4*note), part(job.SpeedLink), part(job.SpeedTrips), compare.SlowTrip)
 	for _, c := range checks {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Code, c.Asks)
 		if len(c.DependsOn) > 0 {
@@ -34,7 +42,7 @@ func Document(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(&b, trialDocument, time.Duration(job.DefaultTrialTime), job.DefaultTrialSteps,
-		span(StartLimit), mayPass(), memory.Lifetime/time.Minute, memory.SourceDepth, memory.SourceEntries,
+		text.Span(StartLimit), mayPass(), memory.Lifetime/time.Minute, memory.SourceDepth, memory.SourceEntries,
 		job.KeptStdin>>20, "`"+strings.Join(services, "`, `")+"`", placeLimit, mostTried,
 		lasting(), memory.ReadFile>>20, memory.ReadTotal>>20)
 	_, err := io.WriteString(w, b.String())
@@ -83,6 +91,43 @@ a matrix: a line for each host that differs, one for all others, and a ` + "`!`"
 each difference. ` + "`--verbose`" + ` prints the whole matrix, with the times between all hosts;
 ` + "`-o json`" + ` has it as ` + "`matrix{columns[], rows[]{host, cells[]{text, odd}, reach[]{to, address, time, error}}}`" + `,
 times in nanoseconds.
+
+## Measurements
+
+With ` + "`--health quick`" + `, or ` + "`health: quick`" + ` in the job file, the hosts also measure how fast they
+are, after the static checks and unless these found an error. That takes some seconds, and %[1]s at most.
+What is far slower than its peers is a finding of the check ` + "`health`" + `; the gang starts all the same.
+` + "`gangrun preflight --health quick`" + ` measures without starting a gang.
+
+| what | how | slow if below this part of the median |
+|---|---|---|
+| CPU (` + "`cpu`" + `) | turns of a loop with integers and floating point numbers in a second of CPU time, on up to 8 cores of each host | %[2]s |
+| memory (` + "`memory`" + `) | bytes that one core of each NUMA node copies in a second of CPU time | %[3]s |
+| disk of the checkpoint directory and of the logs (` + "`checkpoint-disk`" + `, ` + "`log-disk`" + `) | files of 256 KiB to 8 MiB, and of at most a twentieth of the free space, are written, synced and removed | %[4]s |
+| GPUs (` + "`gpu-matmul`" + `, ` + "`gpu-copy`" + `, ` + "`gpu-upload`" + `) | a product of matrices of 4096 x 4096 float16; copies of 64 MiB in the memory of the GPU, and from pinned memory of the host | %[5]s; below %[6]s a note |
+| network (` + "`link`" + `) | bytes in a second over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
+| network (` + "`round-trips`" + `) | the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
+
+All hosts measure at the same time, but the links in rounds: each host then talks to only one other
+host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
+a second time, and the better value counts. Simulated hosts are one machine, which is measured once.
+
+A speed is compared with the median of all of its kind, GPUs with those of the same model, and disks
+with those that have the same type of file system. It is slow only if it is also far outside of what the others scatter (4 robust standard
+deviations of the logarithms, from the median absolute deviation). A host has a slow link if its fastest
+link in one direction is slow; a slow link between two other hosts is named with both. If half of
+the hosts or more are slow, as one of two, the finding says how they differ and blames none.
+
+One TCP connection does not use all of a fast network, and the figures are not those of a
+benchmark: they only serve to find the host that is different.
+
+GPUs are measured on hosts that have some, if ranks get GPUs, by a Python with torch: the job's interpreter, or python3 if the job is not
+Python or has an image. The program skips GPUs on which nvidia-smi shows a process. It was tested with a stand-in
+for torch, and has not run on a GPU yet.
+
+` + "`-o json`" + ` has all measurements as ` + "`speeds[]{host, kind, of, model, value, error}`" + `. The kinds are those in
+brackets above, and the value is in turns, bytes, floating point operations or round trips a second. ` + "`of`" + ` is
+the core, the NUMA node, the directory, the GPU or the other host; a link is listed at the host that sends. ` + "`--verbose`" + ` prints a table.
 
 ## Checks
 

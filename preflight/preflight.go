@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 // compiles the script: the Surveyor clears job.Survey.Compile for the others.
 type Surveyor interface {
 	Survey(ctx context.Context, s job.Survey) ([]job.Facts, error)
+	// Measure returns how fast the hosts are. It takes job.HealthLimit at most.
+	Measure(ctx context.Context, m job.Measure) ([]job.Speed, error)
 }
 
 // Runner runs a gang. It returns when every rank is gone or is listed in Outcome.Unreaped. It
@@ -71,7 +74,8 @@ type Preflight struct {
 // UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks. If they find no error, it emits the fingerprint of the job, and
+// Check runs the static checks. If they find no error, it has the hosts measured, if the spec asks
+// for that, emits the fingerprint of the job, and
 // looks whether the same job has failed before. If the spec asks for a trial, it then runs the
 // trial. It returns all findings. It emits KindTrial events about the progress of the
 // trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
@@ -92,6 +96,13 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 		return nil, errors.New("cannot survey the hosts: none answered")
 	}
 	findings := Static(spec, facts)
+	if !Errors(findings) && spec.Health == job.HealthQuick {
+		speeds, err := p.Surveyor.Measure(ctx, p.measures(spec, facts))
+		if err != nil {
+			return findings, cmp.Or(ctx.Err(), fmt.Errorf("cannot measure the hosts: %w", err))
+		}
+		findings = append(findings, Slow(speeds, len(facts))...)
+	}
 	if !Errors(findings) {
 		findings = append(findings, p.known(ctx, spec, facts, emit)...)
 	}

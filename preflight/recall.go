@@ -7,6 +7,7 @@ import (
 	"github.com/gangrun/gangrun/preflight/memory"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // key returns the key of the job's trial in the memory; it is empty for a trial
@@ -31,7 +32,7 @@ func (t *trial) recall(key string) bool {
 	if !ok || t.spec.Ranks < passed.Ranks {
 		return false
 	}
-	t.say("passed %s ago with the same program, arguments and environment; not repeated", span(t.p.now().Sub(passed.Time)))
+	t.say("passed %s ago with the same program, arguments and environment; not repeated", text.Span(t.p.now().Sub(passed.Time)))
 	if up := passed.Wireup; up != nil {
 		t.sayOpenMPI(up)
 		t.emit(job.Event{Time: t.p.now(), Kind: job.KindWireup, Wireup: up})

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // different returns the Hit for hosts that have another file than the others.
@@ -35,7 +36,7 @@ func different(signature string, facts []job.Facts, file func(job.Facts) (path, 
 	odd, rest := all, ""
 	if 2*len(hosts[most]) > len(all) {
 		odd = slices.DeleteFunc(all, func(h string) bool { return slices.Contains(hosts[most], h) })
-		rest = " as on the other " + count(len(hosts[most]), "host")
+		rest = " as on the other " + text.Count(len(hosts[most]), "host")
 	}
 	return []Hit{{Signature: signature, Hosts: odd, Path: path, Values: about(path, "rest", rest), Evidence: proof}}
 }

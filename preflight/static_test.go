@@ -456,7 +456,7 @@ func TestChecksDeclared(t *testing.T) {
 			signatures[p.Signature] = true
 		}
 	}
-	codes := strings.Fields("image image-same workdir program program-libraries program-same cuda versions mpi mpi-same script python-syntax script-same inputs clock reach checkpoint-dir checkpoint-shared checkpoint-room known-failure trial trial-ranks trial-files")
+	codes := strings.Fields("image image-same workdir program program-libraries program-same cuda versions mpi mpi-same script python-syntax script-same inputs clock reach checkpoint-dir checkpoint-shared checkpoint-room health known-failure trial trial-ranks trial-files")
 	for _, code := range codes {
 		if !before[code] {
 			t.Errorf("there is no check %q", code)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // trial is one run of the trial of one job.
@@ -122,15 +123,15 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 func (t *trial) report(s step) {
 	switch s.judgement {
 	case good:
-		t.say("passed after %s (%s)", span(s.elapsed), s.passed)
+		t.say("passed after %s (%s)", text.Span(s.elapsed), s.passed)
 	case bad:
-		t.say("failed after %s: %s", span(s.elapsed), s.cause.Text)
+		t.say("failed after %s: %s", text.Span(s.elapsed), s.cause.Text)
 	case few:
-		t.say("failed after %s; it may need more ranks: %s", span(s.elapsed), s.cause.Text)
+		t.say("failed after %s; it may need more ranks: %s", text.Span(s.elapsed), s.cause.Text)
 	case waiting:
-		t.say("ended after %s: the program waits for standard input, which is kept for the gang", span(s.elapsed))
+		t.say("ended after %s: the program waits for standard input, which is kept for the gang", text.Span(s.elapsed))
 	case late:
-		t.say("not started within %s", span(StartLimit))
+		t.say("not started within %s", text.Span(StartLimit))
 	default:
 		t.say("not conclusive (%s): %s", s.judgement, s.cause.Text)
 	}
@@ -138,7 +139,7 @@ func (t *trial) report(s step) {
 
 // begin says that a step begins.
 func (t *trial) begin(a job.Attempt) {
-	text := fmt.Sprintf("%s (passes at exit 0, %s or %s)", placed(a.Placement), count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
+	text := fmt.Sprintf("%s (passes at exit 0, %s or %s)", placed(a.Placement), text.Count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
 	t.emit(job.Event{Time: t.p.now(), Kind: job.KindTrial, Text: text, Placement: &a.Placement, LogDir: a.LogDir})
 }
 
@@ -164,5 +165,5 @@ func placed(p job.Placement) string {
 	if len(p.Ranks) == 1 {
 		return "one rank on " + names(hosts)
 	}
-	return count(len(p.Ranks), "rank") + " on " + names(hosts)
+	return text.Count(len(p.Ranks), "rank") + " on " + names(hosts)
 }

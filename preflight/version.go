@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/preflight/compare"
 )
 
@@ -26,7 +27,7 @@ var versionsCheck = Check{
 			}
 			rest := ""
 			if d.Rest > 0 {
-				rest = " as on the other " + count(d.Rest, "host")
+				rest = " as on the other " + text.Count(d.Rest, "host")
 			}
 			i := slices.IndexFunc(hits, func(h Hit) bool { return slices.Equal(h.Hosts, d.Hosts) && h.Values["rest"] == rest })
 			if i < 0 {

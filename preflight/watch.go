@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // StartLimit is how long a trial's ranks may take to start. It is several times as long as an
@@ -37,7 +38,7 @@ func (w *watch) see(e job.Event) {
 	case e.Kind == job.KindProgress && e.Progress != nil:
 		w.seen[[2]int64{e.Progress.Epoch, e.Progress.Step}] = true
 		if len(w.seen) >= w.steps {
-			w.passed = count(len(w.seen), "progress line")
+			w.passed = text.Count(len(w.seen), "progress line")
 		}
 	case e.Kind == job.KindStdin:
 		w.waits = true

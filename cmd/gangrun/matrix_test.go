@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ import (
 type checked struct {
 	runreport.Report
 	Matrix *preflight.Matrix
+	Speeds []job.Speed
 }
 
 // hostsBed is four hosts, on which a preflight is done.
@@ -33,13 +35,19 @@ type hostsBed struct {
 // preflight checks a job on all hosts, and returns what it tells and shows.
 func (b hostsBed) preflight(args ...string) (c checked, shown string) {
 	b.t.Helper()
+	return b.preflightOn([]string{"h1", "h2", "h3", "h4"}, args...)
+}
+
+// preflightOn checks a job on some of the hosts, with one rank on each.
+func (b hostsBed) preflightOn(hosts []string, args ...string) (c checked, shown string) {
+	b.t.Helper()
 	gangrun, err := binary()
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	cmd := b.Controller().Command(ctx, append([]string{gangrun, "preflight", "-o", "json", "--hosts", "h1,h2,h3,h4", "-n", "4", "--preflight", "static"}, args...)...)
+	cmd := b.Controller().Command(ctx, append([]string{gangrun, "preflight", "-o", "json", "--hosts", strings.Join(hosts, ","), "-n", strconv.Itoa(len(hosts)), "--preflight", "static"}, args...)...)
 	cmd.Dir = b.Shared()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

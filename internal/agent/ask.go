@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/measure"
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/survey"
@@ -32,6 +33,24 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &wire.SurveyReply{Facts: facts}, nil
+}
+
+// Measure implements wire.AgentServer.
+func (s *server) Measure(ctx context.Context, r *wire.MeasureRequest) (*wire.MeasureReply, error) {
+	var ask job.Measure
+	if err := exact.Unmarshal(r.Measure, &ask); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	if r.Spool {
+		ask.LogDir = s.link.dir
+	}
+	host, env := s.settings.get()
+	m := measure.Measurer{Host: host, Memory: layerSize(), Env: environ.Overlay(env, ask.Env), Children: s.children}
+	speeds, err := exact.Marshal(m.Speeds(ctx, ask))
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &wire.MeasureReply{Speeds: speeds}, nil
 }
 
 // Library implements wire.AgentServer.

@@ -26,23 +26,27 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	if err := stream.Send(&wire.MeetReply{Port: m.Peer.Port, Error: m.Peer.Error, Wrote: m.Peer.Wrote}); err != nil {
 		return err
 	}
-	second, err := stream.Recv()
-	if err != nil {
-		return withoutEOF(err)
+	for { // until the controller ends the meeting; until then other hosts may ask this one
+		r, err := stream.Recv()
+		if err != nil {
+			return withoutEOF(err)
+		}
+		reply := &wire.MeetReply{}
+		if r.Link != nil {
+			reply.Speeds, err = exact.Marshal(m.Link(stream.Context(), r.Link))
+		} else {
+			reach, shared := m.Look(stream.Context(), r.Peers)
+			if reply.Reach, err = exact.Marshal(reach); err == nil && shared != nil {
+				reply.Shared, err = exact.Marshal(shared)
+			}
+		}
+		if err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+		if err := stream.Send(reply); err != nil {
+			return err
+		}
 	}
-	reach, shared := m.Look(stream.Context(), second.Peers)
-	reply := &wire.MeetReply{}
-	if reply.Reach, err = exact.Marshal(reach); err == nil && shared != nil {
-		reply.Shared, err = exact.Marshal(shared)
-	}
-	if err != nil {
-		return status.Error(codes.Internal, err.Error())
-	}
-	if err := stream.Send(reply); err != nil {
-		return err
-	}
-	_, err = stream.Recv() // returns when the controller ends the meeting; until then other hosts may ask this one
-	return withoutEOF(err)
 }
 
 // withoutEOF returns nil for io.EOF, and any other error as it is.

@@ -72,6 +72,16 @@ func TestMeet(t *testing.T) {
 			t.Errorf("got %+v, %+v", reach, shared)
 		}
 	}
+	streams[0].in <- &wire.MeetRequest{Link: peers[1]}
+	var speeds []job.Speed
+	if err := json.Unmarshal((<-streams[0].out).Speeds, &speeds); err != nil || len(speeds) != 3 {
+		t.Errorf("the link is %+v, %v", speeds, err)
+	}
+	for _, s := range speeds {
+		if s.Value <= 0 || s.Error != "" {
+			t.Errorf("the link is %+v", s)
+		}
+	}
 	for _, s := range streams {
 		close(s.in)
 	}

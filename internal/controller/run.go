@@ -68,7 +68,8 @@ func (s *session) conclude(report runreport.Report, err error) error {
 		err = view.JSON(os.Stdout, struct {
 			runreport.Report
 			Matrix *preflight.Matrix `json:"matrix,omitempty"`
-		}{report, s.surveyor.matrix})
+			Speeds []job.Speed       `json:"speeds,omitempty"`
+		}{report, s.surveyor.matrix, s.surveyor.speeds})
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/preflight/compare"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -21,6 +22,7 @@ type surveyor struct {
 	show     func(string) // shows a line of the matrix
 
 	matrix *preflight.Matrix // of the last survey; nil before, and of one host
+	speeds []job.Speed       // that were measured
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.
@@ -39,6 +41,26 @@ func (s *surveyor) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, err
 		s.compare(facts)
 	}
 	return facts, stalled(err)
+}
+
+// Measure implements preflight.Surveyor, for the hosts that have been reached.
+func (s *surveyor) Measure(ctx context.Context, m job.Measure) ([]job.Speed, error) {
+	inventory, err := s.probed.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.speeds, err = s.launcher.Measure(ctx, inventory.Hosts, m)
+	for err != nil && ctx.Err() == nil && s.probed.Drop(err) { // a host was lost meanwhile
+		if inventory, err = s.probed.Inventory(ctx); err == nil {
+			s.speeds, err = s.launcher.Measure(ctx, inventory.Hosts, m)
+		}
+	}
+	if err == nil && s.verbose {
+		for _, line := range compare.Table(s.speeds) {
+			s.show(text.Printable(line))
+		}
+	}
+	return s.speeds, err
 }
 
 // stalled turns the error of an agent that has not looked at files in time into one of

@@ -79,7 +79,9 @@ type Spec struct {
 	// Retries is how many restarts in a row the run may have without progress.
 	Retries   int           `json:"retries"`
 	Preflight PreflightMode `json:"preflight"`
-	Trial     Trial         `json:"trial"`
+	// Health says whether the preflight measures how fast the hosts are; empty means off.
+	Health HealthMode `json:"health,omitempty"`
+	Trial  Trial      `json:"trial"`
 	// Policy replaces the default actions of some categories.
 	Policy map[Category]Action `json:"policy,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.
@@ -165,6 +167,7 @@ func Default() Spec {
 		Ranks:     1,
 		Retries:   DefaultRetries,
 		Preflight: PreflightFull,
+		Health:    HealthOff,
 		Trial:     Trial{Steps: DefaultTrialSteps, Time: DefaultTrialTime, Mode: TrialOn},
 		Grace:     DefaultGrace,
 		Output:    OutputFirst,

@@ -166,6 +166,7 @@ func (s Spec) validateCommands(errs *faults) {
 func (s Spec) validateModes(errs *faults) {
 	for _, err := range []error{
 		check("preflight", s.Preflight, PreflightModes()),
+		check("health", cmp.Or(s.Health, HealthOff), HealthModes()),
 		check("output", s.Output, OutputModes()),
 		check("trial", cmp.Or(s.Trial.Mode, TrialOn), TrialModes()),
 		check("tty", s.TTY, TTYs()),

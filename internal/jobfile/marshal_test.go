@@ -91,6 +91,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 
 			Patience: rapid.SampledFrom([]job.Patience{"strict", "0s", "1h30m", "island=1s,rack=strict", "host=10m"}).Draw(t, "patience"),
 		}
+		s.Health = rapid.SampledFrom(job.HealthModes()).Draw(t, "health")
 		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
 		s.EnvCompat = job.EnvCompatNone
@@ -225,6 +226,7 @@ secret:
 workdir: /w
 retries: 3
 preflight: full
+health: off
 trial:
   steps: 2
   time: 1m

@@ -39,7 +39,7 @@ func finish(t *testing.T, file string, flags []flag, command ...string) (job.Spe
 func TestFlags(t *testing.T) {
 	got, err := finish(t, "", []flag{
 		{"name", "x"}, {"ranks", "8"}, {"loopback", "2"}, {"env", "A=1"}, {"env", "B=x=y,z"}, {"env", "HERE"}, {"env", "EMPTY"}, {"env", "A=2"},
-		{"workdir", "w/../v"}, {"checkpoint-dir", "/c/"}, {"resume", "true"}, {"retries", "0"}, {"preflight", "static"},
+		{"workdir", "w/../v"}, {"checkpoint-dir", "/c/"}, {"resume", "true"}, {"retries", "0"}, {"preflight", "static"}, {"health", "quick"},
 		{"grace", "1m"}, {"timeout", "2h"}, {"output", "all"}, {"stdin", "7"}, {"tty", "off"}, {"exit-code", "verdict"}, {"mpi", "none"}, {"env-compat", "openmpi"}, {"launcher", "ssh"}, {"init-timeout", "3m"},
 	}, "python", "a b", "")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestFlags(t *testing.T) {
 	want.Env = map[string]string{"A": "2", "B": "x=y,z", "HERE": "from outside", "EMPTY": ""}
 	want.Workdir, want.CheckpointDir, want.Resume, want.Retries = "/here/v", "/c", true, 0
 	want.Preflight, want.Output, want.Stdin, want.ExitCode = job.PreflightStatic, job.OutputAll, "7", job.ExitVerdict
-	want.TTY = job.TTYOff
+	want.TTY, want.Health = job.TTYOff, job.HealthQuick
 	want.MPI, want.EnvCompat, want.InitTimeout = job.MPINone, job.EnvCompatOpenMPI, job.Duration(3*time.Minute)
 	want.Launcher = job.LauncherSSH
 	want.Grace, want.Timeout = job.Duration(time.Minute), job.Duration(2*time.Hour)

@@ -121,13 +121,14 @@ var rooms = []room{
 	{paths: []string{"launcher/collect"}, ours: withLeaves("internal/job", "internal/safefile", "internal/wire", "launcher/agents")},
 	{paths: []string{"launcher/lifecycle"}, ours: only(), stdOnly: true, noClock: true},
 	{paths: []string{"launcher/rankenv"}, ours: withLeaves("internal/job", "topology")},
+	{paths: []string{"launcher/meeting"}, ours: withLeaves("internal/job", "internal/exact", "internal/wire", "launcher/agents", "preflight/compare")},
 	{paths: []string{"launcher/network"}, ours: withLeaves("internal/wire")},
 	{paths: []string{"launcher/stdin"}, ours: withLeaves()},
 	// The ways onto a host: none knows another, and none knows the agent that it carries.
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent", "launcher",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl")},
-	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/agents", "launcher/collect", "launcher/lifecycle", "launcher/rankenv", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
+	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/agents", "launcher/collect", "launcher/lifecycle", "launcher/rankenv", "launcher/meeting", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "preflight/compare", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",
@@ -145,6 +146,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/survey"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/meet")},
 	{paths: []string{"internal/agent/survey/pathfact"}, ours: withLeaves("internal/job")},
 	{paths: []string{"internal/agent/devices"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
+	{paths: []string{"internal/agent/measure"}, ours: withLeaves("internal/job", "internal/affinity", "internal/agent/survey/pathfact", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/meet"}, ours: withLeaves("internal/job", "internal/wire", "internal/runclock", "internal/agent/survey/pathfact")},
 	{paths: []string{"internal/agent/snapshot"}, ours: withLeaves()},
 	{paths: []string{"internal/agent/stacks"}, ours: withLeaves("internal/job", "internal/faulthandler", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "topology", "topology/nvml", "topology/probe")},

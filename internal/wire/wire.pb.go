@@ -685,6 +685,102 @@ func (x *SurveyReply) GetFacts() []byte {
 	return nil
 }
 
+type MeasureRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Measure       []byte                 `protobuf:"bytes,1,opt,name=measure,proto3" json:"measure,omitempty"` // JSON of job.Measure
+	Spool         bool                   `protobuf:"varint,2,opt,name=spool,proto3" json:"spool,omitempty"`    // the logs of ranks go into the agent's own directory, whose disk is measured as that of the logs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasureRequest) Reset() {
+	*x = MeasureRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasureRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasureRequest) ProtoMessage() {}
+
+func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
+func (*MeasureRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *MeasureRequest) GetMeasure() []byte {
+	if x != nil {
+		return x.Measure
+	}
+	return nil
+}
+
+func (x *MeasureRequest) GetSpool() bool {
+	if x != nil {
+		return x.Spool
+	}
+	return false
+}
+
+type MeasureReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Speeds        []byte                 `protobuf:"bytes,1,opt,name=speeds,proto3" json:"speeds,omitempty"` // JSON of a list of job.Speed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MeasureReply) Reset() {
+	*x = MeasureReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MeasureReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MeasureReply) ProtoMessage() {}
+
+func (x *MeasureReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MeasureReply.ProtoReflect.Descriptor instead.
+func (*MeasureReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MeasureReply) GetSpeeds() []byte {
+	if x != nil {
+		return x.Speeds
+	}
+	return nil
+}
+
 type LibraryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argv          [][]byte               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
@@ -697,7 +793,7 @@ type LibraryRequest struct {
 
 func (x *LibraryRequest) Reset() {
 	*x = LibraryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +805,7 @@ func (x *LibraryRequest) String() string {
 func (*LibraryRequest) ProtoMessage() {}
 
 func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +818,7 @@ func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
 func (*LibraryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LibraryRequest) GetArgv() [][]byte {
@@ -764,7 +860,7 @@ type LibraryReply struct {
 
 func (x *LibraryReply) Reset() {
 	*x = LibraryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +872,7 @@ func (x *LibraryReply) String() string {
 func (*LibraryReply) ProtoMessage() {}
 
 func (x *LibraryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +885,7 @@ func (x *LibraryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
 func (*LibraryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LibraryReply) GetMpi() string {
@@ -818,15 +914,17 @@ type MeetRequest struct {
 	Secret  []byte                 `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"`   // of the meeting; a host that answers with it belongs to the meeting
 	Address string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"` // to open the port on
 	Dir     []byte                 `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`         // to write the file into; empty for none
-	// peers are the other hosts, in the second request.
-	Peers         []*Peer `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
+	// peers are the other hosts, in a later request.
+	Peers []*Peer `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
+	// link, in a later request without peers, is the host to which the link is measured.
+	Link          *Peer `protobuf:"bytes,5,opt,name=link,proto3" json:"link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +936,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +949,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *MeetRequest) GetSecret() []byte {
@@ -882,6 +980,13 @@ func (x *MeetRequest) GetPeers() []*Peer {
 	return nil
 }
 
+func (x *MeetRequest) GetLink() *Peer {
+	if x != nil {
+		return x.Link
+	}
+	return nil
+}
+
 type Peer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
@@ -895,7 +1000,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1012,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1025,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Peer) GetHost() string {
@@ -967,13 +1072,14 @@ type MeetReply struct {
 	// shared is JSON of job.SharedFact, or empty if the host wrote no file.
 	Reach         []byte `protobuf:"bytes,4,opt,name=reach,proto3" json:"reach,omitempty"`
 	Shared        []byte `protobuf:"bytes,5,opt,name=shared,proto3" json:"shared,omitempty"`
+	Speeds        []byte `protobuf:"bytes,6,opt,name=speeds,proto3" json:"speeds,omitempty"` // JSON of a list of job.Speed: of the link, in both directions
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MeetReply) Reset() {
 	*x = MeetReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1091,7 @@ func (x *MeetReply) String() string {
 func (*MeetReply) ProtoMessage() {}
 
 func (x *MeetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1104,7 @@ func (x *MeetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetReply.ProtoReflect.Descriptor instead.
 func (*MeetReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *MeetReply) GetPort() int32 {
@@ -1036,6 +1142,13 @@ func (x *MeetReply) GetShared() []byte {
 	return nil
 }
 
+func (x *MeetReply) GetSpeeds() []byte {
+	if x != nil {
+		return x.Speeds
+	}
+	return nil
+}
+
 type PortRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1044,7 +1157,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1169,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1182,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 type PortReply struct {
@@ -1081,7 +1194,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1206,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1219,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -1125,7 +1238,7 @@ type DevicesRequest struct {
 
 func (x *DevicesRequest) Reset() {
 	*x = DevicesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1137,7 +1250,7 @@ func (x *DevicesRequest) String() string {
 func (*DevicesRequest) ProtoMessage() {}
 
 func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1150,7 +1263,7 @@ func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesRequest.ProtoReflect.Descriptor instead.
 func (*DevicesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DevicesRequest) GetNvml() []byte {
@@ -1171,7 +1284,7 @@ type DevicesReply struct {
 
 func (x *DevicesReply) Reset() {
 	*x = DevicesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1296,7 @@ func (x *DevicesReply) String() string {
 func (*DevicesReply) ProtoMessage() {}
 
 func (x *DevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1309,7 @@ func (x *DevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesReply.ProtoReflect.Descriptor instead.
 func (*DevicesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *DevicesReply) GetHost() []byte {
@@ -1231,7 +1344,7 @@ type LeaseTryRequest struct {
 
 func (x *LeaseTryRequest) Reset() {
 	*x = LeaseTryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1243,7 +1356,7 @@ func (x *LeaseTryRequest) String() string {
 func (*LeaseTryRequest) ProtoMessage() {}
 
 func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1256,7 +1369,7 @@ func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryRequest.ProtoReflect.Descriptor instead.
 func (*LeaseTryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaseTryRequest) GetTurn() string {
@@ -1289,7 +1402,7 @@ type LeaseTryReply struct {
 
 func (x *LeaseTryReply) Reset() {
 	*x = LeaseTryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1414,7 @@ func (x *LeaseTryReply) String() string {
 func (*LeaseTryReply) ProtoMessage() {}
 
 func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1427,7 @@ func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryReply.ProtoReflect.Descriptor instead.
 func (*LeaseTryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LeaseTryReply) GetWaiting() []byte {
@@ -1333,7 +1446,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1458,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1471,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LeaseRequest) GetTurn() string {
@@ -1376,7 +1489,7 @@ type LeaseReply struct {
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1501,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1514,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 type LeaseLostReply struct {
@@ -1413,7 +1526,7 @@ type LeaseLostReply struct {
 
 func (x *LeaseLostReply) Reset() {
 	*x = LeaseLostReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1538,7 @@ func (x *LeaseLostReply) String() string {
 func (*LeaseLostReply) ProtoMessage() {}
 
 func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1551,7 @@ func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLostReply.ProtoReflect.Descriptor instead.
 func (*LeaseLostReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LeaseLostReply) GetWhy() []byte {
@@ -1463,7 +1576,7 @@ type ContainRequest struct {
 
 func (x *ContainRequest) Reset() {
 	*x = ContainRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1588,7 @@ func (x *ContainRequest) String() string {
 func (*ContainRequest) ProtoMessage() {}
 
 func (x *ContainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1601,7 @@ func (x *ContainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainRequest.ProtoReflect.Descriptor instead.
 func (*ContainRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ContainRequest) GetGang() string {
@@ -1557,7 +1670,7 @@ type ImageRequest struct {
 
 func (x *ImageRequest) Reset() {
 	*x = ImageRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1682,7 @@ func (x *ImageRequest) String() string {
 func (*ImageRequest) ProtoMessage() {}
 
 func (x *ImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1695,7 @@ func (x *ImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageRequest.ProtoReflect.Descriptor instead.
 func (*ImageRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ImageRequest) GetName() string {
@@ -1644,7 +1757,7 @@ type ImageReply struct {
 
 func (x *ImageReply) Reset() {
 	*x = ImageReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1769,7 @@ func (x *ImageReply) String() string {
 func (*ImageReply) ProtoMessage() {}
 
 func (x *ImageReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1782,7 @@ func (x *ImageReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageReply.ProtoReflect.Descriptor instead.
 func (*ImageReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImageReply) GetSend() bool {
@@ -1696,7 +1809,7 @@ type ContainReply struct {
 
 func (x *ContainReply) Reset() {
 	*x = ContainReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1821,7 @@ func (x *ContainReply) String() string {
 func (*ContainReply) ProtoMessage() {}
 
 func (x *ContainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1834,7 @@ func (x *ContainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainReply.ProtoReflect.Descriptor instead.
 func (*ContainReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ContainReply) GetReason() []byte {
@@ -1750,7 +1863,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1875,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1888,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FilesRequest) GetGang() string {
@@ -1820,7 +1933,7 @@ type FilesReply struct {
 
 func (x *FilesReply) Reset() {
 	*x = FilesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1945,7 @@ func (x *FilesReply) String() string {
 func (*FilesReply) ProtoMessage() {}
 
 func (x *FilesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1958,7 @@ func (x *FilesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesReply.ProtoReflect.Descriptor instead.
 func (*FilesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FilesReply) GetPartly() bool {
@@ -1897,7 +2010,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +2022,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2035,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -2097,7 +2210,7 @@ type Stacks struct {
 
 func (x *Stacks) Reset() {
 	*x = Stacks{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2109,7 +2222,7 @@ func (x *Stacks) String() string {
 func (*Stacks) ProtoMessage() {}
 
 func (x *Stacks) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2122,7 +2235,7 @@ func (x *Stacks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stacks.ProtoReflect.Descriptor instead.
 func (*Stacks) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Stacks) GetId() int64 {
@@ -2150,7 +2263,7 @@ type StacksReply struct {
 
 func (x *StacksReply) Reset() {
 	*x = StacksReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2275,7 @@ func (x *StacksReply) String() string {
 func (*StacksReply) ProtoMessage() {}
 
 func (x *StacksReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2288,7 @@ func (x *StacksReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StacksReply.ProtoReflect.Descriptor instead.
 func (*StacksReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StacksReply) GetId() int64 {
@@ -2248,7 +2361,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2373,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2386,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Start) GetGang() string {
@@ -2445,7 +2558,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2570,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2583,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -2524,7 +2637,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2649,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2662,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Barrier) GetGroup() []byte {
@@ -2584,7 +2697,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2709,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2722,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -2633,7 +2746,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2645,7 +2758,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2658,7 +2771,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Name) GetId() int64 {
@@ -2699,7 +2812,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2711,7 +2824,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2724,7 +2837,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Pair) GetKey() []byte {
@@ -2750,7 +2863,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2875,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2888,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 // Spawn starts an Open MPI daemon. The host of mpirun sends it to the controller, because mpirun
@@ -2791,7 +2904,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2803,7 +2916,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2816,7 +2929,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -2853,7 +2966,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +2978,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +2991,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2927,7 +3040,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2939,7 +3052,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2952,7 +3065,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -3021,7 +3134,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3146,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3159,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -3066,7 +3179,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3191,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3204,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Signal) GetNumber() int32 {
@@ -3120,7 +3233,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3132,7 +3245,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3145,7 +3258,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -3235,7 +3348,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3360,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3373,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -3285,7 +3398,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3410,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[49]
+	mi := &file_internal_wire_wire_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3423,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -3353,7 +3466,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3478,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[50]
+	mi := &file_internal_wire_wire_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3491,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -3417,7 +3530,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[51]
+	mi := &file_internal_wire_wire_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3542,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[51]
+	mi := &file_internal_wire_wire_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3555,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{51}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{53}
 }
 
 type KeepReply struct {
@@ -3453,7 +3566,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[52]
+	mi := &file_internal_wire_wire_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3465,7 +3578,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[52]
+	mi := &file_internal_wire_wire_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,7 +3591,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{52}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{54}
 }
 
 type FeedRequest struct {
@@ -3492,7 +3605,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[53]
+	mi := &file_internal_wire_wire_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3617,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[53]
+	mi := &file_internal_wire_wire_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3630,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{53}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -3549,7 +3662,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[54]
+	mi := &file_internal_wire_wire_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3561,7 +3674,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[54]
+	mi := &file_internal_wire_wire_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3574,7 +3687,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{54}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{56}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -3625,7 +3738,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06survey\x18\x01 \x01(\fR\x06survey\x12\x12\n" +
 	"\x04gang\x18\x02 \x01(\tR\x04gang\"#\n" +
 	"\vSurveyReply\x12\x14\n" +
-	"\x05facts\x18\x01 \x01(\fR\x05facts\"d\n" +
+	"\x05facts\x18\x01 \x01(\fR\x05facts\"@\n" +
+	"\x0eMeasureRequest\x12\x18\n" +
+	"\ameasure\x18\x01 \x01(\fR\ameasure\x12\x14\n" +
+	"\x05spool\x18\x02 \x01(\bR\x05spool\"&\n" +
+	"\fMeasureReply\x12\x16\n" +
+	"\x06speeds\x18\x01 \x01(\fR\x06speeds\"d\n" +
 	"\x0eLibraryRequest\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\fR\x04argv\x12\x18\n" +
 	"\aworkdir\x18\x02 \x01(\fR\aworkdir\x12\x10\n" +
@@ -3634,24 +3752,26 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\fLibraryReply\x12\x10\n" +
 	"\x03mpi\x18\x01 \x01(\tR\x03mpi\x12\x18\n" +
 	"\alibrary\x18\x02 \x01(\fR\alibrary\x12\x16\n" +
-	"\x06python\x18\x03 \x01(\bR\x06python\"~\n" +
+	"\x06python\x18\x03 \x01(\bR\x06python\"\xa9\x01\n" +
 	"\vMeetRequest\x12\x16\n" +
 	"\x06secret\x18\x01 \x01(\fR\x06secret\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
 	"\x03dir\x18\x03 \x01(\fR\x03dir\x12+\n" +
-	"\x05peers\x18\x04 \x03(\v2\x15.gangrun.wire.v1.PeerR\x05peers\"t\n" +
+	"\x05peers\x18\x04 \x03(\v2\x15.gangrun.wire.v1.PeerR\x05peers\x12)\n" +
+	"\x04link\x18\x05 \x01(\v2\x15.gangrun.wire.v1.PeerR\x04link\"t\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x14\n" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
-	"\x05wrote\x18\x05 \x01(\bR\x05wrote\"y\n" +
+	"\x05wrote\x18\x05 \x01(\bR\x05wrote\"\x91\x01\n" +
 	"\tMeetReply\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
 	"\x05wrote\x18\x03 \x01(\bR\x05wrote\x12\x14\n" +
 	"\x05reach\x18\x04 \x01(\fR\x05reach\x12\x16\n" +
-	"\x06shared\x18\x05 \x01(\fR\x06shared\"\r\n" +
+	"\x06shared\x18\x05 \x01(\fR\x06shared\x12\x16\n" +
+	"\x06speeds\x18\x06 \x01(\fR\x06speeds\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\"$\n" +
@@ -3825,11 +3945,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xf6\v\n" +
+	"\tFeedReply2\xc1\f\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
 	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
-	"\x06Survey\x12\x1e.gangrun.wire.v1.SurveyRequest\x1a\x1c.gangrun.wire.v1.SurveyReply\x12@\n" +
+	"\x06Survey\x12\x1e.gangrun.wire.v1.SurveyRequest\x1a\x1c.gangrun.wire.v1.SurveyReply\x12I\n" +
+	"\aMeasure\x12\x1f.gangrun.wire.v1.MeasureRequest\x1a\x1d.gangrun.wire.v1.MeasureReply\x12@\n" +
 	"\x04Port\x12\x1c.gangrun.wire.v1.PortRequest\x1a\x1a.gangrun.wire.v1.PortReply\x12I\n" +
 	"\aLibrary\x12\x1f.gangrun.wire.v1.LibraryRequest\x1a\x1d.gangrun.wire.v1.LibraryReply\x12I\n" +
 	"\aDevices\x12\x1f.gangrun.wire.v1.DevicesRequest\x1a\x1d.gangrun.wire.v1.DevicesReply\x12L\n" +
@@ -3862,7 +3983,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
 	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
@@ -3876,121 +3997,126 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*ClockReply)(nil),       // 9: gangrun.wire.v1.ClockReply
 	(*SurveyRequest)(nil),    // 10: gangrun.wire.v1.SurveyRequest
 	(*SurveyReply)(nil),      // 11: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil),   // 12: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),     // 13: gangrun.wire.v1.LibraryReply
-	(*MeetRequest)(nil),      // 14: gangrun.wire.v1.MeetRequest
-	(*Peer)(nil),             // 15: gangrun.wire.v1.Peer
-	(*MeetReply)(nil),        // 16: gangrun.wire.v1.MeetReply
-	(*PortRequest)(nil),      // 17: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),        // 18: gangrun.wire.v1.PortReply
-	(*DevicesRequest)(nil),   // 19: gangrun.wire.v1.DevicesRequest
-	(*DevicesReply)(nil),     // 20: gangrun.wire.v1.DevicesReply
-	(*LeaseTryRequest)(nil),  // 21: gangrun.wire.v1.LeaseTryRequest
-	(*LeaseTryReply)(nil),    // 22: gangrun.wire.v1.LeaseTryReply
-	(*LeaseRequest)(nil),     // 23: gangrun.wire.v1.LeaseRequest
-	(*LeaseReply)(nil),       // 24: gangrun.wire.v1.LeaseReply
-	(*LeaseLostReply)(nil),   // 25: gangrun.wire.v1.LeaseLostReply
-	(*ContainRequest)(nil),   // 26: gangrun.wire.v1.ContainRequest
-	(*ImageRequest)(nil),     // 27: gangrun.wire.v1.ImageRequest
-	(*ImageReply)(nil),       // 28: gangrun.wire.v1.ImageReply
-	(*ContainReply)(nil),     // 29: gangrun.wire.v1.ContainReply
-	(*FilesRequest)(nil),     // 30: gangrun.wire.v1.FilesRequest
-	(*FilesReply)(nil),       // 31: gangrun.wire.v1.FilesReply
-	(*GangRequest)(nil),      // 32: gangrun.wire.v1.GangRequest
-	(*Stacks)(nil),           // 33: gangrun.wire.v1.Stacks
-	(*StacksReply)(nil),      // 34: gangrun.wire.v1.StacksReply
-	(*Start)(nil),            // 35: gangrun.wire.v1.Start
-	(*Mpirun)(nil),           // 36: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),          // 37: gangrun.wire.v1.Barrier
-	(*Part)(nil),             // 38: gangrun.wire.v1.Part
-	(*Name)(nil),             // 39: gangrun.wire.v1.Name
-	(*Pair)(nil),             // 40: gangrun.wire.v1.Pair
-	(*Look)(nil),             // 41: gangrun.wire.v1.Look
-	(*Spawn)(nil),            // 42: gangrun.wire.v1.Spawn
-	(*Relay)(nil),            // 43: gangrun.wire.v1.Relay
-	(*RankStart)(nil),        // 44: gangrun.wire.v1.RankStart
-	(*Stop)(nil),             // 45: gangrun.wire.v1.Stop
-	(*Signal)(nil),           // 46: gangrun.wire.v1.Signal
-	(*GangReply)(nil),        // 47: gangrun.wire.v1.GangReply
-	(*Done)(nil),             // 48: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),    // 49: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),      // 50: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),      // 51: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),        // 52: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),      // 53: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),        // 54: gangrun.wire.v1.FeedReply
+	(*MeasureRequest)(nil),   // 12: gangrun.wire.v1.MeasureRequest
+	(*MeasureReply)(nil),     // 13: gangrun.wire.v1.MeasureReply
+	(*LibraryRequest)(nil),   // 14: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),     // 15: gangrun.wire.v1.LibraryReply
+	(*MeetRequest)(nil),      // 16: gangrun.wire.v1.MeetRequest
+	(*Peer)(nil),             // 17: gangrun.wire.v1.Peer
+	(*MeetReply)(nil),        // 18: gangrun.wire.v1.MeetReply
+	(*PortRequest)(nil),      // 19: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),        // 20: gangrun.wire.v1.PortReply
+	(*DevicesRequest)(nil),   // 21: gangrun.wire.v1.DevicesRequest
+	(*DevicesReply)(nil),     // 22: gangrun.wire.v1.DevicesReply
+	(*LeaseTryRequest)(nil),  // 23: gangrun.wire.v1.LeaseTryRequest
+	(*LeaseTryReply)(nil),    // 24: gangrun.wire.v1.LeaseTryReply
+	(*LeaseRequest)(nil),     // 25: gangrun.wire.v1.LeaseRequest
+	(*LeaseReply)(nil),       // 26: gangrun.wire.v1.LeaseReply
+	(*LeaseLostReply)(nil),   // 27: gangrun.wire.v1.LeaseLostReply
+	(*ContainRequest)(nil),   // 28: gangrun.wire.v1.ContainRequest
+	(*ImageRequest)(nil),     // 29: gangrun.wire.v1.ImageRequest
+	(*ImageReply)(nil),       // 30: gangrun.wire.v1.ImageReply
+	(*ContainReply)(nil),     // 31: gangrun.wire.v1.ContainReply
+	(*FilesRequest)(nil),     // 32: gangrun.wire.v1.FilesRequest
+	(*FilesReply)(nil),       // 33: gangrun.wire.v1.FilesReply
+	(*GangRequest)(nil),      // 34: gangrun.wire.v1.GangRequest
+	(*Stacks)(nil),           // 35: gangrun.wire.v1.Stacks
+	(*StacksReply)(nil),      // 36: gangrun.wire.v1.StacksReply
+	(*Start)(nil),            // 37: gangrun.wire.v1.Start
+	(*Mpirun)(nil),           // 38: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),          // 39: gangrun.wire.v1.Barrier
+	(*Part)(nil),             // 40: gangrun.wire.v1.Part
+	(*Name)(nil),             // 41: gangrun.wire.v1.Name
+	(*Pair)(nil),             // 42: gangrun.wire.v1.Pair
+	(*Look)(nil),             // 43: gangrun.wire.v1.Look
+	(*Spawn)(nil),            // 44: gangrun.wire.v1.Spawn
+	(*Relay)(nil),            // 45: gangrun.wire.v1.Relay
+	(*RankStart)(nil),        // 46: gangrun.wire.v1.RankStart
+	(*Stop)(nil),             // 47: gangrun.wire.v1.Stop
+	(*Signal)(nil),           // 48: gangrun.wire.v1.Signal
+	(*GangReply)(nil),        // 49: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 50: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 51: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 52: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 53: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 54: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 55: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 56: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
 	2,  // 1: gangrun.wire.v1.LeftoversReply.living:type_name -> gangrun.wire.v1.Leftover
 	7,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
-	15, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	35, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	45, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	37, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	41, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	42, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	43, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	39, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	38, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	46, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
-	33, // 13: gangrun.wire.v1.GangRequest.stacks:type_name -> gangrun.wire.v1.Stacks
-	44, // 14: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	36, // 15: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	40, // 16: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	48, // 17: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	37, // 18: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	42, // 19: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	43, // 20: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	39, // 21: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	34, // 22: gangrun.wire.v1.GangReply.stacks:type_name -> gangrun.wire.v1.StacksReply
-	5,  // 23: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	8,  // 24: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	10, // 25: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	17, // 26: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	12, // 27: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	19, // 28: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	21, // 29: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	23, // 30: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 31: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 32: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	23, // 33: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	14, // 34: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	0,  // 35: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
-	3,  // 36: gangrun.wire.v1.Agent.Clean:input_type -> gangrun.wire.v1.CleanRequest
-	27, // 37: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
-	26, // 38: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	30, // 39: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	32, // 40: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	49, // 41: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	51, // 42: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	53, // 43: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	6,  // 44: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	9,  // 45: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	11, // 46: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	18, // 47: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	13, // 48: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	20, // 49: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	22, // 50: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	24, // 51: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	24, // 52: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	25, // 53: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	24, // 54: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	16, // 55: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	1,  // 56: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
-	4,  // 57: gangrun.wire.v1.Agent.Clean:output_type -> gangrun.wire.v1.CleanReply
-	28, // 58: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
-	29, // 59: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	31, // 60: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	47, // 61: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	50, // 62: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	52, // 63: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	54, // 64: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	44, // [44:65] is the sub-list for method output_type
-	23, // [23:44] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	17, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
+	17, // 4: gangrun.wire.v1.MeetRequest.link:type_name -> gangrun.wire.v1.Peer
+	37, // 5: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	47, // 6: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	39, // 7: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	43, // 8: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	44, // 9: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	45, // 10: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	41, // 11: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	40, // 12: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	48, // 13: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
+	35, // 14: gangrun.wire.v1.GangRequest.stacks:type_name -> gangrun.wire.v1.Stacks
+	46, // 15: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	38, // 16: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	42, // 17: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	50, // 18: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	39, // 19: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	44, // 20: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	45, // 21: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	41, // 22: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	36, // 23: gangrun.wire.v1.GangReply.stacks:type_name -> gangrun.wire.v1.StacksReply
+	5,  // 24: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	8,  // 25: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	10, // 26: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	12, // 27: gangrun.wire.v1.Agent.Measure:input_type -> gangrun.wire.v1.MeasureRequest
+	19, // 28: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	14, // 29: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	21, // 30: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	23, // 31: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	25, // 32: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	25, // 33: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	25, // 34: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	25, // 35: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	16, // 36: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	0,  // 37: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
+	3,  // 38: gangrun.wire.v1.Agent.Clean:input_type -> gangrun.wire.v1.CleanRequest
+	29, // 39: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
+	28, // 40: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	32, // 41: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	34, // 42: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	51, // 43: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	53, // 44: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	55, // 45: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	6,  // 46: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	9,  // 47: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	11, // 48: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	13, // 49: gangrun.wire.v1.Agent.Measure:output_type -> gangrun.wire.v1.MeasureReply
+	20, // 50: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	15, // 51: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	22, // 52: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	24, // 53: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	26, // 54: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	26, // 55: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	27, // 56: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	26, // 57: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	18, // 58: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 59: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	4,  // 60: gangrun.wire.v1.Agent.Clean:output_type -> gangrun.wire.v1.CleanReply
+	30, // 61: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
+	31, // 62: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	33, // 63: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	49, // 64: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	52, // 65: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	54, // 66: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	56, // 67: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	46, // [46:68] is the sub-list for method output_type
+	24, // [24:46] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -3998,7 +4124,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[32].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[34].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -4016,7 +4142,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	Agent_Hello_FullMethodName        = "/gangrun.wire.v1.Agent/Hello"
 	Agent_Clock_FullMethodName        = "/gangrun.wire.v1.Agent/Clock"
 	Agent_Survey_FullMethodName       = "/gangrun.wire.v1.Agent/Survey"
+	Agent_Measure_FullMethodName      = "/gangrun.wire.v1.Agent/Measure"
 	Agent_Port_FullMethodName         = "/gangrun.wire.v1.Agent/Port"
 	Agent_Library_FullMethodName      = "/gangrun.wire.v1.Agent/Library"
 	Agent_Devices_FullMethodName      = "/gangrun.wire.v1.Agent/Devices"
@@ -59,6 +60,8 @@ type AgentClient interface {
 	Clock(ctx context.Context, in *ClockRequest, opts ...grpc.CallOption) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
 	Survey(ctx context.Context, in *SurveyRequest, opts ...grpc.CallOption) (*SurveyReply, error)
+	// Measure measures how fast the host is.
+	Measure(ctx context.Context, in *MeasureRequest, opts ...grpc.CallOption) (*MeasureReply, error)
 	// Port returns a TCP port that is free on the host.
 	Port(ctx context.Context, in *PortRequest, opts ...grpc.CallOption) (*PortReply, error)
 	// Library says which MPI library a program uses, as far as its files tell.
@@ -76,8 +79,9 @@ type AgentClient interface {
 	LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
 	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files. The port
-	// and the file are gone when the stream has ended.
+	// hosts have done so. The host then connects to the others and looks for their files, or, with
+	// each request that names a link, measures its link to one other host. The port and the file are
+	// gone when the stream has ended.
 	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
@@ -141,6 +145,16 @@ func (c *agentClient) Survey(ctx context.Context, in *SurveyRequest, opts ...grp
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SurveyReply)
 	err := c.cc.Invoke(ctx, Agent_Survey_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) Measure(ctx context.Context, in *MeasureRequest, opts ...grpc.CallOption) (*MeasureReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MeasureReply)
+	err := c.cc.Invoke(ctx, Agent_Measure_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -361,6 +375,8 @@ type AgentServer interface {
 	Clock(context.Context, *ClockRequest) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
 	Survey(context.Context, *SurveyRequest) (*SurveyReply, error)
+	// Measure measures how fast the host is.
+	Measure(context.Context, *MeasureRequest) (*MeasureReply, error)
 	// Port returns a TCP port that is free on the host.
 	Port(context.Context, *PortRequest) (*PortReply, error)
 	// Library says which MPI library a program uses, as far as its files tell.
@@ -378,8 +394,9 @@ type AgentServer interface {
 	LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error)
 	// Meet lets the host meet the other hosts of its gang. At the first request, the host opens a
 	// port and writes a file into a directory. The controller sends the second request when all
-	// hosts have done so. The host then connects to the others and looks for their files. The port
-	// and the file are gone when the stream has ended.
+	// hosts have done so. The host then connects to the others and looks for their files, or, with
+	// each request that names a link, measures its link to one other host. The port and the file are
+	// gone when the stream has ended.
 	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
 	// Leftovers ends the processes that earlier gangs have left on the host because their agents
 	// and watchdogs were killed. It returns those that it has ended, and those that still live. A
@@ -427,6 +444,9 @@ func (UnimplementedAgentServer) Clock(context.Context, *ClockRequest) (*ClockRep
 }
 func (UnimplementedAgentServer) Survey(context.Context, *SurveyRequest) (*SurveyReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Survey not implemented")
+}
+func (UnimplementedAgentServer) Measure(context.Context, *MeasureRequest) (*MeasureReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Measure not implemented")
 }
 func (UnimplementedAgentServer) Port(context.Context, *PortRequest) (*PortReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Port not implemented")
@@ -553,6 +573,24 @@ func _Agent_Survey_Handler(srv interface{}, ctx context.Context, dec func(interf
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AgentServer).Survey(ctx, req.(*SurveyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_Measure_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MeasureRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Measure(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Measure_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Measure(ctx, req.(*MeasureRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -848,6 +886,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Survey",
 			Handler:    _Agent_Survey_Handler,
+		},
+		{
+			MethodName: "Measure",
+			Handler:    _Agent_Measure_Handler,
 		},
 		{
 			MethodName: "Port",

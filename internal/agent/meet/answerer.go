@@ -64,9 +64,12 @@ func (a *answerer) port() int { return a.listener.Addr().(*net.TCPAddr).Port }
 func (a *answerer) reply(ctx context.Context, conn net.Conn, question, answer []byte) {
 	defer closing(ctx, conn)()
 	asked := make([]byte, len(question))
-	if _, err := io.ReadFull(conn, asked); err == nil && hmac.Equal(asked, question) {
-		// The peer notices if the answer does not arrive.
-		_, _ = conn.Write(answer)
+	if _, err := io.ReadFull(conn, asked); err != nil || !hmac.Equal(asked, question) {
+		return
+	}
+	// The peer notices if the answer does not arrive.
+	if _, err := conn.Write(answer); err == nil {
+		serveLink(conn)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package meet lets the hosts of a gang meet: each finds out whether it reaches the others over
-// the network, and whether they see the same directory.
+// the network, how fast, and whether they see the same directory.
 package meet
 
 import (

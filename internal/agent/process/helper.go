@@ -27,7 +27,12 @@ const (
 // An exit code other than 0 is an error; the output is returned with it. If ctx ends, RunHelper kills the
 // helper, and returns soon even if the helper hangs in the kernel, where no signal ends it.
 func (c *Children) RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, helperTime)
+	return c.RunHelperFor(ctx, helperTime, path, argv, dir, env, stdin, both)
+}
+
+// RunHelperFor is RunHelper with another time limit.
+func (c *Children) RunHelperFor(ctx context.Context, limit time.Duration, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	in, err := memFile(stdin)
 	if err != nil {

@@ -1,0 +1,224 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// limits say, for each kind of speed, from which share of the median of its peers on a speed is
+// slow. The shares are small where a healthy host is measured with large errors: the speed of a
+// disk depends on who else writes, and that of one TCP connection on what else the CPUs do.
+var limits = map[job.SpeedKind]struct{ warn, note float64 }{
+	job.SpeedCPU:        {warn: 1. / 2},
+	job.SpeedMemory:     {warn: 1. / 2},
+	job.SpeedCheckpoint: {warn: 1. / 5},
+	job.SpeedLog:        {warn: 1. / 5},
+	job.SpeedMatmul:     {warn: 1. / 2, note: 3. / 4},
+	job.SpeedGPUCopy:    {warn: 1. / 2, note: 3. / 4},
+	job.SpeedUpload:     {warn: 1. / 2, note: 3. / 4},
+	job.SpeedLink:       {warn: 1. / 3},
+	job.SpeedTrips:      {warn: 1. / 4},
+}
+
+// Limits returns the shares of the median at and below which a speed is worth a warning, or a
+// note. The latter is 0 if there are no notes.
+func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn, limits[kind].note }
+
+// SlowTrip is how much longer than the median a round trip takes at least if it is slow.
+const SlowTrip = 500 * time.Microsecond
+
+// spread is how far from the median a slow speed is at least, in robust standard deviations of
+// the logarithms of all speeds. A group that is spread widely has no odd member.
+const spread = 4
+
+// Slow is a speed, or several of one host, far below the median of its peers.
+type Slow struct {
+	Kind job.SpeedKind
+	// Hosts are the host that is slow, the two hosts of a slow link, or, if it is not clear which
+	// is slow, all hosts that differ.
+	Hosts []string
+	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if
+	// half of what was compared, or more, is slow: then perhaps the rest is odd.
+	Pair, Unclear bool
+	// Speeds are the slow speeds, the slowest first. If Unclear, they are the slowest and the
+	// fastest of all.
+	Speeds []job.Speed
+	Median float64 // of all that were compared
+	Peers  int     // how many were compared
+	Note   bool    // it is not slow enough for a warning
+}
+
+// SlowSpeeds finds the speeds that are far slower than their peers, in the order of
+// job.SpeedKinds.
+func SlowSpeeds(speeds []job.Speed) (all []Slow) {
+	for _, kind := range job.SpeedKinds() {
+		var models []string
+		of := map[string][]job.Speed{}
+		for _, s := range speeds {
+			if s.Kind != kind || s.Value <= 0 {
+				continue
+			}
+			if of[s.Model] == nil {
+				models = append(models, s.Model)
+			}
+			of[s.Model] = append(of[s.Model], s)
+		}
+		for _, model := range models {
+			if kind.OfLink() {
+				all = append(all, slowLinks(kind, of[model])...)
+			} else {
+				all = append(all, slowParts(kind, of[model])...)
+			}
+		}
+	}
+	return all
+}
+
+// slowParts finds slow parts of hosts, such as cores or GPUs.
+func slowParts(kind job.SpeedKind, parts []job.Speed) (all []Slow) {
+	median, slow := slowest(kind, parts)
+	if len(slow) == 0 {
+		return nil
+	}
+	hosts, whole := hostsOf(parts), 0 // whole: hosts of which all parts are slow
+	for _, h := range hosts {
+		if len(on(slow, h)) == len(on(parts, h)) {
+			whole++
+		}
+	}
+	if 2*len(slow) >= len(parts) || 2*whole >= len(hosts) {
+		return []Slow{unclear(kind, hosts, parts, median)}
+	}
+	for _, h := range hostsOf(slow) {
+		s := on(slow, h)
+		all = append(all, Slow{Kind: kind, Hosts: []string{h}, Speeds: s, Median: median, Peers: len(parts), Note: s[0].Value > limits[kind].warn*median})
+	}
+	return all
+}
+
+// The Of of a Speed that is the best of all links of a host in one direction.
+const (
+	Sends    = "sends"
+	Receives = "receives"
+)
+
+// slowLinks finds hosts all of whose links are slow in one direction, and slow links between
+// other hosts.
+func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
+	var ends []job.Speed // of each host and direction: its fastest link, since the other host may slow down the rest
+	better := func(host, of string, l job.Speed) {
+		at := slices.IndexFunc(ends, func(e job.Speed) bool { return e.Host == host && e.Of == of })
+		if at < 0 {
+			ends = append(ends, job.Speed{Host: host, Kind: kind, Of: of})
+			at = len(ends) - 1
+		}
+		ends[at].Value = max(ends[at].Value, l.Value)
+	}
+	for _, l := range links {
+		sends, receives := Sends, Receives
+		if kind == job.SpeedTrips { // there and back
+			sends, receives = "", ""
+		}
+		better(l.Host, sends, l)
+		better(l.Of, receives, l)
+	}
+	all := slowParts(kind, ends)
+	if len(all) == 1 && all[0].Unclear {
+		return []Slow{unclear(kind, all[0].Hosts, links, all[0].Median)}
+	}
+	var odd []string
+	for i := range all {
+		odd = append(odd, all[i].Hosts...)
+		all[i].Peers = len(hostsOf(ends))
+	}
+	median, _ := slowest(kind, ends)
+	for _, l := range links {
+		if slices.Contains(odd, l.Host) || slices.Contains(odd, l.Of) || !isSlow(kind, l.Value, median) {
+			continue
+		}
+		at := slices.IndexFunc(all, func(s Slow) bool {
+			return s.Pair && slices.Contains(s.Hosts, l.Host) && slices.Contains(s.Hosts, l.Of)
+		})
+		if at < 0 {
+			all = append(all, Slow{Kind: kind, Hosts: []string{l.Host, l.Of}, Pair: true, Speeds: []job.Speed{l}, Median: median, Peers: len(hostsOf(ends))})
+		} else {
+			all[at].Speeds = append(all[at].Speeds, l)
+		}
+	}
+	return all
+}
+
+// slowest returns the median of some speeds, and those that are slow, the slowest first. Of an
+// even number, the median is the greater one of the two in the middle.
+func slowest(kind job.SpeedKind, speeds []job.Speed) (median float64, slow []job.Speed) {
+	values := make([]float64, len(speeds))
+	for i, s := range speeds {
+		values[i] = s.Value
+	}
+	slices.Sort(values)
+	median = values[len(values)/2]
+	var off []float64
+	for _, v := range values {
+		off = append(off, math.Abs(math.Log(v/median)))
+	}
+	slices.Sort(off)
+	// The median absolute deviation of a normal distribution is 0.6745 standard deviations.
+	deviation := off[(len(off)-1)/2] / 0.6745
+	for _, s := range speeds {
+		if isSlow(kind, s.Value, median) && math.Log(median/s.Value) > spread*deviation {
+			slow = append(slow, s)
+		}
+	}
+	slices.SortStableFunc(slow, func(a, b job.Speed) int { return cmp.Compare(a.Value, b.Value) })
+	return median, slow
+}
+
+// isSlow reports whether a speed is slow enough to be noted.
+func isSlow(kind job.SpeedKind, value, median float64) bool {
+	if kind == job.SpeedTrips && 1/value-1/median < SlowTrip.Seconds() {
+		return false
+	}
+	return value <= max(limits[kind].note, limits[kind].warn)*median
+}
+
+// unclear is the Slow of hosts of which half or more are slow.
+func unclear(kind job.SpeedKind, hosts []string, speeds []job.Speed, median float64) Slow {
+	by := func(a, b job.Speed) int { return cmp.Compare(a.Value, b.Value) }
+	low, high := slices.MinFunc(speeds, by), slices.MaxFunc(speeds, by)
+	return Slow{Kind: kind, Hosts: hosts, Unclear: true, Speeds: []job.Speed{low, high}, Median: median, Peers: len(speeds),
+		Note: low.Value > limits[kind].warn*high.Value}
+}
+
+// hostsOf returns the hosts of some speeds, each once.
+func hostsOf(speeds []job.Speed) (hosts []string) {
+	for _, s := range speeds {
+		if !slices.Contains(hosts, s.Host) {
+			hosts = append(hosts, s.Host)
+		}
+	}
+	return hosts
+}
+
+// on returns the speeds of one host.
+func on(speeds []job.Speed, host string) []job.Speed {
+	return slices.DeleteFunc(slices.Clone(speeds), func(s job.Speed) bool { return s.Host != host })
+}
+
+// Faster joins two measurements of the same hosts: of each speed, the better value counts, since
+// a healthy part may be slow for a moment and a sick one is never fast.
+func Faster(first, second []job.Speed) []job.Speed {
+	out := slices.Clone(first)
+	for _, s := range second {
+		at := slices.IndexFunc(out, func(o job.Speed) bool { return o.Host == s.Host && o.Kind == s.Kind && o.Of == s.Of })
+		if at < 0 {
+			out = append(out, s)
+		} else if s.Value > out[at].Value {
+			out[at] = s
+		}
+	}
+	return out
+}
