@@ -38,7 +38,8 @@ func (g *Gang) sendPulses(ctx context.Context) {
 }
 
 func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
-	all := job.Pulses{Host: g.Host, Time: hostclock.Now()}
+	all := job.Pulses{Host: g.Host, Time: hostclock.Now(), MemoryStall: pulse.MemoryStall()}
+	sampler.Round(g.Start.Spread)
 	processes := pulse.Look()
 	for _, r := range g.ranks {
 		pid, ok := r.Living()
