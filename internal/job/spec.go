@@ -189,8 +189,8 @@ func Default() Spec {
 
 		StragglerWindow: DefaultStragglerWindow,
 
-		OnSignal:    OnSignalPass,
-		BeforeStop:  BeforeStopNone,
+		OnSignal:   OnSignalPass,
+		BeforeStop: BeforeStopNone,
 
 		BeforeStopWait: DefaultBeforeStopWait,
 

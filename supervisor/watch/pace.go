@@ -31,8 +31,17 @@ const (
 	// spreadFactor is by how many standard deviations of the others a slow rank must differ from
 	// their median.
 	spreadFactor = 3
-	// leastLost is the share of the time that something must have cost to be the reason.
+	// leastLost is the share of the time that something must have cost to be the reason why a rank makes
+	// fewer steps.
 	leastLost = 0.1
+	// leastFiles is how many samples must have found a rank waiting for files.
+	leastFiles = 2
+	// least is the smallest share of the time in which a rank counts as free.
+	least = 0.02
+	// crowded is the share of the time below which the others run when they can, if there are more
+	// processes than CPUs. Then, waiting for a CPU says nothing: a rank that waits for messages gives up
+	// its CPU more often than one that works.
+	crowded = 0.5
 	// idler is by how much more of the time than the others a rank may sleep, and still hold them up.
 	idler = 0.1
 	// allBusy is the share of the time in which a rank that works without pause is busy at least.
@@ -70,13 +79,19 @@ func (r *peer) measure() paces {
 		if b.Cores > 0 && ran >= full*float64(b.Cores) {
 			reason = job.SlowCores
 		}
-		m.lost[reason] = cpu - quota
+		if quota < 1 {
+			m.lost[reason] = (cpu - quota) / (1 - quota)
+		}
 	}
 	reason := job.SlowDisk
 	if (r.last.stall - r.first.stall).Seconds() >= stalled*elapsed.Seconds() {
 		reason = job.SlowMemory
 	}
-	m.lost[reason] = float64(r.files) / float64(r.seen)
+	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // samples only say how to divide the rest
+		m.lost[reason] = (1 - m.need) * float64(r.files) / float64(r.idle)
+	} else if r.files >= leastFiles { // several threads
+		m.lost[reason] = float64(r.files) / float64(r.seen)
+	}
 	m.busy = math.Min(1, m.need+m.lost[reason])
 	if r.trips > 0 {
 		m.rtt = (r.rtt / time.Duration(r.trips)).Seconds()
@@ -122,17 +137,15 @@ func compare(all []paces) {
 	for i := range all {
 		all[i].link(all, i)
 	}
-	free := make([]paces, len(all)) // the share of the time in which nothing holds up a rank, as its speed
-	for i, m := range all {
-		sum := 0.0
-		for _, share := range m.lost {
-			sum += share
+	slow := 0
+	for i := range all {
+		all[i].rate(all, i)
+		if all[i].slow {
+			slow++
 		}
-		free[i] = m
-		free[i].speed = math.Max(0.02, 1-sum)
 	}
 	for i := range all {
-		all[i].rate(free, i)
+		all[i].slow = all[i].slow && 2*slow < len(all) // otherwise nobody knows what is usual
 	}
 }
 
@@ -147,49 +160,52 @@ func (m *paces) link(all []paces, i int) {
 }
 
 // rate decides whether rank i is slow, and why.
-func (m *paces) rate(free []paces, i int) {
-	usual, spread := median(of(free, i, func(m paces) float64 { return m.speed }))
-	m.speed = free[i].speed / usual
-	m.reason = m.why(free, i)
-	busy, _ := median(of(free, i, func(m paces) float64 { return m.busy }))
-	held := m.lost[job.SlowNetwork] > leastLost || m.busy >= busy-idler
-	m.slow = held && m.speed < slowSpeed && usual-free[i].speed > spreadFactor*spread && m.reason != job.SlowUnknown
-	if steps, spread := median(of(free, i, func(m paces) float64 { return m.steps })); steps >= leastStepsOf && m.steps > 0 {
-		if rate := m.steps / steps; rate < slowSpeed && steps-m.steps > spreadFactor*spread {
-			m.speed, m.slow = rate, true
+func (m *paces) rate(all []paces, i int) {
+	certain := m.held(all, i)
+	busy, _ := median(of(all, i, func(m paces) float64 { return m.busy }))
+	m.slow = certain && m.speed < slowSpeed && (m.reason == job.SlowNetwork || m.busy >= busy-idler)
+	known := m.speed <= 1-leastLost
+	if steps, spread := median(of(all, i, func(m paces) float64 { return m.steps })); steps >= leastStepsOf && m.steps > 0 {
+		if pace := m.steps / steps; pace < slowSpeed && steps-m.steps > spreadFactor*spread {
+			m.speed, m.slow = pace, true
+			if !known {
+				m.reason = job.SlowUnknown
+			}
 			return
 		}
 	}
-	if !m.slow && m.busy >= allBusy && busy > 0 && busy/m.busy < slowSpeed {
+	switch waits := m.busy >= allBusy && busy > 0 && busy/m.busy < slowSpeed; {
+	case m.slow:
+	case waits && known:
+		m.slow = m.speed < slowSpeed
+	case waits:
 		m.speed, m.slow, m.reason = busy/m.busy, true, job.SlowWork
+	case !certain:
+		m.speed = 1
 	}
+}
+
+// held finds what has held up rank i the most, compared with the others. certain is true if that is no
+// chance.
+func (m *paces) held(all []paces, i int) (certain bool) {
+	m.speed, m.reason = 1, job.SlowUnknown
+	for _, reason := range reasons {
+		free := math.Max(least, 1-m.lost[reason])
+		usual, spread := median(of(all, i, func(m paces) float64 { return math.Max(least, 1-m.lost[reason]) }))
+		if free/usual < m.speed {
+			m.speed, m.reason = free/usual, reason
+			certain = usual-free > spreadFactor*spread && (reason != job.SlowShared || usual >= crowded)
+		}
+	}
+	cores, _ := median(of(all, i, func(m paces) float64 { return float64(m.cores) }))
+	if m.reason == job.SlowCores && float64(m.cores) >= cores {
+		m.reason = job.SlowShared // by threads of its own
+	}
+	return certain
 }
 
 // reasons are the reasons that have a share of the time.
 var reasons = []job.StragglerReason{job.SlowQuota, job.SlowCores, job.SlowShared, job.SlowMemory, job.SlowDisk, job.SlowNetwork, job.SlowThrottle}
-
-// why returns what has cost rank i the most, compared with the others.
-func (m *paces) why(all []paces, i int) job.StragglerReason {
-	why, most := job.SlowUnknown, leastLost
-	for _, reason := range reasons {
-		var others []float64
-		for j, other := range all {
-			if j != i {
-				others = append(others, other.lost[reason])
-			}
-		}
-		usual, _ := median(others)
-		if more := m.lost[reason] - usual; more > most {
-			why, most = reason, more
-		}
-	}
-	if why == job.SlowCores {
-		if usual, _ := median(of(all, i, func(m paces) float64 { return float64(m.cores) })); float64(m.cores) >= usual {
-			return job.SlowShared
-		}
-	}
-	return why
-}
 
 // because says what a reason means for a rank; %.0f is the share of the time in percent.
 var because = map[job.StragglerReason]string{

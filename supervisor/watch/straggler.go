@@ -24,7 +24,8 @@ type peer struct {
 	host        string
 	first, last reading
 	seen        int // pulses of this window after the first
-	files       int // of these, in how many the rank waited for a file
+	idle        int // of these, in how many the rank did not run
+	files       int // of these, in how many it waited for a file
 	trips       int // of these, in how many its round-trip time was known
 	rtt         time.Duration
 	ready       bool
@@ -91,7 +92,7 @@ func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 	w.passed++
 	w.ready = 0
 	for _, r := range w.ranks {
-		r.first, r.seen, r.files, r.trips, r.rtt, r.ready = r.last, 0, 0, 0, 0, false
+		r.first, r.seen, r.idle, r.files, r.trips, r.rtt, r.ready = r.last, 0, 0, 0, 0, 0, false
 	}
 	return found
 }
@@ -99,6 +100,9 @@ func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 func (r *peer) add(now reading) {
 	r.last = now
 	r.seen++
+	if now.State != job.ProcessRunning {
+		r.idle++
+	}
 	if now.Delays.File {
 		r.files++
 	}
