@@ -53,9 +53,11 @@ type Delays struct {
 	// File is true if the process of State waits for a file system or a disk now.
 	File bool `json:"file,omitempty"`
 	// Sending is how long data of the rank was on its way to other hosts by TCP and not acknowledged
-	// yet, on the connection where that was longest. RTT is the latest round-trip time to the host
-	// that it reaches fastest, of those to which it sends; 0 if there is none.
+	// yet, on the connection where that was longest. Rate is how many bytes a second the fastest of
+	// these connections delivers, and RTT the shortest round-trip time of them, by what the kernel has
+	// measured; 0 if nothing was sent lately.
 	Sending Duration `json:"sending,omitempty"`
+	Rate    int64    `json:"rate,omitempty"`
 	RTT     Duration `json:"rtt,omitempty"`
 }
 

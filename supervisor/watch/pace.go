@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -15,6 +14,7 @@ type paces struct {
 	need    float64 // share of the time in which it could use a CPU
 	busy    float64 // need, and the share in which it waited for files
 	sending float64 // share in which data was on its way
+	rate    float64 // bytes a second that its connections deliver; 0 if it is not known
 	rtt     float64 // seconds; 0 if it is not known
 	clock   float64 // MHz of its GPU, if that was busy
 	cores   int
@@ -46,6 +46,8 @@ const (
 	idler = 0.1
 	// allBusy is the share of the time in which a rank that works without pause is busy at least.
 	allBusy = 0.9
+	// slowLine is the rate, as a share of that of the others, below which a line is slow. Rates differ.
+	slowLine = 0.4
 	// A round-trip time is long if it is this many times that of the others, and longer by leastRTT seconds.
 	rttFactor, leastRTT = 2, 1e-3
 	// stalled is the share of the time in which a host that lacks memory waits for it at least.
@@ -93,8 +95,8 @@ func (r *peer) measure() paces {
 		m.lost[reason] = float64(r.files) / float64(r.seen)
 	}
 	m.busy = math.Min(1, m.need+m.lost[reason])
-	if r.trips > 0 {
-		m.rtt = (r.rtt / time.Duration(r.trips)).Seconds()
+	if r.sent > 0 {
+		m.rate, m.rtt = r.rate/float64(r.sent), r.rtt/float64(r.sent)
 	}
 	if g := r.last.GPU; g != nil && g.Utilization >= busyGPU {
 		m.clock = float64(g.SMClock)
@@ -139,7 +141,7 @@ func compare(all []paces) {
 	}
 	slow := 0
 	for i := range all {
-		all[i].rate(all, i)
+		all[i].judge(all, i)
 		if all[i].slow {
 			slow++
 		}
@@ -151,16 +153,19 @@ func compare(all []paces) {
 
 // link adds what the network and the GPU have cost rank i.
 func (m *paces) link(all []paces, i int) {
-	if usual, _ := median(of(all, i, func(m paces) float64 { return m.rtt })); usual > 0 && m.rtt >= rttFactor*usual && m.rtt-usual >= leastRTT {
-		m.lost[job.SlowNetwork] = m.sending * (1 - usual/m.rtt)
+	if usual, _ := median(of(all, i, func(m paces) float64 { return m.rate })); m.rate > 0 && m.rate < slowLine*usual {
+		m.lost[job.SlowNetwork] = m.sending * (1 - m.rate/usual)
+	}
+	if usual, _ := median(of(all, i, func(m paces) float64 { return m.rtt })); m.rtt > rttFactor*usual && m.rtt-usual > leastRTT && usual > 0 {
+		m.lost[job.SlowNetwork] = math.Max(m.lost[job.SlowNetwork], m.sending*(1-usual/m.rtt))
 	}
 	if usual, _ := median(of(all, i, func(m paces) float64 { return m.clock })); usual > 0 && m.clock > 0 && m.clock < usual {
 		m.lost[job.SlowThrottle] = 1 - m.clock/usual
 	}
 }
 
-// rate decides whether rank i is slow, and why.
-func (m *paces) rate(all []paces, i int) {
+// judge decides whether rank i is slow, and why.
+func (m *paces) judge(all []paces, i int) {
 	certain := m.held(all, i)
 	busy, _ := median(of(all, i, func(m paces) float64 { return m.busy }))
 	m.slow = certain && m.speed < slowSpeed && (m.reason == job.SlowNetwork || m.busy >= busy-idler)
@@ -216,7 +221,7 @@ var because = map[job.StragglerReason]string{
 	job.SlowCores:    "it may use fewer CPUs than the others, and waited for them for %.0f %% of the time",
 	job.SlowDisk:     "it waited for files for %.0f %% of the time",
 	job.SlowMemory:   "it waited for memory, of which its host has too little, for %.0f %% of the time",
-	job.SlowNetwork:  "data that it sent was late for %.0f %% of the time, by longer round trips than those of the others",
+	job.SlowNetwork:  "its connections to other hosts are slower than those of the others, which cost it %.0f %% of the time",
 	job.SlowThrottle: "the clock of its GPU is lower by %.0f %%",
 }
 

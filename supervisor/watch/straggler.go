@@ -26,8 +26,9 @@ type peer struct {
 	seen        int // pulses of this window after the first
 	idle        int // of these, in how many the rank did not run
 	files       int // of these, in how many it waited for a file
-	trips       int // of these, in how many its round-trip time was known
-	rtt         time.Duration
+	sent        int // of these, in how many it was sending to other hosts
+	rate, rtt   float64
+	length      time.Duration // of a window, by the clock of its host
 	ready       bool
 
 	slow   int // windows in a row in which it was slow, for the same reason
@@ -45,7 +46,7 @@ type reading struct {
 
 const (
 	// leastPulses is how many pulses a window has at least: samples say little if they are few.
-	leastPulses = 8
+	leastPulses = 5
 	// leastPeers is how many ranks a gang must have to have a median.
 	leastPeers = 3
 	// slowSpeed is the speed, as a share of the median of the others, below which a rank is slow;
@@ -80,6 +81,7 @@ func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 			continue
 		}
 		r.add(now)
+		r.length = least
 		if !r.ready && r.seen >= leastPulses && now.at.Sub(r.first.at) >= least {
 			r.ready = true
 			w.ready++
@@ -88,11 +90,11 @@ func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 	if w.ready < len(w.ranks) || w.ready == 0 {
 		return nil
 	}
-	found := w.judge(least)
+	found := w.judge()
 	w.passed++
 	w.ready = 0
 	for _, r := range w.ranks {
-		r.first, r.seen, r.idle, r.files, r.trips, r.rtt, r.ready = r.last, 0, 0, 0, 0, 0, false
+		r.first, r.seen, r.idle, r.files, r.sent, r.rate, r.rtt, r.ready = r.last, 0, 0, 0, 0, 0, 0, false
 	}
 	return found
 }
@@ -106,23 +108,27 @@ func (r *peer) add(now reading) {
 	if now.Delays.File {
 		r.files++
 	}
-	if now.Delays.RTT > 0 {
-		r.trips++
-		r.rtt += time.Duration(now.Delays.RTT)
+	if now.Delays.Rate > 0 {
+		r.sent++
+		r.rate += float64(now.Delays.Rate)
+		r.rtt += time.Duration(now.Delays.RTT).Seconds()
 	}
 }
 
 // judge compares the ranks at the end of a window.
-func (w *Peers) judge(length time.Duration) []job.StragglerReport {
+func (w *Peers) judge() []job.StragglerReport {
 	numbers := slices.Sorted(maps.Keys(w.ranks))
 	if len(numbers) < leastPeers || w.passed == 0 { // ranks begin at different times
 		return nil
 	}
 	var all []paces
-	moved, steps := false, false
+	moved, steps, longest := false, false, time.Duration(0)
+	for _, r := range w.ranks {
+		longest = max(longest, r.length) // the others wait for that
+	}
 	for _, number := range numbers {
 		r := w.ranks[number]
-		if r.last.at.Sub(r.first.at) > length+length/2 { // its host stood still, or was not heard
+		if r.last.at.Sub(r.first.at) > longest+longest/2 { // its host stood still, or was not heard
 			return nil
 		}
 		switch r.last.Phase {

@@ -16,6 +16,7 @@ type day struct {
 	steps                         float64 // a second
 	cores                         int
 	sending                       float64
+	rate                          int64
 	rtt                           time.Duration
 	clock                         int           // MHz of its GPU
 	stall                         float64       // of its host
@@ -57,7 +58,7 @@ func (r *runners) spend(n int, of func(rank int) day) (found []job.StragglerRepo
 			p.Delays.Waited += seconds(waits)
 			p.Delays.Throttled += seconds(d.throttled)
 			p.Delays.Sending += seconds(d.sending)
-			p.Delays.RTT, p.Delays.Cores, p.Phase = job.Duration(d.rtt), d.cores, d.phase
+			p.Delays.Rate, p.Delays.RTT, p.Delays.Cores, p.Phase = d.rate, job.Duration(d.rtt), d.cores, d.phase
 			p.Delays.File = false
 			switch at := r.random.Float64(); {
 			case at < d.files:
@@ -93,8 +94,8 @@ func (r *runners) spend(n int, of func(rank int) day) (found []job.StragglerRepo
 
 // spins is a rank of a job that waits for messages in a loop, dozes is one that waits for them asleep.
 var (
-	spins = day{runs: 1, steps: 5, cores: 1, rtt: 100 * time.Microsecond, sending: 0.2}
-	dozes = day{runs: 0.6, steps: 5, cores: 1, rtt: 100 * time.Microsecond, sending: 0.2}
+	spins = day{runs: 1, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
+	dozes = day{runs: 0.6, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
 )
 
 // with returns a day that differs.
@@ -129,7 +130,8 @@ func TestStragglersAreFound(t *testing.T) {
 		"disk, others spin":                        {spins.with(func(d *day) { d.runs, d.files = 0.6, 0.4 }), spins, job.SlowDisk, "files"},
 		"disk, others sleep":                       {dozes.with(func(d *day) { d.files = 0.4 }), dozes.with(func(d *day) { d.files = 0.02 }), job.SlowDisk, "files"},
 		"memory":                                   {spins.with(func(d *day) { d.runs, d.files, d.stall = 0.6, 0.4, 0.3 }), spins, job.SlowMemory, "memory"},
-		"network":                                  {spins.with(func(d *day) { d.rtt, d.sending = 20*time.Millisecond, 0.5 }), spins.with(func(d *day) { d.sending = 0.4 }), job.SlowNetwork, "round trips"},
+		"network":                                  {spins.with(func(d *day) { d.rate, d.sending = 4e6, 0.5 }), spins.with(func(d *day) { d.sending = 0.4 }), job.SlowNetwork, "connections"},
+		"network, by its delay":                    {spins.with(func(d *day) { d.rtt, d.sending = 10*time.Millisecond, 0.5 }), spins.with(func(d *day) { d.sending = 0.4 }), job.SlowNetwork, "connections"},
 		"throttled GPU":                            {spins.with(func(d *day) { d.clock = 900 }), spins.with(func(d *day) { d.clock = 1800 }), job.SlowThrottle, "clock"},
 		"fewer steps":                              {spins.with(func(d *day) { d.steps = 3 }), spins, job.SlowUnknown, "fewer steps"},
 		"fewer steps, by a quota":                  {dozes.with(func(d *day) { d.steps, d.waits, d.throttled = 3, 0.2, 0.2 }), dozes, job.SlowQuota, "cpu.max"},
@@ -178,7 +180,7 @@ func TestEqualRanksAreNoStragglers(t *testing.T) {
 		"only one prints": func(i int) day { return spins.with(func(d *day) { d.steps *= float64(1 - min(i, 1)) }) },
 		"one writes a checkpoint, and no rank makes steps": only(0, day{runs: 0.1, files: 0.9}, day{runs: 1}),
 		"in MPI_Init":                     only(0, day{runs: 0.5, waits: 0.5, phase: job.PhaseInit}, day{runs: 1, phase: job.PhaseInit}),
-		"a long line that is hardly used": only(3, spins.with(func(d *day) { d.rtt, d.sending = 50*time.Millisecond, 0.05 }), spins),
+		"a long line that is hardly used": only(3, spins.with(func(d *day) { d.rate, d.sending = 4e6, 0.05 }), spins),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunners(8)

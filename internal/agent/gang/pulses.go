@@ -2,7 +2,9 @@ package gang
 
 import (
 	"context"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
@@ -39,10 +41,15 @@ func (g *Gang) sendPulses(ctx context.Context) {
 
 func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 	all := job.Pulses{Host: g.Host, Time: hostclock.Now(), MemoryStall: pulse.MemoryStall()}
-	sampler.Round(g.Start.Spread)
-	processes := pulse.Look()
+	living := map[int]int{} // PIDs, by rank
 	for _, r := range g.ranks {
-		pid, ok := r.Living()
+		if pid, ok := r.Living(); ok {
+			living[r.number] = pid
+		}
+	}
+	processes := sampler.Round(slices.Collect(maps.Values(living)), g.Start.Spread)
+	for _, r := range g.ranks {
+		pid, ok := living[r.number]
 		if !ok {
 			continue
 		}

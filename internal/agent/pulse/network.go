@@ -28,21 +28,28 @@ type Network struct{ connections map[uint32]connection }
 
 // connection is what the kernel knows of a TCP connection.
 type connection struct {
-	to   netip.Addr
-	rtt  time.Duration
-	busy time.Duration // in which data was sent and not acknowledged yet
+	busy  time.Duration // in which data was sent and not acknowledged yet
+	acked int64         // bytes
+	rate  int64         // bytes a second that it has delivered; what the program itself has limited counts only if it was more
+	rtt   time.Duration // the shortest of the last minutes
 }
 
 // traffic remembers the connections of a rank.
 type traffic struct {
-	busy    map[uint32]time.Duration // by inode
+	last    map[uint32]connection // by inode
 	sending time.Duration
+	rate    int64
 	rtt     time.Duration
 }
 
 // Connections asks the kernel for the TCP connections of this host to others. There are none if it does
 // not answer.
 func Connections() Network {
+	return connections(func(from, to netip.Addr) bool { return from != to && !to.IsLoopback() })
+}
+
+// connections asks for the connections that are wanted.
+func connections(want func(from, to netip.Addr) bool) Network {
 	n := Network{map[uint32]connection{}}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -54,7 +61,7 @@ func Connections() Network {
 		return n
 	}
 	for _, family := range []byte{unix.AF_INET, unix.AF_INET6} {
-		n.dump(fd, family)
+		n.dump(fd, family, want)
 	}
 	return n
 }
@@ -64,12 +71,13 @@ const (
 	headerSize, requestSize, messageSize = 16, 56, 72
 	diagInfo                             = 2 // INET_DIAG_INFO
 	established                          = 1 // TCP_ESTABLISHED
-	// In struct tcp_info, tcpi_rtt and tcpi_busy_time, in microseconds.
-	rttAt, busyAt = 68, 168
+	// In struct tcp_info: tcpi_bytes_acked, tcpi_min_rtt, tcpi_delivery_rate and tcpi_busy_time. Times are
+	// in microseconds.
+	ackedAt, rttAt, rateAt, busyAt = 120, 148, 160, 168
 )
 
 // dump reads the connections of a family.
-func (n Network) dump(fd int, family byte) {
+func (n Network) dump(fd int, family byte, want func(from, to netip.Addr) bool) {
 	request := make([]byte, headerSize+requestSize)
 	order := binary.NativeEndian
 	order.PutUint32(request[0:], uint32(len(request)))
@@ -92,7 +100,7 @@ func (n Network) dump(fd int, family byte) {
 			if length < headerSize || length > len(data) || kind == unix.NLMSG_DONE || kind == unix.NLMSG_ERROR {
 				return
 			}
-			n.add(data[headerSize:length])
+			n.add(data[headerSize:length], want)
 			data = data[min(aligned(length), len(data)):]
 		}
 		if len(n.connections) >= maxSockets {
@@ -104,7 +112,7 @@ func (n Network) dump(fd int, family byte) {
 func aligned(n int) int { return (n + 3) &^ 3 }
 
 // add reads a struct inet_diag_msg and its attributes.
-func (n Network) add(message []byte) {
+func (n Network) add(message []byte, want func(from, to netip.Addr) bool) {
 	if len(message) < messageSize {
 		return
 	}
@@ -115,8 +123,7 @@ func (n Network) add(message []byte) {
 		}
 		return netip.AddrFrom16([16]byte(message[at : at+16])).Unmap()
 	}
-	from, to := address(8), address(24)
-	if from == to || to.IsLoopback() {
+	if !want(address(8), address(24)) {
 		return
 	}
 	for rest := message[messageSize:]; len(rest) >= 4; {
@@ -130,23 +137,22 @@ func (n Network) add(message []byte) {
 				return // Linux before 4.10
 			}
 			n.connections[order.Uint32(message[68:])] = connection{
-				to, time.Duration(order.Uint32(info[rttAt:])) * time.Microsecond, time.Duration(order.Uint64(info[busyAt:])) * time.Microsecond,
+				busy: time.Duration(order.Uint64(info[busyAt:])) * time.Microsecond, acked: int64(order.Uint64(info[ackedAt:])),
+				rate: int64(order.Uint64(info[rateAt:])), rtt: time.Duration(order.Uint32(info[rttAt:])) * time.Microsecond,
 			}
 		}
 		rest = rest[min(aligned(length), len(rest)):]
 	}
 }
 
-// look adds what a rank's connections have done since the last look. Among those that have sent
-// since then, it takes the longest time that data was on its way, and the shortest round-trip time: a
-// host whose own line is slow has no short one, its peers have one to each other.
+// look adds what a rank's connections have done since the last look. It takes the fastest of them: a host
+// whose own line is slow has no fast one, and its peers have one to each other.
 func (t *traffic) look(n Network, tree []procfs.Stat) {
 	if len(n.connections) == 0 {
 		return
 	}
-	before := t.busy
-	t.busy = map[uint32]time.Duration{}
-	fastest := map[netip.Addr]time.Duration{} // the longest of each host
+	before := t.last
+	t.last, t.rate, t.rtt = map[uint32]connection{}, 0, 0
 	var most time.Duration
 	for _, process := range tree {
 		for _, inode := range sockets(process.PID) {
@@ -154,20 +160,16 @@ func (t *traffic) look(n Network, tree []procfs.Stat) {
 			if !ok {
 				continue
 			}
-			t.busy[inode] = c.busy
-			if was, known := before[inode]; known && c.busy > was {
-				most = max(most, c.busy-was)
-				fastest[c.to] = max(fastest[c.to], c.rtt)
+			t.last[inode] = c
+			if was, known := before[inode]; known && c.acked > was.acked {
+				most, t.rate = max(most, c.busy-was.busy), max(t.rate, c.rate)
+				if t.rtt == 0 || c.rtt < t.rtt {
+					t.rtt = c.rtt
+				}
 			}
 		}
 	}
 	t.sending += most
-	t.rtt = 0
-	for _, rtt := range fastest {
-		if t.rtt == 0 || rtt < t.rtt {
-			t.rtt = rtt
-		}
-	}
 }
 
 // sockets returns the inodes of the sockets that a process has open.
@@ -191,4 +193,6 @@ func sockets(pid int) (inodes []uint32) {
 }
 
 // set tells a pulse of a rank's traffic.
-func (t *traffic) set(d *job.Delays) { d.Sending, d.RTT = job.Duration(t.sending), job.Duration(t.rtt) }
+func (t *traffic) set(d *job.Delays) {
+	d.Sending, d.Rate, d.RTT = job.Duration(t.sending), t.rate, job.Duration(t.rtt)
+}

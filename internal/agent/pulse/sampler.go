@@ -2,7 +2,9 @@ package pulse
 
 import (
 	"bytes"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,17 +21,29 @@ type Sampler struct {
 	ranks   map[int]*rank
 	mounts  string // /proc/self/mountinfo
 	rounds  int
-	network *Network // nil in the rounds that do not look at it
+	known   map[int]bool // the processes of the ranks
+	network *Network     // nil in the rounds that do not look at it
 }
 
-// Round begins a round. If spread is true, the ranks have peers on other hosts.
-func (s *Sampler) Round(spread bool) {
+// allEvery is how many rounds pass from one look at all processes of the host to the next. There may
+// be many more than the ranks have. Only such a look finds new ones.
+const allEvery = 5
+
+// Round begins a round for ranks with those processes. It returns the table for Sample. If spread is
+// true, the ranks have peers on other hosts.
+func (s *Sampler) Round(pids []int, spread bool) Table {
 	s.network = nil
 	if spread && s.rounds%networkEvery == 0 {
 		n := Connections()
 		s.network = &n
 	}
+	all := s.rounds%allEvery == 0 || slices.ContainsFunc(pids, func(pid int) bool { return !s.known[pid] })
 	s.rounds++
+	if !all {
+		return lookAt(slices.Collect(maps.Keys(s.known)))
+	}
+	s.known = map[int]bool{}
+	return Look()
 }
 
 // mountinfo returns the mounts of this host, for the control groups. They hardly change.
@@ -63,6 +77,9 @@ func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 	tree := t.Tree(pid)
 	for _, process := range tree {
 		p.Processes++
+		if s.known != nil {
+			s.known[process.PID] = true
+		}
 		switch process.State {
 		case 'D':
 			p.Stuck++

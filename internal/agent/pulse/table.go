@@ -11,9 +11,12 @@ type Table struct {
 }
 
 // Look reads the processes that /proc lists.
-func Look() Table {
+func Look() Table { return lookAt(procfs.PIDs()) }
+
+// lookAt reads those processes that still exist.
+func lookAt(pids []int) Table {
 	t := Table{stats: map[int]procfs.Stat{}, children: map[int][]int{}}
-	for _, pid := range procfs.PIDs() {
+	for _, pid := range pids {
 		if s, err := procfs.ReadStat(pid); err == nil {
 			t.stats[pid] = s
 			t.children[s.Parent] = append(t.children[s.Parent], pid)
