@@ -89,7 +89,8 @@ func limitCPU(t *testing.T, pid int) {
 	})
 	quota := max(1000, int(slowed*used*period))
 	t.Logf("it uses %.2f of a core, and may use %.2f", used, float64(quota)/period)
-	v1Group(t, "cpu", pid, [2]string{"cpu.cfs_period_us", strconv.Itoa(period)}, [2]string{"cpu.cfs_quota_us", strconv.Itoa(quota)})
+	v1Group(t, "cpu", pid, [2]string{"cpu.cfs_period_us", strconv.Itoa(period)}, [2]string{"cpu.cfs_quota_us", strconv.Itoa(quota)},
+		[2]string{"cpu.shares", "9548"}) // the weight of preferred, which counts only in a group
 }
 
 // compete binds a process to a core, and another one to it. Other users of this machine matter little

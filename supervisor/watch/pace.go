@@ -197,7 +197,8 @@ func (m *paces) held(all []paces, i int) (certain bool) {
 	for _, reason := range reasons {
 		free := math.Max(least, 1-m.lost[reason])
 		usual, spread := median(of(all, i, func(m paces) float64 { return math.Max(least, 1-m.lost[reason]) }))
-		if free/usual < m.speed {
+		known := m.speed < slowSpeed && reason == job.SlowShared
+		if free/usual < m.speed && !known {
 			m.speed, m.reason = free/usual, reason
 			certain = usual-free > spreadFactor*spread && (reason != job.SlowShared || usual >= crowded)
 		}
@@ -209,8 +210,9 @@ func (m *paces) held(all []paces, i int) (certain bool) {
 	return certain
 }
 
-// reasons are the reasons that have a share of the time.
-var reasons = []job.StragglerReason{job.SlowQuota, job.SlowCores, job.SlowShared, job.SlowMemory, job.SlowDisk, job.SlowNetwork, job.SlowThrottle}
+// reasons are the reasons that have a share of the time. That another process uses a CPU is the last: it
+// may follow from the others.
+var reasons = []job.StragglerReason{job.SlowQuota, job.SlowCores, job.SlowMemory, job.SlowDisk, job.SlowNetwork, job.SlowThrottle, job.SlowShared}
 
 // because says what a reason means for a rank; %.0f is the share of the time in percent.
 var because = map[job.StragglerReason]string{
