@@ -15,7 +15,7 @@ func (e Straggled) Error() string { return e.Report.Text }
 
 // advice says what to do about a rank that is slow for a reason.
 var advice = map[job.StragglerReason]string{
-	job.SlowUnknown:  "compare its host with the others; gangrun status --stacks shows where the rank is",
+	job.SlowUnknown:  "compare its host with the others",
 	job.SlowWork:     "give the ranks the same amount of work; if they have it, the CPU of its host is slower",
 	job.SlowQuota:    "raise the CPU limit of its control group or container, or give the job fewer ranks there",
 	job.SlowShared:   "end the other processes on its host, or leave the host out with --hosts",

@@ -42,7 +42,7 @@ const (
 type aSlowdown struct {
 	name   string
 	reason job.StragglerReason
-	begin  func(t *testing.T, pid int) // nil: the line of its host is slow
+	begin  func(t *testing.T, pids []int, rank int) // nil: the line of its host is slow
 }
 
 var slowdowns = []aSlowdown{
@@ -62,7 +62,7 @@ func rate(t *testing.T, number func() float64) float64 {
 }
 
 // v1Group moves a process to a new control group of version 1 with a setting, until the test ends.
-func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) {
+func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) (dir string) {
 	t.Helper()
 	roots := testhosts.V1Roots(controller)
 	if len(roots) == 0 || os.Geteuid() != 0 {
@@ -78,27 +78,35 @@ func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) {
 			t.Fatal(err)
 		}
 	}
+	return dir
 }
 
-// limitCPU gives a process less CPU time than it uses.
-func limitCPU(t *testing.T, pid int) {
-	const period = 100_000 // microseconds
+// limitCPU gives the process of a rank less CPU time than it uses. Each rank has a control group, with the
+// weight of preferred: in a group, the nice value of a process does not count outside.
+func limitCPU(t *testing.T, pids []int, rank int) {
+	groups := make([]string, len(pids))
+	for i, pid := range pids {
+		groups[i] = v1Group(t, "cpu", pid, [2]string{"cpu.shares", "9548"})
+	}
+	pid := pids[rank]
+	const period = 100_000 // microseconds, as it is by default
 	used := rate(t, func() float64 {
 		fields := strings.Fields(string(must(os.ReadFile(proc(pid, "schedstat")))(t)))
 		return must(strconv.ParseFloat(fields[0], 64))(t) / 1e9
 	})
 	quota := max(1000, int(slowed*used*period))
 	t.Logf("it uses %.2f of a core, and may use %.2f", used, float64(quota)/period)
-	v1Group(t, "cpu", pid, [2]string{"cpu.cfs_period_us", strconv.Itoa(period)}, [2]string{"cpu.cfs_quota_us", strconv.Itoa(quota)},
-		[2]string{"cpu.shares", "9548"}) // the weight of preferred, which counts only in a group
+	if err := os.WriteFile(filepath.Join(groups[rank], "cpu.cfs_quota_us"), []byte(strconv.Itoa(quota)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // compete binds a process to a core, and another one to it. Other users of this machine matter little
 // to both, and to the other ranks.
-func compete(t *testing.T, pid int) {
+func compete(t *testing.T, pids []int, rank int) {
 	var core unix.CPUSet
 	core.Set(1)
-	if err := unix.SchedSetaffinity(pid, &core); err != nil {
+	if err := unix.SchedSetaffinity(pids[rank], &core); err != nil {
 		t.Fatal(err)
 	}
 	other := exec.Command("taskset", "-c", "1", "nice", "-n", strconv.Itoa(preferred), "sh", "-c", "while :; do :; done")
@@ -112,7 +120,8 @@ func compete(t *testing.T, pid int) {
 }
 
 // limitDisk lets a process read fewer blocks from the disk than it does.
-func limitDisk(t *testing.T, pid int) {
+func limitDisk(t *testing.T, pids []int, rank int) {
+	pid := pids[rank]
 	var file unix.Stat_t
 	if err := unix.Stat(diskFile(t), &file); err != nil {
 		t.Fatal(err)
@@ -215,7 +224,11 @@ func (s aSlowdown) try(t *testing.T, flavour job.MPI, rank int) (found []job.Str
 	r := evenGang(t, flavour, "sleep", stragglerLimit+time.Minute)
 	prefer(t, r)
 	r.journalled("progress", func(e job.Event) bool { return e.Kind == job.KindProgress })
-	s.begin(t, r.started(1, rank))
+	var pids []int
+	for number := range stragglerRanks {
+		pids = append(pids, r.started(1, number))
+	}
+	s.begin(t, pids, rank)
 	first(r.events)
 	r.strike(r.cmd.Process.Pid, unix.SIGTERM)
 	r.finish()
