@@ -162,11 +162,10 @@ func (l *loop) stay(ctx, gang context.Context, end context.CancelCauseFunc, a jo
 	}
 	var gone LeaseLost
 	var left controllerDied
-	var hung Hung
 	switch cause := context.Cause(gang); {
 	case ctx.Err() != nil:
-	case errors.As(cause, &hung):
-		lost = hung
+	case byWatch(cause):
+		lost = cause
 	case errors.As(cause, &gone):
 		lost = gone
 	case errors.As(cause, &left):
@@ -189,10 +188,9 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		}
 		var lost LeaseLost
 		var left controllerDied
-		var hung Hung
 		switch cause := context.Cause(gang); {
 		case e.Kind != job.KindStop || stopping:
-		case errors.As(cause, &lost), errors.As(cause, &left), errors.As(cause, &hung):
+		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause):
 			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
@@ -219,8 +217,7 @@ func onlyEnded(err error) bool {
 	var lost LeaseLost
 	var left controllerDied
 	var batch BatchEnd
-	var hung Hung
-	return errors.As(err, &hung) || errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	return byWatch(err) || errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }
 
@@ -255,6 +252,10 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
 		return hangCause(h, hostsOf(o), l.spec.Faulthandler)
+	}
+	var slow Straggled
+	if errors.As(lost, &slow) && !failedByItself(o) {
+		return stragglerCause(slow.Report)
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{

@@ -21,7 +21,7 @@ type Hung struct{ Report job.HangReport }
 // Error says what is missing, and who holds up the gang.
 func (e Hung) Error() string { return "the gang hangs: " + e.Report.Text }
 
-// guard watches whether a gang hangs, and ends it if it does.
+// guard watches whether a gang hangs, or has stragglers, and ends it if that is better.
 type guard struct {
 	*loop
 	number int
@@ -30,28 +30,43 @@ type guard struct {
 
 	mu       sync.Mutex // guards what follows
 	watch    *watch.Watch
+	peers    *watch.Peers
 	acting   bool // a hang has been found
 	watching sync.WaitGroup
 }
 
 // newGuard returns the guard of an attempt.
 func (l *loop) newGuard(gang context.Context, end context.CancelCauseFunc, number int) *guard {
-	return &guard{loop: l, number: number, gang: gang, end: end, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
+	g := &guard{loop: l, number: number, gang: gang, end: end, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
+	window := time.Duration(l.spec.StragglerWindow)
+	if len(l.spec.Apps) > 1 {
+		window = 0 // the ranks do different work
+	}
+	g.peers = watch.NewPeers(window, l.spec.Ranks)
+	return g
 }
 
 // over returns a function that takes the gang's events. It keeps the pulses, and passes on the
 // others.
 func (g *guard) over(emit func(job.Event)) func(job.Event) {
 	return func(e job.Event) {
+		var slow []job.StragglerReport
+		var lasting *job.StragglerReport
 		g.mu.Lock()
 		switch {
 		case e.Kind == job.KindPulse:
 			g.watch.Add(*e.Pulses, time.Now())
 			g.look()
+			slow, lasting = g.peers.Add(*e.Pulses), g.peers.Lasting()
 		case e.Kind == job.KindExit && e.Exit != nil:
 			g.watch.Exit(e.Exit.Rank)
+			g.peers.Exit()
 		}
 		g.mu.Unlock()
+		g.tell(slow)
+		if lasting != nil {
+			g.leave(*lasting)
+		}
 		if e.Kind == job.KindPulse {
 			if g.Pulse != nil {
 				g.Pulse(g.number, *e.Pulses)
@@ -159,6 +174,13 @@ func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Ca
 		c.Evidence = append(c.Evidence, line)
 	}
 	return c
+}
+
+// byWatch reports whether the watch has ended a gang.
+func byWatch(err error) bool {
+	var hung Hung
+	var slow Straggled
+	return errors.As(err, &hung) || errors.As(err, &slow)
 }
 
 // hungBy returns the report of the hang for which a gang was ended, if it was.

@@ -24,6 +24,9 @@ import (
 // hangSource is the program of the tests whose ranks hang.
 const hangSource = "testdata/hangs/hang.c"
 
+// evenSource is a program whose ranks do the same work.
+const evenSource = "testdata/stragglers/even.c"
+
 // mpiFlavours are the MPI libraries that the tests build programs for.
 var mpiFlavours = []job.MPI{job.MPIMPICH, job.MPIOpenMPI}
 
@@ -31,7 +34,7 @@ var mpiFlavours = []job.MPI{job.MPIMPICH, job.MPIOpenMPI}
 // lie beside the gangrun that is tested.
 var mpiPrograms = func() map[string]func() (string, error) {
 	programs := map[string]func() (string, error){}
-	for _, source := range []string{"testdata/mpi/fail.c", "testdata/mpi/speak.c", linesSource, hangSource, beatsSource, "../../examples/ring/ring.c", "../../examples/steady/steady.c"} {
+	for _, source := range []string{"testdata/mpi/fail.c", "testdata/mpi/speak.c", linesSource, hangSource, beatsSource, evenSource, "../../examples/ring/ring.c", "../../examples/steady/steady.c"} {
 		for _, flavour := range mpiFlavours {
 			programs[source+string(flavour)] = sync.OnceValues(func() (string, error) {
 				gangrun, err := binary()

@@ -54,11 +54,16 @@ const (
 	SignGPU    LifeSign = "gpu"
 )
 
-// StragglerReport is the finding that a rank, or a host, is persistently slower than its peers.
+// StragglerReport is the finding that a rank, or a host, is persistently slower than its peers, or
+// no longer is.
 type StragglerReport struct {
-	Rank  int     `json:"rank"` // -1 for a host
-	Host  string  `json:"host"`
-	Speed float64 `json:"speed"` // as a share of the median of its peers
+	Rank int    `json:"rank"` // -1 for a host
+	Host string `json:"host"`
+	// Speed is a share of the median of its peers: of their steps in a time, or of the time in which
+	// nothing holds them up.
+	Speed float64 `json:"speed"`
+	// Over is true if it is as fast as its peers again.
+	Over bool `json:"over,omitempty"`
 	// Reason says what probably slows it down; Text says that in words.
 	Reason StragglerReason `json:"reason"`
 	Text   string          `json:"text"`
@@ -70,6 +75,7 @@ type StragglerReason string
 // The reasons of stragglers.
 const (
 	SlowUnknown  StragglerReason = "unknown"
+	SlowWork     StragglerReason = "more-work"   // it is busy while its peers wait for it
 	SlowQuota    StragglerReason = "cpu-quota"   // a limit of its cgroup holds it up
 	SlowShared   StragglerReason = "cpu-shared"  // other processes use its cores
 	SlowCores    StragglerReason = "fewer-cores" // it may use fewer cores than its peers

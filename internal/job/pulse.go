@@ -36,6 +36,29 @@ type Pulse struct {
 	Stdin bool `json:"stdin,omitempty"`
 	// GPU is what the driver says of the rank's GPUs; nil without one.
 	GPU *GPUPulse `json:"gpu_pulse,omitempty"`
+	// Delays are what has held up the rank's processes.
+	Delays Delays `json:"delays"`
+}
+
+// Delays are what has held up the processes of a rank. The times only grow.
+type Delays struct {
+	// Ran is how long threads of the rank have run, and Waited how long they have waited for a CPU
+	// although they could run (/proc/PID/schedstat). Waited has the time of Throttled, too.
+	Ran    Duration `json:"ran"`
+	Waited Duration `json:"waited"`
+	// Throttled is how long limits of the rank's control groups (cpu.max) have held up its processes.
+	Throttled Duration `json:"throttled,omitempty"`
+	// Cores is how many CPUs the rank may use; 0 if that is not known.
+	Cores int `json:"cores,omitempty"`
+	// File is true if the process of State waits for a file system or a disk now.
+	File bool `json:"file,omitempty"`
+	// Sending is how long data of the rank was on its way to other hosts by TCP and not acknowledged
+	// yet, on the connection where that was longest. Rate is how many bytes a second the fastest of
+	// these connections delivers, and RTT the shortest round-trip time of them, by what the kernel has
+	// measured; 0 if nothing was sent lately.
+	Sending Duration `json:"sending,omitempty"`
+	Rate    int64    `json:"rate,omitempty"`
+	RTT     Duration `json:"rtt,omitempty"`
 }
 
 // RankPhase is where a rank is in its MPI library.
@@ -63,6 +86,9 @@ type Pulses struct {
 	Host  string    `json:"host"`
 	Time  time.Time `json:"time"`
 	Ranks []Pulse   `json:"ranks"`
+	// MemoryStall is how long all processes of the host that could have run have waited for memory,
+	// since it was booted (/proc/pressure/memory).
+	MemoryStall Duration `json:"memory_stall,omitempty"`
 	// Every is the time until the next pulses. It grows with what it costs to take them.
 	Every Duration `json:"every"`
 }

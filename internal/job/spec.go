@@ -119,6 +119,9 @@ type Spec struct {
 	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
 	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
 	HangTimeout Duration `json:"hang_timeout"`
+	// StragglerWindow is the time over which the speed of ranks is compared to find stragglers; 0
+	// means that none is looked for.
+	StragglerWindow Duration `json:"straggler_window"`
 	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
@@ -156,6 +159,8 @@ const (
 
 	DefaultHangTimeout = Duration(10 * time.Minute)
 
+	DefaultStragglerWindow = Duration(30 * time.Second)
+
 	DefaultBeforeStopWait = Duration(30 * time.Second)
 	DefaultHostTimeout    = Duration(10 * time.Second)
 	DefaultOrphanGrace    = Duration(20 * time.Second)
@@ -189,6 +194,8 @@ func Default() Spec {
 		OnSignal:    OnSignalPass,
 		Watch:       WatchOn,
 		BeforeStop:  BeforeStopNone,
+
+		StragglerWindow: DefaultStragglerWindow,
 
 		BeforeStopWait: DefaultBeforeStopWait,
 

@@ -49,6 +49,7 @@ func TestValidate(t *testing.T) {
 		{"no trial time", func(s *job.Spec) { s.Trial.Time = 0 }, "trial.time is 0s, but must be more than 0"},
 		{"negative grace", func(s *job.Spec) { s.Grace = -1 }, "grace -1ns, timeout 0s, init-timeout 1m0s and hang-timeout 10m0s must not be negative"},
 		{"negative timeout", func(s *job.Spec) { s.Timeout = -1 }, "grace 5s, timeout -1ns, init-timeout 1m0s and hang-timeout 10m0s must not be negative"},
+		{"negative straggler window", func(s *job.Spec) { s.StragglerWindow = -1 }, "straggler-window -1ns must not be negative"},
 		{"no workdir", func(s *job.Spec) { s.Workdir = "" }, `workdir "" is not an absolute path`},
 		{"relative workdir", func(s *job.Spec) { s.Workdir = "work" }, `workdir "work" is not an absolute path`},
 		{"relative checkpoint directory", func(s *job.Spec) { s.CheckpointDir = "ckpt" }, `checkpoint-dir "ckpt" is not an absolute path`},

@@ -108,6 +108,9 @@ func (s Spec) validateTrial(errs *faults) {
 	if s.Grace < 0 || s.Timeout < 0 || s.InitTimeout < 0 || s.HangTimeout < 0 {
 		errs.bad("grace %s, timeout %s, init-timeout %s and hang-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout, s.HangTimeout)
 	}
+	if s.StragglerWindow < 0 {
+		errs.bad("straggler-window %s must not be negative", s.StragglerWindow)
+	}
 	if s.BeforeStopWait < 0 || s.TimeReserve < 0 {
 		errs.bad("before-stop-wait %s and time-reserve %s must not be negative", s.BeforeStopWait, s.TimeReserve)
 	}

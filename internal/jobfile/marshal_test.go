@@ -245,6 +245,7 @@ before-stop-wait: 30s
 init-timeout: 1m
 watch: on
 hang-timeout: 10m
+straggler-window: 30s
 `
 	if string(data) != want {
 		t.Errorf("got\n%s\nwant\n%s", data, want)

@@ -15,25 +15,27 @@ type Memory struct {
 
 // MemoryOf returns the control groups for the memory of a process, given its /proc/PID/cgroup
 // and /proc/PID/mountinfo.
-func MemoryOf(own, mounts string) (groups []Memory) {
+func MemoryOf(own, mounts string) []Memory { return groupsOf(own, mounts, "memory") }
+
+// groupsOf returns the control groups of a process that may have a controller.
+func groupsOf(own, mounts, controller string) (groups []Memory) {
 	for mount := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
 		fields, kind := strings.Fields(before), strings.Fields(after)
 		if !ok || len(fields) < 5 || len(kind) < 3 {
 			continue
 		}
-		prefix, first := "0::", kind[0] != "cgroup2"
-		if first {
-			if kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "memory") {
-				continue
-			}
-			prefix = ":memory:"
+		first := kind[0] != "cgroup2"
+		if first && (kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), controller)) {
+			continue
 		}
 		for line := range strings.Lines(own) {
-			if _, path, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
-				path = strings.TrimPrefix(path, strings.TrimSuffix(fields[3], "/"))
-				groups = append(groups, Memory{filepath.Join(fields[4], path), fields[4], first})
+			group := strings.SplitN(strings.TrimSpace(line), ":", 3) // see cgroups(7)
+			if len(group) < 3 || first != slices.Contains(strings.Split(group[1], ","), controller) || !first && group[1] != "" {
+				continue
 			}
+			path := strings.TrimPrefix(group[2], strings.TrimSuffix(fields[3], "/"))
+			groups = append(groups, Memory{filepath.Join(fields[4], path), fields[4], first})
 		}
 	}
 	return groups

@@ -2,7 +2,9 @@ package gang
 
 import (
 	"context"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
@@ -38,10 +40,16 @@ func (g *Gang) sendPulses(ctx context.Context) {
 }
 
 func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
-	all := job.Pulses{Host: g.Host, Time: hostclock.Now()}
-	processes := pulse.Look(g.pids())
+	all := job.Pulses{Host: g.Host, Time: hostclock.Now(), MemoryStall: pulse.MemoryStall()}
+	living := map[int]int{} // PIDs, by rank
 	for _, r := range g.ranks {
-		pid, ok := r.Living()
+		if pid, ok := r.Living(); ok {
+			living[r.number] = pid
+		}
+	}
+	processes := sampler.Round(slices.Collect(maps.Values(living)), g.Start.Spread)
+	for _, r := range g.ranks {
+		pid, ok := living[r.number]
 		if !ok {
 			continue
 		}

@@ -15,15 +15,43 @@ import (
 const ticks = 100
 
 // Sampler takes the pulses of ranks, one round after the other. The zero value is ready to use.
-type Sampler struct{ ranks map[int]*rank }
+type Sampler struct {
+	ranks   map[int]*rank
+	mounts  string // /proc/self/mountinfo
+	rounds  int
+	network *Network // nil in the rounds that do not look at it
+}
+
+// Round begins a round for ranks with those processes. It returns the table for Sample. If spread is
+// true, the ranks have peers on other hosts.
+func (s *Sampler) Round(pids []int, spread bool) Table {
+	s.network = nil
+	if spread && s.rounds%networkEvery == 0 {
+		n := Connections()
+		s.network = &n
+	}
+	s.rounds++
+	return Look(pids)
+}
+
+// mountinfo returns the mounts of this host, for the control groups. They hardly change.
+func (s *Sampler) mountinfo() string {
+	if s.mounts == "" {
+		data, _ := os.ReadFile("/proc/self/mountinfo") // without it, there are no limits
+		s.mounts = string(data)
+	}
+	return s.mounts
+}
 
 // rank is what a Sampler remembers of a rank.
 type rank struct {
 	last, gone counts // gone is what processes had counted that are no longer below the rank
+	delays     delays
+	traffic    traffic
 }
 
 // counts are counters of a rank's processes, with those of the children that they have waited for.
-type counts struct{ cpu, faults, read, written int64 }
+type counts struct{ cpu, faults, read, written, ran, waited int64 }
 
 // Sample returns the part of a rank's pulse that its processes show. pid is the rank's process. ok
 // is false if that has ended.
@@ -34,7 +62,8 @@ func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 	}
 	p = job.Pulse{Rank: number, PID: worker.PID, State: State(worker.State)}
 	var now counts
-	for _, process := range t.Tree(pid) {
+	tree := t.Tree(pid)
+	for _, process := range tree {
 		p.Processes++
 		switch process.State {
 		case 'D':
@@ -49,6 +78,7 @@ func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 		now.read += read
 		now.written += written
 	}
+	now.ran, now.waited = scheduled(tree, worker.PID)
 	if s.ranks == nil {
 		s.ranks = map[int]*rank{}
 	}
@@ -60,6 +90,14 @@ func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 	r.add(now)
 	p.CPU = job.Duration(time.Duration(r.gone.cpu+now.cpu) * time.Second / ticks)
 	p.Faults, p.Read, p.Written = r.gone.faults+now.faults, r.gone.read+now.read, r.gone.written+now.written
+	p.Delays = job.Delays{
+		Ran: job.Duration(r.gone.ran + now.ran), Waited: job.Duration(r.gone.waited + now.waited),
+		Throttled: job.Duration(r.delays.held(worker.PID, s.mountinfo)), Cores: cores(worker.PID), File: waitsForFile(worker),
+	}
+	if s.network != nil {
+		r.traffic.look(*s.network, tree)
+	}
+	r.traffic.set(&p.Delays)
 	return p, true
 }
 
@@ -68,6 +106,7 @@ func (r *rank) add(now counts) {
 	for _, c := range []struct{ last, now, gone *int64 }{
 		{&r.last.cpu, &now.cpu, &r.gone.cpu}, {&r.last.faults, &now.faults, &r.gone.faults},
 		{&r.last.read, &now.read, &r.gone.read}, {&r.last.written, &now.written, &r.gone.written},
+		{&r.last.ran, &now.ran, &r.gone.ran}, {&r.last.waited, &now.waited, &r.gone.waited},
 	} {
 		*c.gone += max(0, *c.last-*c.now)
 		*c.last = *c.now
