@@ -153,7 +153,7 @@ func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Ca
 	c := job.Cause{
 		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
 		Text: h.Text, Retry: job.RetryAgain,
-		Hint: "gangrun report shows where each rank was; a healthy job that is silent for longer needs --hang-timeout TIME, or off",
+		Hint: "gangrun report shows where each rank was; a healthy job that is silent for longer needs --hang-timeout TIME, or 0 for never",
 	}
 	if len(h.Ranks) == 1 {
 		c.Rank = h.Ranks[0]

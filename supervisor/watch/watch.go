@@ -26,7 +26,7 @@ type Watch struct {
 	progress sign // steps and heartbeats, or output where a job has neither
 	weak     sign // signs that a hung gang may show for a while, too
 	input    sign // a rank waits for its standard input
-	changed  sign // a rank has been started, or has gone through MPI_Init or a barrier of MPI
+	changed  sign // a rank has been started or has ended, or has gone through MPI_Init or a barrier of MPI
 	doubt    doubt
 }
 
@@ -98,7 +98,7 @@ func (w *Watch) Exit(number int) {
 	if !r.ended {
 		r.ended = true
 		w.ended++
-		w.progress.move(w.clock)
+		w.changed.move(w.clock)
 	}
 }
 

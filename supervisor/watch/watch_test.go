@@ -203,6 +203,21 @@ func TestOff(t *testing.T) {
 	}
 }
 
+// The end of a gang that hangs is no progress: the next attempt is not more patient for it.
+func TestEndIsNoGap(t *testing.T) {
+	g := newGang(4)
+	g.until(20, steps)
+	if h, _ := g.until(60, works); h == nil {
+		t.Fatal("no hang")
+	}
+	for rank := range 4 {
+		g.watch.Exit(rank)
+	}
+	if l := g.watch.Learnt(); l.Longest > 2*time.Second {
+		t.Errorf("learnt %+v of a hang", l)
+	}
+}
+
 // An attempt that follows another knows how long its evaluations take.
 func TestLearnt(t *testing.T) {
 	g := newGang(2)
