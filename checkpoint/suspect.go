@@ -16,7 +16,7 @@ const (
 // number is not recorded.
 func isOpen(format string) bool {
 	switch format {
-	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords:
+	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords, formatONNX:
 		return true
 	}
 	p := programOfFormat(format)

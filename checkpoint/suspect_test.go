@@ -111,7 +111,7 @@ func TestNot(t *testing.T) {
 	// A directory that is itself one checkpoint.
 	itself := filepath.Join(t.TempDir(), "c")
 	index := []byte(`{"weight_map": {"a": "model-00001-of-00001.safetensors"}}`)
-	lay(t, itself, []entry{{name: "model-00001-of-00001.safetensors", content: safetensors(twoTensors, 32)}, {name: "model.safetensors.index.json", content: index}})
+	lay(t, itself, []entry{{name: "model-00001-of-00001.safetensors", content: safetensorsFile(twoTensors, 32)}, {name: "model.safetensors.index.json", content: index}})
 	dir, not = itself, nil
 	if first, second := next(), next(); first != "c" || second != "" {
 		t.Errorf("got %q, then %q", first, second)

@@ -33,7 +33,7 @@ func dataName(prefix string, shard, shards uint64) string {
 // file is there, and every tensor's place and checksum. It returns the bytes
 // of all its files.
 func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
-	index, done, err := openFile(p.ctx, prefix+".index")
+	index, done, err := openFile(p.Ctx, prefix+".index")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, flaw.New("its index is missing: it was not finished")
 	}
@@ -41,24 +41,24 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		return 0, err
 	}
 	defer done()
-	size = index.size
+	size = index.Size
 	var shards uint64
 	buf := make([]byte, 256<<10)
-	err = sstable.Read(index, index.size, func(key, value []byte) error {
+	err = sstable.Read(index, index.Size, func(key, value []byte) error {
 		if len(key) == 0 {
 			var err error
 			if shards, err = shardCount(value); err != nil {
 				return err
 			}
 			for i := range shards {
-				f, err := p.get(dataName(prefix, i, shards))
+				f, err := p.Get(dataName(prefix, i, shards))
 				if errors.Is(err, fs.ErrNotExist) {
 					return flaw.New("data file %d of %d is missing", i, shards)
 				}
 				if err != nil {
 					return err
 				}
-				size += f.size
+				size += f.Size
 			}
 			return nil
 		}
@@ -70,11 +70,11 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		if t.shard >= shards {
 			return flaw.New("tensor %s is in data file %d of %d", name, t.shard, shards)
 		}
-		f, err := p.get(dataName(prefix, t.shard, shards))
+		f, err := p.Get(dataName(prefix, t.shard, shards))
 		if err != nil {
 			return err
 		}
-		if t.offset > uint64(f.size) || t.size > uint64(f.size)-t.offset {
+		if t.offset > uint64(f.Size) || t.size > uint64(f.Size)-t.offset {
 			return flaw.New("truncated: tensor %s lies beyond the end of data file %d", name, t.shard)
 		}
 		if t.kind == tfString || t.kind == tfVariant {
