@@ -38,7 +38,7 @@ func TestIsShort(t *testing.T) {
 
 func TestBytesText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 12345: "12 kB", 4123456: "4.1 MB", 999600: "1.0 MB", 5 << 40: "5.5 TB", 9e15: "9000 TB"} {
-		if got := bytesText(n); got != want {
+		if got := SizeText(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
