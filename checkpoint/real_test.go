@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		writeOn(dir)
 	}
 	code := m.Run()
-	if realDir != "" && os.RemoveAll(realDir) != nil {
+	if realDir != "" && os.RemoveAll(realDir) != nil || formatsDir != "" && os.RemoveAll(formatsDir) != nil {
 		code = 1
 	}
 	os.Exit(code)
