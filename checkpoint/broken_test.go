@@ -195,6 +195,8 @@ var families = []family{
 		"index cut":         {half("model.safetensors.index.json"), "model.safetensors.index.json: it cannot be read", ""},
 		"only weights":      {all(remove("optimizer.pt"), remove("scheduler.pt"), remove("rng_state_0.pth"), remove("rng_state_1.pth")), "it has only weights", WeightsOnly},
 	})},
+	{"orbax0/20", "orbax", orbaxBroken},
+	{"orbax1/20", "orbax", orbaxBroken},
 	{"lightning/epoch=3-step=20.ckpt", "lightning", fileBroken("truncated: it has no end-of-central-directory record", "it begins neither like a zip archive nor like a pickle", map[string]breaking{
 		"bit":             {flip("epoch=3-step=20.ckpt"), "truncated: entry", ""},
 		"no end record":   {cut("epoch=3-step=20.ckpt", archive.EndLen), "truncated", ""},

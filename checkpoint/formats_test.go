@@ -21,7 +21,7 @@ var formats = sync.OnceValues(func() (string, error) {
 	if out, err := exec.Command("/usr/bin/python3", "-c", formatsScript, dir).CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
 	}
-	return dir, nil
+	return dir, makeOrbax(dir)
 })
 
 // formatsMade returns the directory with the checkpoints.
