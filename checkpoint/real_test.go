@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("GANGRUN_TEST_DIR"); dir != "" {
 		writeOn(dir)
 	}
+	if path := os.Getenv("GANGRUN_TEST_VERIFY"); path != "" {
+		bigVerify(path)
+	}
 	code := m.Run()
 	if realDir != "" && os.RemoveAll(realDir) != nil || formatsDir != "" && os.RemoveAll(formatsDir) != nil {
 		code = 1

@@ -256,6 +256,17 @@ func (c *checker) checkEntry(e *zipEntry) (sum uint32, err error) {
 	if e.flags&encrypted != 0 {
 		return e.crc, nil
 	}
+	read := &counter{Hash32: crc32.NewIEEE()}
+	out := io.Writer(read)
+	scanner, name := c.scanner(e)
+	if scanner != nil {
+		out = io.MultiWriter(read, scanner)
+		defer func() {
+			if err == nil {
+				c.f.Seen.NoteNumbers(name, scanner.Found())
+			}
+		}()
+	}
 	r := io.Reader(io.NewSectionReader(c.f, e.data, e.packed))
 	switch e.method {
 	case 0:
@@ -272,17 +283,12 @@ func (c *checker) checkEntry(e *zipEntry) (sum uint32, err error) {
 	default:
 		return e.crc, nil
 	}
-	var corrupt flate.CorruptInputError
-	read := &counter{Hash32: crc32.NewIEEE()}
-	r = io.TeeReader(r, read)
-	if scanner, name := c.scanner(e); scanner != nil {
-		r = io.TeeReader(r, scanner)
-		defer func() {
-			if err == nil {
-				c.f.Seen.NoteNumbers(name, scanner.Found())
-			}
-		}()
+	if e.method == 0 && path.Ext(e.name) != ".npy" {
+		err := c.f.CopyTo(out, e.data, e.packed)
+		return read.Sum32(), err
 	}
+	var corrupt flate.CorruptInputError
+	r = io.TeeReader(r, out)
 	if path.Ext(e.name) == ".npy" {
 		array := bufio.NewReaderSize(r, 64<<10)
 		kind, big, err := numpy.CheckArray(array, e.size)

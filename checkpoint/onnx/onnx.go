@@ -288,7 +288,7 @@ func (c *checker) data(t tensor) error {
 	if !c.f.Seen.IsDeep() || scanner == nil {
 		return nil
 	}
-	if _, err := io.Copy(scanner, f.Piece(at, n).From(0)); err != nil {
+	if err := f.CopyTo(scanner, at, n); err != nil {
 		return err
 	}
 	c.f.Seen.NoteNumbers(t.name, scanner.Found())

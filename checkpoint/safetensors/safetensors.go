@@ -63,7 +63,7 @@ func Check(f *blob.File) error {
 		if scanner == nil {
 			return nil
 		}
-		if _, err := io.Copy(scanner, f.Piece(8+int64(n+t.begin), int64(t.end-t.begin)).From(0)); err != nil {
+		if err := f.CopyTo(scanner, 8+int64(n+t.begin), int64(t.end-t.begin)); err != nil {
 			return err
 		}
 		f.Seen.NoteNumbers(t.name, scanner.Found())

@@ -3,7 +3,6 @@ package torchfile
 import (
 	"bytes"
 	"encoding/binary"
-	"io"
 
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/finite"
@@ -86,7 +85,7 @@ func (s *Storage) scanAt(f *blob.File, off, n int64, key string) error {
 		}
 		return nil
 	}
-	if _, err := io.CopyBuffer(scanner, f.Piece(off, n).From(0), nil); err != nil {
+	if err := f.CopyTo(scanner, off, n); err != nil {
 		return err
 	}
 	f.Seen.NoteNumbers(s.Name(key), scanner.Found())
