@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/checkpoint"
+	"github.com/gangrun/gangrun/internal/checkpointview"
 	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
@@ -67,7 +68,7 @@ func checkpointsCommand() *cli.Command {
 			if asJSON {
 				err = view.JSON(c.App.Writer, list)
 			} else {
-				err = view.PrintCheckpoints(c.App.Writer, list, time.Now())
+				err = checkpointview.Print(c.App.Writer, list, time.Now())
 			}
 			if err != nil || hasGood(list) {
 				return err
@@ -152,7 +153,7 @@ func prune(c *cli.Context, dir string, list []checkpoint.Listed, keep checkpoint
 	out := keep.Superfluous(list)
 	dry := c.Bool("dry-run")
 	if !dry && !c.Bool("yes") && len(out) > 0 {
-		if err := view.PrintPruned(c.App.ErrWriter, out, true); err != nil {
+		if err := checkpointview.PrintPruned(c.App.ErrWriter, out, true); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.App.ErrWriter, "Remove %s? [y/N] ", these(len(out)))
@@ -177,9 +178,9 @@ func prune(c *cli.Context, dir string, list []checkpoint.Listed, keep checkpoint
 		removed = append(removed, l)
 	}
 	if !asJSON {
-		return errors.Join(view.PrintPruned(c.App.Writer, removed, dry), failed)
+		return errors.Join(checkpointview.PrintPruned(c.App.Writer, removed, dry), failed)
 	}
-	p := view.Pruned{Checkpoints: list, Removed: []string{}, DryRun: dry}
+	p := checkpointview.Pruned{Checkpoints: list, Removed: []string{}, DryRun: dry}
 	for _, l := range removed {
 		p.Removed = append(p.Removed, l.Path)
 	}

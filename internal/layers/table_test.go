@@ -86,6 +86,7 @@ var rooms = []room{
 	{paths: []string{"internal/interrupt"}, ours: only("internal/job")},
 	{paths: []string{"internal/namedfile"}, ours: withLeaves("internal/job", "internal/interrupt", "internal/safefile")},
 	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview", "internal/mpiexec"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
+	{paths: []string{"internal/checkpointview"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/remote/sshconfig"}, ours: withLeaves("internal/remote/shell", "internal/safefile")},

@@ -1,4 +1,5 @@
-package view
+// Package checkpointview prints checkpoints.
+package checkpointview
 
 import (
 	"fmt"
@@ -10,11 +11,12 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint"
 	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/internal/view"
 )
 
-// PrintCheckpoints writes a table of the checkpoints of a directory. An asterisk is before the one
+// Print writes a table of the checkpoints of a directory. An asterisk is before the one
 // that a job would resume from.
-func PrintCheckpoints(w io.Writer, list []checkpoint.Listed, now time.Time) error {
+func Print(w io.Writer, list []checkpoint.Listed, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  STEP\tAGE\tSIZE\tFORMAT\tVERDICT\tNAME\tWHY")
 	for _, l := range list {
@@ -26,7 +28,7 @@ func PrintCheckpoints(w io.Writer, list []checkpoint.Listed, now time.Time) erro
 			step = strconv.FormatInt(l.Step, 10)
 		}
 		if !l.Time.IsZero() {
-			age = Since(l.Time, now)
+			age = view.Since(l.Time, now)
 		}
 		why := l.Why
 		if l.NamedBy != "" {
