@@ -190,6 +190,7 @@ var families = []family{
 		"no shard":          {remove("model-00002-of-00002.safetensors"), "model.safetensors.index.json: its shard model-00002-of-00002.safetensors is missing", ""},
 		"no shard, unnamed": {all(remove("model-00002-of-00002.safetensors"), remove("model.safetensors.index.json")), "model-00002-of-00002.safetensors is missing", ""},
 		"shard cut":         {cut("model-00001-of-00002.safetensors", 8), "model-00001-of-00002.safetensors: truncated", ""},
+		"shard of another":  {subst("model-00002-of-00002.safetensors", `"bias"`, `"biaz"`), "model.safetensors.index.json: its tensor bias is not in model-00002-of-00002.safetensors", ""},
 		"state cut":         {half("trainer_state.json"), "trainer_state.json: truncated", ""},
 		"state of another":  {subst("trainer_state.json", `"global_step": 20`, `"global_step": 10`), "its trainer_state.json is of step 10", ""},
 		"index cut":         {half("model.safetensors.index.json"), "model.safetensors.index.json: it cannot be read", ""},

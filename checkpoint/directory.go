@@ -4,17 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"github.com/gangrun/gangrun/checkpoint/archive"
-	"github.com/gangrun/gangrun/checkpoint/blob"
-	"github.com/gangrun/gangrun/checkpoint/layout"
 	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/layout"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -149,9 +150,37 @@ func (d *directory) checkShards(m member) error {
 	if err := json.Unmarshal(content, &index); err != nil {
 		return flaw.New("it cannot be read: %v", err)
 	}
-	for _, shard := range slices.Sorted(maps.Values(index.Shards)) {
+	tensors := map[string][]string{} // by shard
+	for name, shard := range index.Shards {
+		tensors[shard] = append(tensors[shard], name)
+	}
+	for _, shard := range slices.Sorted(maps.Keys(tensors)) {
 		if !d.files.has(filepath.Join(filepath.Dir(m.name), shard)) {
 			return flaw.New("its shard %s is missing", flaw.Short(shard))
+		}
+		if filepath.Ext(shard) == ".safetensors" {
+			if err := d.checkNames(filepath.Join(filepath.Dir(m.name), shard), tensors[shard]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkNames checks that a file of safetensors, which is checked on its own, has the tensors of these names.
+func (d *directory) checkNames(shard string, names []string) error {
+	f, err := d.pool.Get(filepath.Join(d.root, shard))
+	if err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	if safetensors.Names(f, func(name string) { have[name] = true }) != nil {
+		return f.Ctx.Err() // the check of the shard itself will say what is wrong with it
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !have[name] {
+			return flaw.New("its tensor %s is not in %s, where it should be: the shards may be of two saves", flaw.Short(name), flaw.Short(filepath.Base(shard)))
 		}
 	}
 	return nil

@@ -136,7 +136,7 @@ def safetensors(name, tensors):
 hf = "trainer/checkpoint-20/"
 for i in 1, 2:
     safetensors(f"{hf}model-{i:05}-of-00002.safetensors", weights())
-text(hf + "model.safetensors.index.json", json.dumps({"metadata": {"total_size": 5}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}))
+text(hf + "model.safetensors.index.json", json.dumps({"metadata": {"total_size": 5}, "weight_map": {"weight": "model-00001-of-00002.safetensors", "bias": "model-00002-of-00002.safetensors"}}))
 text(hf + "config.json", "{}")
 text(hf + "trainer_state.json", json.dumps({"global_step": 20, "log_history": [{"loss": float("nan"), "step": 10}]}))
 for name in "training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state_0.pth", "rng_state_1.pth":

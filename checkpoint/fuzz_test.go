@@ -6,19 +6,19 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"github.com/gangrun/gangrun/checkpoint/archive"
-	"github.com/gangrun/gangrun/checkpoint/blob"
-	"github.com/gangrun/gangrun/checkpoint/numpy"
-	"github.com/gangrun/gangrun/checkpoint/torchfile"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/pyliteral"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
 // A file that is fuzzed is complete or has a flaw: no check panics, takes

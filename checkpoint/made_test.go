@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"hash/crc32"
 	"maps"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 

@@ -1,12 +1,13 @@
 package checkpoint
 
 import (
-	"github.com/gangrun/gangrun/checkpoint/layout"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/layout"
 )
 
 var (

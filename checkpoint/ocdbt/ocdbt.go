@@ -11,10 +11,11 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
-	"github.com/klauspost/compress/zstd"
 )
 
 // Magic numbers that begin a manifest and a node, in big-endian order.

@@ -72,6 +72,23 @@ func Check(f *blob.File) error {
 	return err
 }
 
+// Names calls emit for the name of every tensor of a file that is whole.
+func Names(f *blob.File, emit func(name string)) error {
+	head, err := f.Bytes(0, 8)
+	if err != nil {
+		return flaw.Truncated("its header", err)
+	}
+	n := binary.LittleEndian.Uint64(head)
+	if n > maxSafetensorsHeader {
+		return flaw.New("its header claims to have %d bytes, but may have %d", n, maxSafetensorsHeader)
+	}
+	_, _, err = readSafetensors(io.NewSectionReader(f, 8, int64(n)), func(t tensor) error {
+		emit(t.name)
+		return nil
+	})
+	return err
+}
+
 // tensor is what a header says of one.
 type tensor struct {
 	name, dtype string

@@ -132,10 +132,17 @@ func name(v any, at string, depth int, named *int) {
 		return
 	}
 	within := func(key any) string {
-		if at == "" {
-			return fmt.Sprint(key)
+		part := "?" // a tuple, which may be of any size
+		switch key := key.(type) {
+		case string:
+			part = flaw.Short(key)
+		case int, int64:
+			part = fmt.Sprint(key)
 		}
-		return fmt.Sprint(at, ".", key)
+		if at == "" {
+			return part
+		}
+		return at + "." + part
 	}
 	switch v := v.(type) {
 	case *Storage:
