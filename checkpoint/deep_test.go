@@ -86,6 +86,15 @@ func TestDeep(t *testing.T) {
 	for name := range want {
 		t.Errorf("%s is not listed", name)
 	}
+	for first, want := range map[byte]string{1: "good all 20 numbers are finite", 0xff: "not-finite layer0/weights has 20 NaN and 0 Inf, of 20 numbers in all"} {
+		dir := t.TempDir()
+		for suffix, content := range tensorFlowOf(first, 1, false) {
+			write(t, dir, map[string][]byte{"ckpt-1" + suffix: content})
+		}
+		if l := listDeep(t, dir)[0]; string(l.Verdict)+" "+l.Why != want {
+			t.Errorf("it is %s: %s, want %s", l.Verdict, l.Why, want)
+		}
+	}
 	for _, dir := range []string{"zero1", "torchdist", "dcp", "trainer"} {
 		for _, l := range listDeep(t, filepath.Join(made, dir)) {
 			if !strings.HasPrefix(l.Why, "all ") || !strings.HasSuffix(l.Why, "numbers are finite") {

@@ -67,7 +67,7 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 // own returns the names of what a candidate consists of in dir.
 func (c candidate) own(dir string) []string {
 	name := filepath.Base(c.path)
-	if filepath.Dir(c.path) != filepath.Clean(dir) {
+	if filepath.Dir(c.path) != filepath.Clean(dir) || filepath.Clean(c.path) == filepath.Clean(dir) {
 		return nil
 	}
 	if exists(c.path) {

@@ -145,6 +145,39 @@ func TestNewestGoodStays(t *testing.T) {
 	}
 }
 
+// TestOfOneStep holds that files of one step stay or go together.
+func TestOfOneStep(t *testing.T) {
+	good := realFile(t, "zip.pt")
+	dir := t.TempDir()
+	for _, step := range []string{"10", "20", "30"} {
+		write(t, dir, map[string][]byte{"model_" + step + ".pt": good, "optimizer_" + step + ".pt": good})
+	}
+	var got []string
+	for _, l := range (Keep{Newest: 2}).Superfluous(listOf(t, dir)) {
+		got = append(got, filepath.Base(l.Path))
+	}
+	slices.Sort(got)
+	if want := []string{"model_10.pt", "optimizer_10.pt"}; !slices.Equal(got, want) {
+		t.Errorf("%q are removed, want %q", got, want)
+	}
+}
+
+// TestNeverItself holds that a directory that is itself a checkpoint is never removed.
+func TestNeverItself(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dcp")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(formatsMade(t), "dcp/step-20"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string][]byte{"step-30/model.pt": realFile(t, "zip.pt")})
+	t.Chdir(dir)
+	for _, name := range []string{".", dir, dir + "/", "../dcp"} {
+		list := listOf(t, name)
+		if len(list) != 2 || list[1].Verdict != Good || len(list[1].Own) > 0 || len((Keep{}).Superfluous(list)) > 0 {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
+}
+
 func TestRemoveChanged(t *testing.T) {
 	dir := laid(t)
 	keep := Keep{Newest: 1}

@@ -159,11 +159,14 @@ func snap(b []byte) []byte {
 
 // tensorFlow makes the files of a checkpoint with one tensor in each shard, by
 // what follows their prefix.
-func tensorFlow(shards int, snappy bool) map[string][]byte {
+func tensorFlow(shards int, snappy bool) map[string][]byte { return tensorFlowOf(1, shards, snappy) }
+
+// tensorFlowOf is tensorFlow with data of that byte in the first shard.
+func tensorFlowOf(first byte, shards int, snappy bool) map[string][]byte {
 	files := map[string][]byte{}
 	pairs := map[string]string{"": string([]byte{1 << 3, byte(shards), 3<<3 | 2, 2, 1 << 3, 1})}
 	for i := range shards {
-		data := bytes.Repeat([]byte{byte(i + 1)}, 100)
+		data := bytes.Repeat([]byte{first + byte(i)}, 100)
 		files[fmt.Sprintf(".data-%05d-of-%05d", i, shards)] = data
 		entry := []byte{1 << 3, 1, 2<<3 | 2, 0, 3 << 3, byte(i), 4 << 3, 10, 5 << 3, 80, 6<<3 | 5}
 		entry = binary.LittleEndian.AppendUint32(entry, sstable.Masked(crc32.Checksum(data[10:90], sstable.Castagnoli())))

@@ -41,17 +41,22 @@ func ParseKeep(text string) (Keep, error) {
 
 // Superfluous returns the good checkpoints of a list of List that no rule keeps. The newest good one always stays, as does
 // one that is named by a file or link beside it, or whose name says that it is the best. Checkpoints that are not good
-// are not touched.
+// are not touched. Those of the same step count as one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
+	rank := map[int64]int{} // of steps: 1 is the newest
 	for _, l := range list {
 		if l.Verdict != Good {
 			continue
 		}
-		good++
+		place, same := rank[l.Step]
+		if !same || l.Step < 0 {
+			good++
+			place, rank[l.Step] = good, good
+		}
 		name := filepath.Base(l.Path)
 		switch {
-		case good <= max(k.Newest, 1), l.Newest, len(l.Own) == 0, l.NamedBy != "", finest().MatchString(name):
+		case place <= max(k.Newest, 1), l.Newest, len(l.Own) == 0, l.NamedBy != "", finest().MatchString(name):
 		case k.Every > 0 && l.Step >= 0 && l.Step%k.Every == 0:
 		default:
 			out = append(out, l)

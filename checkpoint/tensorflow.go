@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 
+	"github.com/gangrun/gangrun/checkpoint/finite"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
@@ -23,6 +24,9 @@ type tensor struct {
 
 // Kinds of tensors whose checksum is not of their bytes (DataType in types.proto).
 const tfString, tfVariant = 7, 21
+
+// tfKinds are the kinds of tensors of floating-point numbers.
+var tfKinds = map[uint64]finite.Kind{1: finite.F32, 2: finite.F64, 8: finite.F32, 14: finite.BF16, 18: finite.F64, 19: finite.F16, 24: finite.F8E5M2, 25: finite.F8E4M3}
 
 // dataName returns the name of a TensorFlow checkpoint's data file.
 func dataName(prefix string, shard, shards uint64) string {
@@ -43,7 +47,6 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 	defer done()
 	size = index.Size
 	var shards uint64
-	buf := make([]byte, 256<<10)
 	err = sstable.Read(index, index.Size, func(key, value []byte) error {
 		if len(key) == 0 {
 			var err error
@@ -81,11 +84,18 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 			return nil
 		}
 		sum := crc32.New(sstable.Castagnoli())
-		if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, int64(t.offset), int64(t.size)), buf); err != nil {
+		out, scanner := io.Writer(sum), finite.NewScanner(tfKinds[t.kind], false)
+		if p.Seen.IsDeep() && scanner != nil {
+			out = io.MultiWriter(sum, scanner)
+		}
+		if err := f.CopyTo(out, int64(t.offset), int64(t.size)); err != nil {
 			return err
 		}
 		if sstable.Masked(sum.Sum32()) != t.crc {
 			return flaw.New("tensor %s fails its CRC", name)
+		}
+		if p.Seen.IsDeep() && scanner != nil {
+			p.Seen.NoteNumbers(name, scanner.Found())
 		}
 		return nil
 	})
