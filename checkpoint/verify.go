@@ -18,7 +18,6 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"github.com/gangrun/gangrun/checkpoint/numpy"
-	"github.com/gangrun/gangrun/checkpoint/onnx"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
@@ -130,9 +129,6 @@ func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoi
 	return job.Checkpoint{Format: format, Bytes: f.Size, Time: info.ModTime()}, nil
 }
 
-// lightningName matches the names that Lightning gives to checkpoints.
-var lightningName = re(`^(epoch=\d+|last(-v\d+)?\.ckpt$|.*\bstep=\d+).*\.ckpt$|^last(-v\d+)?\.ckpt$`)
-
 // formatNeither is a file whose name promises torch and whose content is not.
 const formatNeither = "neither"
 
@@ -240,35 +236,6 @@ func check(f *file, format, path string) (string, error) {
 		}
 		return format, nil
 	}
-}
-
-// checkArchive checks a zip archive. A file of torch.save that has what Lightning's Trainer saves is Lightning's.
-func checkArchive(f *file, path string) (format string, err error) {
-	format, err = archive.Check(f)
-	if err != nil {
-		return format, err
-	}
-	switch ext := strings.ToLower(filepath.Ext(path)); {
-	case ext == ".keras":
-		return format, archive.IsKeras(format)
-	case ext != ".ckpt" || format != formatTorch:
-		return format, nil
-	}
-	o, err := archive.Object(f)
-	if err != nil || get(o, "pytorch-lightning_version") == nil {
-		return format, err
-	}
-	if get(o, "optimizer_states") == nil {
-		f.Seen.NoteDoubt("it has only weights: they can be loaded, but a training cannot resume from them", true)
-	}
-	return formatLightning, nil
-}
-
-// checkONNX checks a model of ONNX and the files beside it in which its tensors are.
-func checkONNX(f *file, path string) error {
-	p := blob.NewPool(f.Ctx, nil)
-	defer p.Close()
-	return onnx.Check(f, func(name string) (*file, error) { return p.Get(filepath.Join(filepath.Dir(path), name)) })
 }
 
 // checkJSON checks that an object or a list ends as it begins. More would be
