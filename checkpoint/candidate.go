@@ -144,7 +144,7 @@ func tierOf(path string, size, step int64) (_ tier, format string) {
 	}
 	var head []byte
 	if f, done, err := openFile(context.Background(), path); err == nil {
-		head, _ = f.bytes(0, min(f.size, 64)) // a file that cannot be read is recognised by its name
+		head, _ = f.Bytes(0, min(f.Size, 64)) // a file that cannot be read is recognised by its name
 		done()
 	}
 	format = sniff(name, head)

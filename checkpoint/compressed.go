@@ -14,7 +14,7 @@ import (
 // checkCompressed unpacks a gzip, bzip2 or zlib stream to its end, where its
 // checksum is. What is in it is not looked at.
 func checkCompressed(f *file, open func(io.Reader) (io.Reader, error)) error {
-	r, err := open(f.from(0))
+	r, err := open(f.From(0))
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
 	}

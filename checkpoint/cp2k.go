@@ -10,7 +10,7 @@ import (
 // checkCP2K checks that every section of a restart file, which is an input
 // file, is closed.
 func checkCP2K(f *file, _ string) error {
-	lines := bufio.NewScanner(f.from(0))
+	lines := bufio.NewScanner(f.From(0))
 	open := 0
 	for lines.Scan() {
 		switch line := bytes.TrimLeft(lines.Bytes(), " \t"); {

@@ -10,14 +10,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/layout"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const (
 	dcpMetadata = ".metadata"
 	dcpSuffix   = ".distcp"
+	// megatronMetadata is the file of Megatron that says how the tensors beside it are stored.
+	megatronMetadata = "metadata.json"
 )
 
 // hfIndex are the indexes of Hugging Face's sharded files.
@@ -28,13 +34,13 @@ var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 // TensorFlow's index. Files of no known format must have bytes, and nothing
 // may change meanwhile. It also returns the files that may have been cut off
 // all the same.
-func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open tree, _ error) {
+func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
 	files, err := lookAt(root)
 	if err != nil {
 		return job.Checkpoint{}, nil, err
 	}
-	d := directory{root: root, files: files, pool: newPool(ctx), checked: map[string]bool{}}
-	defer d.pool.close()
+	d := directory{root: root, files: files, pool: blob.NewPool(ctx, seen), checked: map[string]bool{}}
+	defer d.pool.Close()
 	format := formatDirectory
 	empty := true
 	for _, m := range files {
@@ -47,8 +53,8 @@ func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open t
 		}
 		empty = false
 		switch kind {
-		case formatDCP, formatHF, formatEspresso:
-			if filepath.Dir(m.name) == "." {
+		case formatDCP, formatHF, formatEspresso, layout.Megatron:
+			if filepath.Dir(m.name) == "." && format != layout.Megatron {
 				format = kind
 			}
 		default:
@@ -59,6 +65,13 @@ func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open t
 	}
 	if empty {
 		return job.Checkpoint{}, nil, flaw.New("it holds no checkpoint")
+	}
+	laid, err := d.checkLayouts()
+	if err != nil {
+		return job.Checkpoint{}, nil, err
+	}
+	if laid != "" && format != layout.Megatron {
+		format = laid
 	}
 	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, settled(ctx, root, files)
 }
@@ -84,12 +97,16 @@ func (d *directory) check(m member) (string, error) {
 			return "", flaw.New("%s is missing: it was not finished", dir+dcpMetadata)
 		}
 		return formatDCP, nil
+	case base == megatronMetadata:
+		if format, err := d.checkMegatronDist(m); format != "" || err != nil {
+			return format, err
+		}
 	case hfIndex().MatchString(base):
 		return formatHF, d.checkShards(m)
 	case base == espressoSchema:
 		return formatEspresso, d.checkEspresso(m)
 	case espressoData().MatchString(base) && d.files.has(dir+espressoSchema):
-		f, err := d.pool.get(path)
+		f, err := d.pool.Get(path)
 		if err != nil {
 			return "", err
 		}
@@ -106,7 +123,7 @@ func (d *directory) check(m member) (string, error) {
 	if bookkeeping(base, m.size) {
 		return "", nil
 	}
-	c, err := verifyFile(d.pool.ctx, path)
+	c, err := verifyFile(d.pool.Ctx, path, d.pool.Seen)
 	return c.Format, err
 }
 
@@ -119,11 +136,11 @@ func (d *directory) checkShards(m member) error {
 	if m.size > maxIndex {
 		return flaw.New("it has %d bytes, which is too big for an index", m.size)
 	}
-	f, err := d.pool.get(filepath.Join(d.root, m.name))
+	f, err := d.pool.Get(filepath.Join(d.root, m.name))
 	if err != nil {
 		return err
 	}
-	content, err := f.bytes(0, m.size)
+	content, err := f.Bytes(0, m.size)
 	if err != nil {
 		return flaw.Truncated("its text", err)
 	}
@@ -133,9 +150,37 @@ func (d *directory) checkShards(m member) error {
 	if err := json.Unmarshal(content, &index); err != nil {
 		return flaw.New("it cannot be read: %v", err)
 	}
-	for _, shard := range slices.Sorted(maps.Values(index.Shards)) {
+	tensors := map[string][]string{} // by shard
+	for name, shard := range index.Shards {
+		tensors[shard] = append(tensors[shard], name)
+	}
+	for _, shard := range slices.Sorted(maps.Keys(tensors)) {
 		if !d.files.has(filepath.Join(filepath.Dir(m.name), shard)) {
 			return flaw.New("its shard %s is missing", flaw.Short(shard))
+		}
+		if filepath.Ext(shard) == ".safetensors" {
+			if err := d.checkNames(filepath.Join(filepath.Dir(m.name), shard), tensors[shard]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkNames checks that a file of safetensors, which is checked on its own, has the tensors of these names.
+func (d *directory) checkNames(shard string, names []string) error {
+	f, err := d.pool.Get(filepath.Join(d.root, shard))
+	if err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	if safetensors.Names(f, func(name string) { have[name] = true }) != nil {
+		return f.Ctx.Err() // the check of the shard itself will say what is wrong with it
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !have[name] {
+			return flaw.New("its tensor %s is not in %s, where it should be: the shards may be of two saves", flaw.Short(name), flaw.Short(filepath.Base(shard)))
 		}
 	}
 	return nil
@@ -158,14 +203,14 @@ func (d *directory) checkDCP(m member) error {
 		if !filepath.IsLocal(file) || !ok1 || !ok2 || offset < 0 || length < 0 {
 			return flaw.New("it names %q, which is no place", flaw.Short(file))
 		}
-		return flaw.Within(file, checkPiece(d.pool, filepath.Join(d.root, dir, file), offset, length))
+		return flaw.Within(file, checkPiece(d.pool, filepath.Join(d.root, dir, file), offset, length, state.Get("transform_descriptors") == nil))
 	}}
-	metadata, done, err := openFile(d.pool.ctx, filepath.Join(d.root, m.name))
+	metadata, done, err := openFile(d.pool.Ctx, filepath.Join(d.root, m.name))
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err = pickle.Scan(metadata.from(0).Reader, u); err != nil && err != pickle.ErrTooBig {
+	if err = pickle.Scan(metadata.From(0).Reader, u); err != nil && err != pickle.ErrTooBig {
 		return err
 	}
 	if pieces == 0 {
@@ -179,22 +224,29 @@ func (d *directory) checkDCP(m member) error {
 	return nil
 }
 
-// checkPiece checks one piece of the data of torch.distributed.checkpoint.
-func checkPiece(p *pool, path string, offset, length int64) error {
-	f, err := p.get(path)
+// checkPiece checks one piece of the data of torch.distributed.checkpoint. plain says that the piece is as torch.save
+// wrote it, not compressed.
+func checkPiece(p *pool, path string, offset, length int64, plain bool) error {
+	f, err := p.Get(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return flaw.New("it is missing")
 	}
 	if err != nil {
 		return err
 	}
-	if length > f.size-offset {
-		return flaw.New("truncated: it has %d bytes, but should have %d", f.size, offset+length)
+	if length > f.Size-offset {
+		return flaw.New("truncated: it has %d bytes, but should have %d", f.Size, offset+length)
 	}
-	piece := f.piece(offset, length)
-	head, err := piece.bytes(0, min(length, 4))
-	if err == nil && string(head) == zipLocal {
-		_, err = checkZip(piece)
+	piece := f.Piece(offset, length)
+	head, err := piece.Bytes(0, min(length, 4))
+	switch {
+	case err != nil:
+		return err
+	case string(head) == archive.Local:
+		_, err = archive.Check(piece)
+		return err
+	case plain && length >= 4 && strings.HasSuffix(path, dcpSuffix):
+		return flaw.New("the piece at byte %d does not begin like one of torch.save: the file is of another save", offset)
 	}
-	return err
+	return nil
 }

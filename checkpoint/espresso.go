@@ -27,7 +27,7 @@ func (d *directory) checkEspresso(m member) error {
 	if m.size > maxIndex {
 		return flaw.New("it has %d bytes, which is too big for a description", m.size)
 	}
-	f, err := d.pool.get(filepath.Join(d.root, m.name))
+	f, err := d.pool.Get(filepath.Join(d.root, m.name))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *directory) checkEspresso(m member) error {
 
 // checkXML checks that every tag of an XML file is closed.
 func checkXML(f *file) error {
-	decoder := xml.NewDecoder(f.from(0))
+	decoder := xml.NewDecoder(f.From(0))
 	decoder.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	elements := 0
 	for {
@@ -55,7 +55,7 @@ func checkXML(f *file) error {
 			return nil
 		case err == io.EOF:
 			return flaw.Flaw("truncated: it has no XML in it")
-		case f.ctx.Err() != nil, errors.As(err, &unread):
+		case f.Ctx.Err() != nil, errors.As(err, &unread):
 			return err
 		case err != nil:
 			return flaw.New("truncated: it is no whole XML: %v", err)

@@ -17,17 +17,17 @@ const formatRecords = "fortran"
 // length, up to the end. A negative length says that the record is continued.
 // Several empty records in a row are zeros that a power loss has left.
 func checkRecords(f *file) error {
-	if f.size == 0 {
+	if f.Size == 0 {
 		return flaw.Flaw("it is empty")
 	}
 	empty := 0 // records in a row
-	for at := int64(0); at < f.size; {
-		head, err := f.bytes(at, 4)
+	for at := int64(0); at < f.Size; {
+		head, err := f.Bytes(at, 4)
 		if err != nil {
 			return flaw.Truncated("the length of a record", err)
 		}
 		length := recordLength(head)
-		tail, err := f.bytes(at+4+length, 4)
+		tail, err := f.Bytes(at+4+length, 4)
 		if err != nil {
 			return flaw.Truncated("a record", err)
 		}

@@ -11,10 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/pyliteral"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
 // A file that is fuzzed is complete or has a flaw: no check panics, takes
@@ -60,7 +64,7 @@ func zipSeeds(f *testing.F) [][]byte {
 	if err := w.Close(); err != nil {
 		f.Fatal(err)
 	}
-	return [][]byte{out.Bytes(), nestedZip(f), []byte(zipEnd + strings.Repeat("\x00", 18))}
+	return [][]byte{out.Bytes(), nestedZip(f), []byte(archive.End + strings.Repeat("\x00", 18))}
 }
 
 func FuzzZip(f *testing.F) {
@@ -77,7 +81,7 @@ func FuzzZip(f *testing.F) {
 
 func npySeeds() [][]byte {
 	header := func(text string, data int) []byte {
-		b := append([]byte(npyMagic), 1, 0)
+		b := append([]byte(numpy.Magic), 1, 0)
 		b = le.AppendUint16(b, uint16(len(text)))
 		return append(append(b, text...), make([]byte, data)...)
 	}
@@ -115,7 +119,7 @@ func FuzzPickle(f *testing.F) {
 			// Then the last byte is a pickle of its own, which none is.
 			t.Error("it is complete without its last byte")
 		}
-		u := &pickle.Builder{Persist: func(any) error { return nil }, Built: func(pickle.Global, *pickle.Dict) error { return nil }}
+		u := &pickle.Builder{Persist: func(any) (any, error) { return nil, nil }, Built: func(pickle.Global, *pickle.Dict) error { return nil }}
 		if err := pickle.Scan(bufio.NewReader(bytes.NewReader(data)), u); err != nil && !flaw.Is(err) {
 			t.Error(err)
 		}
@@ -124,7 +128,7 @@ func FuzzPickle(f *testing.F) {
 
 // legacySeed is what torch.save wrote, in short: no storages, and one.
 func legacySeed() []byte {
-	const magic = "\x80\x02\x8a\x0a" + torchMagic + "."
+	const magic = "\x80\x02\x8a\x0a" + torchfile.LegacyMagic + "."
 	const version, system = "\x80\x02M\xe9\x03.", "\x80\x02}q\x00."
 	const object = "\x80\x02(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x00kX\x03\x00\x00\x00cpuK\x02NtQ."
 	const keys = "\x80\x02]q\x00X\x01\x00\x00\x00kq\x01a."
@@ -140,11 +144,11 @@ func FuzzLegacy(f *testing.F) {
 }
 
 func FuzzSafetensors(f *testing.F) {
-	fuzz(f, "a.safetensors", [][]byte{safetensors(twoTensors, 32), safetensors("{}", 0)}, nil)
+	fuzz(f, "a.safetensors", [][]byte{safetensorsFile(twoTensors, 32), safetensorsFile("{}", 0)}, nil)
 }
 
 func FuzzHDF5(f *testing.F) {
-	fuzz(f, "a.h5", [][]byte{hdf5(0, 0, 128, 0, 128), hdf5(3, 0, 128, 0, 128), hdf5(1, 512, 1024, 1, 1024)}, nil)
+	fuzz(f, "a.h5", [][]byte{hdf5File(0, 0, 128, 0, 128), hdf5File(3, 0, 128, 0, 128), hdf5File(1, 512, 1024, 1, 1024)}, nil)
 }
 
 func FuzzCompressed(f *testing.F) {
@@ -163,8 +167,8 @@ func FuzzTable(f *testing.F) {
 	f.Add(tensorFlow(2, false)[".index"])
 	f.Add(tensorFlow(1, true)[".index"])
 	f.Fuzz(func(t *testing.T, data []byte) {
-		table := &file{context.Background(), bytes.NewReader(data), int64(len(data))}
-		err := sstable.Read(table, table.size, func(key, value []byte) error {
+		table := &file{Ctx: context.Background(), R: bytes.NewReader(data), Size: int64(len(data))}
+		err := sstable.Read(table, table.Size, func(key, value []byte) error {
 			if _, err := shardCount(value); err != nil {
 				return err
 			}
@@ -217,12 +221,12 @@ func FuzzMetadata(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, dcpMetadata), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		d := directory{root: dir, pool: newPool(context.Background())}
-		defer d.pool.close()
+		d := directory{root: dir, pool: blob.NewPool(context.Background(), nil)}
+		defer d.pool.Close()
 		if err := d.checkDCP(member{name: dcpMetadata}); err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
 		}
-		for path := range d.pool.open {
+		for _, path := range d.pool.Paths() {
 			if filepath.Dir(path) != dir {
 				t.Errorf("it has read %q", path)
 			}
@@ -241,7 +245,7 @@ func FuzzPrograms(f *testing.F) {
 		if err != nil && !flaw.Is(err) {
 			t.Fatalf("%v is no flaw", err)
 		}
-		all := &file{context.Background(), bytes.NewReader(data), int64(len(data))}
+		all := &file{Ctx: context.Background(), R: bytes.NewReader(data), Size: int64(len(data))}
 		for _, check := range []func(*file) error{
 			checkRecords, checkXML,
 			func(f *file) error { return checkCP2K(f, "") },

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
@@ -167,8 +168,8 @@ func TestCancelledInTheMidst(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		e := &endless{reads: 40, end: cancel}
-		f := &file{ctx, r(e), size}
-		head, err := f.bytes(0, 16)
+		f := &file{Ctx: ctx, R: r(e), Size: size}
+		head, err := f.Bytes(0, 16)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,30 +188,30 @@ type bigZip struct {
 
 func (z *bigZip) ReadAt(p []byte, off int64) (int, error) {
 	const name = "data"
-	local := make([]byte, zipLocalLen)
-	copy(local, zipLocal)
+	local := make([]byte, archive.LocalLen)
+	copy(local, archive.Local)
 	le.PutUint16(local[26:], uint16(len(name)))
 	z.head = append(local, name...)
 	n, err := z.endless.ReadAt(p, off)
 
-	const centralLen = zipCentralLen + len(name) + 20
-	at := z.size - int64(centralLen+zip64EndLen+zip64LocatorLen+zipEndLen)
+	const centralLen = archive.CentralLen + len(name) + 20
+	at := z.size - int64(centralLen+archive.End64Len+archive.Locator64Len+archive.EndLen)
 	data := uint64(at) - uint64(len(z.head))
-	end := make([]byte, zipCentralLen)
-	copy(end, zipCentral)
+	end := make([]byte, archive.CentralLen)
+	copy(end, archive.Central)
 	copy(end[20:], "\xff\xff\xff\xff\xff\xff\xff\xff\x04\x00\x14\x00")
 	end = le.AppendUint64(le.AppendUint64(append(end, name+"\x01\x00\x10\x00"...), data), data)
-	record := make([]byte, zip64EndLen+zip64LocatorLen+zipEndLen)
-	copy(record, zip64End)
+	record := make([]byte, archive.End64Len+archive.Locator64Len+archive.EndLen)
+	copy(record, archive.End64)
 	le.PutUint64(record[24:], 1)
 	le.PutUint64(record[32:], 1)
 	le.PutUint64(record[40:], uint64(centralLen))
 	le.PutUint64(record[48:], uint64(at))
-	locator := record[zip64EndLen:]
-	copy(locator, zip64Locator)
+	locator := record[archive.End64Len:]
+	copy(locator, archive.Locator64)
 	le.PutUint64(locator[8:], uint64(at)+uint64(centralLen))
 	le.PutUint32(locator[16:], 1)
-	copy(locator[zip64LocatorLen:], zipEnd+"\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
+	copy(locator[archive.Locator64Len:], archive.End+"\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
 	end = append(end, record...)
 	for i := range p {
 		if o := off + int64(i) - at; o >= 0 && o < int64(len(end)) {
@@ -232,8 +233,8 @@ func TestMemory(t *testing.T) {
 	}
 	numbers.WriteByte('.')
 	for name, r := range map[string]*file{
-		"big.pkl":  {t.Context(), &endless{bigPickle(size), -1, nil}, size + 11},
-		"many.pkl": {t.Context(), bytes.NewReader(numbers.Bytes()), int64(numbers.Len())},
+		"big.pkl":  {Ctx: t.Context(), R: &endless{bigPickle(size), -1, nil}, Size: size + 11},
+		"many.pkl": {Ctx: t.Context(), R: bytes.NewReader(numbers.Bytes()), Size: int64(numbers.Len())},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -30,7 +30,7 @@ func checkLAMMPS(f *file, path string) error {
 }
 
 func checkLAMMPSEnd(f *file) error {
-	end, err := f.bytes(f.size-int64(len(lammpsMagic)), int64(len(lammpsMagic)))
+	end, err := f.Bytes(f.Size-int64(len(lammpsMagic)), int64(len(lammpsMagic)))
 	if err != nil {
 		return flaw.Truncated("its header", err)
 	}
@@ -56,7 +56,7 @@ func lammpsSet(path string) (set string, ok bool) {
 		return "", false
 	}
 	defer done()
-	head, err := f.bytes(0, int64(len(lammpsMagic)))
+	head, err := f.Bytes(0, int64(len(lammpsMagic)))
 	if err != nil || string(head) != lammpsMagic {
 		return "", false
 	}
@@ -93,7 +93,7 @@ func verifyLAMMPS(ctx context.Context, set, base string) (job.Checkpoint, error)
 			return err
 		}
 		defer done()
-		c.Bytes += f.size
+		c.Bytes += f.Size
 		return flaw.Within(filepath.Base(path), look(f))
 	}
 	files := 0
@@ -110,12 +110,12 @@ func countLAMMPS(f *file) (int, error) {
 	if err := checkLAMMPSEnd(f); err != nil {
 		return 0, err
 	}
-	at := f.size - int64(len(lammpsMagic)) - 4
+	at := f.Size - int64(len(lammpsMagic)) - 4
 	for range 4 { // of which the last few are about files
 		if at -= 8; at < 0 {
 			break
 		}
-		pair, err := f.bytes(at, 12)
+		pair, err := f.Bytes(at, 12)
 		if err != nil {
 			return 0, err
 		}

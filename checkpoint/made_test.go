@@ -13,11 +13,12 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
-// safetensors makes a file of a header and that many bytes of tensors.
-func safetensors(header string, tensors int) []byte {
+// safetensorsFile makes a file of a header and that many bytes of tensors.
+func safetensorsFile(header string, tensors int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, tensors)...)
 }
@@ -30,26 +31,26 @@ func TestSafetensors(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"whole":          {safetensors(twoTensors+"   ", 32), ""},
-		"no tensors":     {safetensors(`{"__metadata__":{}}`, 0), ""},
-		"empty tensor":   {safetensors(`{"a":{"dtype":"F32","shape":[0,5],"data_offsets":[0,0]}}`, 0), ""},
-		"unknown dtype":  {safetensors(`{"a":{"dtype":"F3","shape":[1],"data_offsets":[0,9]}}`, 9), ""},
-		"half bytes":     {safetensors(`{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}`, 2), ""},
-		"short":          {safetensors(twoTensors, 31), "truncated: it has 31 bytes of tensors, but its header says 32"},
-		"too long":       {safetensors(twoTensors, 33), "truncated: it has 33 bytes"},
-		"header cut":     {safetensors(twoTensors, 0)[:50], "truncated: it ends within its header"},
-		"length cut":     {safetensors(twoTensors, 0)[:7], "truncated: it ends within its header"},
+		"whole":          {safetensorsFile(twoTensors+"   ", 32), ""},
+		"no tensors":     {safetensorsFile(`{"__metadata__":{}}`, 0), ""},
+		"empty tensor":   {safetensorsFile(`{"a":{"dtype":"F32","shape":[0,5],"data_offsets":[0,0]}}`, 0), ""},
+		"unknown dtype":  {safetensorsFile(`{"a":{"dtype":"F3","shape":[1],"data_offsets":[0,9]}}`, 9), ""},
+		"half bytes":     {safetensorsFile(`{"a":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}`, 2), ""},
+		"short":          {safetensorsFile(twoTensors, 31), "truncated: it has 31 bytes of tensors, but its header says 32"},
+		"too long":       {safetensorsFile(twoTensors, 33), "truncated: it has 33 bytes"},
+		"header cut":     {safetensorsFile(twoTensors, 0)[:50], "truncated: it ends within its header"},
+		"length cut":     {safetensorsFile(twoTensors, 0)[:7], "truncated: it ends within its header"},
 		"long header":    {long, "its header claims to have 1099511627776 bytes, but may have 100000000"},
-		"no JSON":        {safetensors("{nonsense}", 0), "its header is no JSON of tensors"},
-		"no object":      {safetensors("[]", 0), "its header is no JSON object"},
-		"JSON cut":       {safetensors(twoTensors[:40], 0), "its header is no JSON of tensors"},
-		"more JSON":      {safetensors(twoTensors+"{}", 32), "more follows its header"},
-		"wrong kind":     {safetensors(`{"a":7}`, 0), "its header is no JSON of tensors"},
-		"no place":       {safetensors(`{"a":{"dtype":"F32","shape":[1]}}`, 4), `tensor "a" has no place`},
-		"backwards":      {safetensors(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}`, 1), `tensor "a" has no place`},
-		"wrong shape":    {safetensors(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8), `tensor "a" has 8 bytes, which is not what F32 [3] needs`},
-		"huge shape":     {safetensors(`{"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}}`, 0), `tensor "a" has 0 bytes`},
-		"gap":            {safetensors(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), "its tensors overlap or leave gaps"},
+		"no JSON":        {safetensorsFile("{nonsense}", 0), "its header is no JSON of tensors"},
+		"no object":      {safetensorsFile("[]", 0), "its header is no JSON object"},
+		"JSON cut":       {safetensorsFile(twoTensors[:40], 0), "its header is no JSON of tensors"},
+		"more JSON":      {safetensorsFile(twoTensors+"{}", 32), "more follows its header"},
+		"wrong kind":     {safetensorsFile(`{"a":7}`, 0), "its header is no JSON of tensors"},
+		"no place":       {safetensorsFile(`{"a":{"dtype":"F32","shape":[1]}}`, 4), `tensor "a" has no place`},
+		"backwards":      {safetensorsFile(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}`, 1), `tensor "a" has no place`},
+		"wrong shape":    {safetensorsFile(`{"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}}`, 8), `tensor "a" has 8 bytes, which is not what F32 [3] needs`},
+		"huge shape":     {safetensorsFile(`{"a":{"dtype":"F32","shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0]}}`, 0), `tensor "a" has 0 bytes`},
+		"gap":            {safetensorsFile(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), "its tensors overlap or leave gaps"},
 		"zeros":          {make([]byte, 100), "its header is no JSON"},
 		"like a pickle":  {append([]byte("\x80\x02\x00\x00\x00\x00\x00\x00"), make([]byte, 10)...), "truncated: it ends within its header"},
 		"another format": {[]byte("PK\x03\x04aaaaaaaaaaaaaaa"), "its header claims to have"},
@@ -69,12 +70,12 @@ func matches(err error, want string) bool {
 	return flaw.Is(err) && strings.HasPrefix(err.Error(), want)
 }
 
-// hdf5 makes a file with a superblock, of size bytes in all, after a user's
+// hdf5File makes a file with a superblock, of size bytes in all, after a user's
 // block.
-func hdf5(version byte, block, size int, flags byte, end uint64) []byte {
+func hdf5File(version byte, block, size int, flags byte, end uint64) []byte {
 	b := make([]byte, size)
 	s := b[block:]
-	copy(s, hdf5Magic)
+	copy(s, hdf5.Magic)
 	s[8] = version
 	widthAt, flagsAt, endAt := 13, 20, 24+16
 	switch version {
@@ -89,26 +90,26 @@ func hdf5(version byte, block, size int, flags byte, end uint64) []byte {
 }
 
 func TestHDF5(t *testing.T) {
-	small := hdf5(2, 0, 200, 0, 200)
+	small := hdf5File(2, 0, 200, 0, 200)
 	small[9] = 4 // addresses of 4 bytes
 	binary.LittleEndian.PutUint32(small[12+8:], 200)
 	for name, test := range map[string]struct {
 		content []byte
 		want    string
 	}{
-		"version 0":       {hdf5(0, 0, 2048, 0, 2048), ""},
-		"version 1":       {hdf5(1, 0, 2048, 0, 2048), ""},
-		"version 2":       {hdf5(2, 0, 2048, 0, 2048), ""},
-		"version 3":       {hdf5(3, 0, 2048, 0, 2048), ""},
-		"user block":      {hdf5(0, 1024, 4096, 0, 4096), ""},
+		"version 0":       {hdf5File(0, 0, 2048, 0, 2048), ""},
+		"version 1":       {hdf5File(1, 0, 2048, 0, 2048), ""},
+		"version 2":       {hdf5File(2, 0, 2048, 0, 2048), ""},
+		"version 3":       {hdf5File(3, 0, 2048, 0, 2048), ""},
+		"user block":      {hdf5File(0, 1024, 4096, 0, 4096), ""},
 		"short addresses": {small, ""},
-		"cut":             {hdf5(0, 0, 2048, 0, 4096), "truncated: it has 2048 bytes, but its superblock says 4096"},
-		"grown":           {hdf5(0, 0, 4096, 0, 2048), "truncated: it has 4096 bytes, but its superblock says 2048"},
-		"open":            {hdf5(0, 0, 2048, 1, 2048), "whoever wrote it has not closed it"},
-		"open, too":       {hdf5(3, 0, 2048, 5, 2048), "whoever wrote it has not closed it"},
-		"of the future":   {hdf5(9, 0, 2048, 0, 2048), "its superblock has the unknown version 9"},
-		"tiny":            {[]byte(hdf5Magic), "truncated: it ends within its superblock"},
-		"cut superblock":  {hdf5(0, 0, 2048, 0, 2048)[:40], "truncated: it ends within its superblock"},
+		"cut":             {hdf5File(0, 0, 2048, 0, 4096), "truncated: it has 2048 bytes, but its superblock says 4096"},
+		"grown":           {hdf5File(0, 0, 4096, 0, 2048), "truncated: it has 4096 bytes, but its superblock says 2048"},
+		"open":            {hdf5File(0, 0, 2048, 1, 2048), "whoever wrote it has not closed it"},
+		"open, too":       {hdf5File(3, 0, 2048, 5, 2048), "whoever wrote it has not closed it"},
+		"of the future":   {hdf5File(9, 0, 2048, 0, 2048), "its superblock has the unknown version 9"},
+		"tiny":            {[]byte(hdf5.Magic), "truncated: it ends within its superblock"},
+		"cut superblock":  {hdf5File(0, 0, 2048, 0, 2048)[:40], "truncated: it ends within its superblock"},
 		"zeros":           {make([]byte, 4096), "it has no HDF5 superblock"},
 	} {
 		if _, err := checkBytes("model.h5", test.content); !matches(err, test.want) {
@@ -158,11 +159,14 @@ func snap(b []byte) []byte {
 
 // tensorFlow makes the files of a checkpoint with one tensor in each shard, by
 // what follows their prefix.
-func tensorFlow(shards int, snappy bool) map[string][]byte {
+func tensorFlow(shards int, snappy bool) map[string][]byte { return tensorFlowOf(1, shards, snappy) }
+
+// tensorFlowOf is tensorFlow with data of that byte in the first shard.
+func tensorFlowOf(first byte, shards int, snappy bool) map[string][]byte {
 	files := map[string][]byte{}
 	pairs := map[string]string{"": string([]byte{1 << 3, byte(shards), 3<<3 | 2, 2, 1 << 3, 1})}
 	for i := range shards {
-		data := bytes.Repeat([]byte{byte(i + 1)}, 100)
+		data := bytes.Repeat([]byte{first + byte(i)}, 100)
 		files[fmt.Sprintf(".data-%05d-of-%05d", i, shards)] = data
 		entry := []byte{1 << 3, 1, 2<<3 | 2, 0, 3 << 3, byte(i), 4 << 3, 10, 5 << 3, 80, 6<<3 | 5}
 		entry = binary.LittleEndian.AppendUint32(entry, sstable.Masked(crc32.Checksum(data[10:90], sstable.Castagnoli())))

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/layout"
 )
 
 var (
@@ -93,7 +95,7 @@ func predecessor(name string) (of string, ago int64, ok bool) {
 // unrelated are names of what lies beside checkpoints and is none.
 var (
 	unrelated = re(`(?i)^(events\.out\.tfevents|readme|license|slurm-|log\.)`)
-	pointers  = []string{"latest", "checkpoint", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_step"}
+	pointers  = []string{"latest", "checkpoint", layout.Tracker, "last_checkpoint", "latest_step", "latest_universal"}
 	beside    = []string{".log", ".lock", ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg",
 		".csv", ".tsv", ".html", ".png", ".svg", ".jpg", ".pdf", ".out", ".err", ".prof", ".pbtxt"}
 	marker = re(`(?i)^_?(success|done|complete|completed|commit|committed|finished)([._-]success)?(\.txt)?$|^commit_success\.txt$`)

@@ -58,29 +58,22 @@ func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Chec
 		if contains(avoided, c.path, c.time) {
 			continue
 		}
-		found, open, err := c.verify(ctx, all[i+1:])
-		var incomplete *IncompleteError
+		j := c.judge(ctx, all[i+1:], false)
 		switch {
-		case err == nil && contains(avoided, found.Path, found.Time):
-		case err == nil:
-			reason := c.suspicion(open, all[i+1:])
-			if reason == "" {
-				return found, skipped, nil
-			}
-			if suspect.Path == "" {
-				suspect = found
-			}
-			skipped = append(skipped, Skipped{Path: c.path, Reason: reason})
 		case ctx.Err() != nil:
 			return job.Checkpoint{}, skipped, ctx.Err()
-		case errors.Is(err, fs.ErrNotExist):
+		case j.verdict == Good && !contains(avoided, j.found.Path, j.found.Time):
+			return j.found, skipped, nil
+		case j.err == nil && contains(avoided, j.found.Path, j.found.Time):
+			continue
+		case errors.Is(j.err, fs.ErrNotExist):
 			continue // the job has removed it meanwhile
-		case errors.As(err, &incomplete):
-			skipped = append(skipped, Skipped{Path: c.path, Reason: incomplete.Reason})
-		default:
-			skipped = append(skipped, Skipped{Path: c.path, Reason: err.Error()})
-			unread = errors.Join(unread, err)
+		case j.err == nil && suspect.Path == "":
+			suspect = j.found
+		case j.verdict == Unreadable:
+			unread = errors.Join(unread, j.err)
 		}
+		skipped = append(skipped, Skipped{Path: c.path, Reason: j.why})
 	}
 	if suspect.Path != "" {
 		i := slices.IndexFunc(skipped, func(s Skipped) bool { return s.Path == suspect.Path })
@@ -125,44 +118,4 @@ func Look(dir string) (Seen, error) {
 func (s Seen) has(c candidate) bool {
 	when, ok := s[c.path]
 	return ok && !when.IsZero() && when.Equal(c.time)
-}
-
-// verify verifies a candidate. A directory of plain files must have as many of
-// every kind as the one before it: a program that died between two files leaves whole
-// ones.
-func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpoint, open tree, _ error) {
-	found, open, err := verify(ctx, c.path)
-	found.Step = c.step
-	if err != nil || !c.dir || found.Format == formatDCP || c.step < 0 {
-		return found, open, err
-	}
-	name := filepath.Base(c.path)
-	for _, o := range older {
-		if !o.dir || o.step < 0 || pattern(filepath.Base(o.path)) != pattern(name) {
-			continue
-		}
-		if missing := lacks(c.files, o.files); missing != "" {
-			return job.Checkpoint{}, nil, &IncompleteError{c.path, fmt.Sprintf("it lacks a file: %s has %s", filepath.Base(o.path), missing)}
-		}
-		break
-	}
-	return found, open, nil
-}
-
-// lacks returns a file of older that has none of its kind in newer: whose name
-// is the same but for its numbers; empty when there is none.
-func lacks(newer, older tree) string {
-	have := map[string]int{}
-	for _, m := range newer {
-		have[pattern(m.name)]++
-	}
-	for _, m := range older {
-		if bookkeeping(filepath.Base(m.name), m.size) {
-			continue
-		}
-		if have[pattern(m.name)]--; have[pattern(m.name)] < 0 {
-			return m.name
-		}
-	}
-	return ""
 }

@@ -51,7 +51,7 @@ func TestNewest(t *testing.T) {
 	torn := good[:len(good)-10]
 	text := []byte("some text\n")
 	pickle := realFile(t, "protocol4.pkl")
-	safe := safetensors(twoTensors, 32)
+	safe := safetensorsFile(twoTensors, 32)
 	index := []byte(`{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`)
 	at := func(name string, content []byte, age int) entry { return entry{name: name, content: content, age: age} }
 	link := func(name, target string) entry { return entry{name: name, target: target} }
@@ -84,7 +84,7 @@ func TestNewest(t *testing.T) {
 		"plain, cut to nothing":   {[]entry{at("state-20.bin", nil, 9), at("log.txt", text, 0)}, "", 0, []string{"state-20.bin: it is empty"}},
 		"plain without a step":    {[]entry{at("state", text, 9), at("progress.json", text, 0)}, "state", -1, nil},
 		"text":                    {[]entry{at("progress.json", []byte("{}"), 9), at("train.log", text, 0)}, "progress.json", -1, nil},
-		"other formats":           {[]entry{at("s-1.pkl", pickle, 0), at("s-2.npz", realFile(t, "arrays.npz"), 0), at("s-3.safetensors", safe, 0), at("s-4.h5", hdf5(0, 0, 99, 0, 98), 0)}, "s-3.safetensors", 3, []string{"s-4.h5: truncated"}},
+		"other formats":           {[]entry{at("s-1.pkl", pickle, 0), at("s-2.npz", realFile(t, "arrays.npz"), 0), at("s-3.safetensors", safe, 0), at("s-4.h5", hdf5File(0, 0, 99, 0, 98), 0)}, "s-3.safetensors", 3, []string{"s-4.h5: truncated"}},
 		"directories":             {[]entry{at("step_20/model.pt", good, 9), at("step_40/model.pt", good, 9), at("logs/train.log", text, 0), at("empty/.keep", nil, 0)}, "step_40", 40, nil},
 		"directory with torn":     {[]entry{at("step_20/model.pt", good, 9), at("step_40/model.pt", good, 9), at("step_40/optimizer.pt", torn, 9)}, "step_20", 20, []string{"step_40: optimizer.pt: truncated"}},
 		"directory with empty":    {[]entry{at("step_20/model.pt", good, 9), at("step_40/model.pt", good, 9), at("step_40/data", nil, 9)}, "step_20", 20, []string{"step_40: data: it is empty"}},
@@ -98,7 +98,10 @@ func TestNewest(t *testing.T) {
 		"DeepSpeed": {[]entry{at("global_step20/mp_rank_00_model_states.pt", good, 9), at("global_step20/zero_pp_rank_0_mp_rank_00_optim_states.pt", good, 9),
 			at("latest", []byte("global_step20"), 0), at("zero_to_fp32.py", text, 0)}, "global_step20", 20, nil},
 		"Hugging Face": {[]entry{at("checkpoint-500/model-00001-of-00002.safetensors", safe, 9), at("checkpoint-500/model-00002-of-00002.safetensors", safe, 9),
-			at("checkpoint-500/model.safetensors.index.json", index, 9), at("checkpoint-500/trainer_state.json", []byte(`{"x": NaN}`), 9), at("runs/a/events.out.tfevents.1", text, 0)}, "checkpoint-500", 500, nil},
+			at("checkpoint-500/model.safetensors.index.json", index, 9), at("checkpoint-500/trainer_state.json", []byte(`{"x": NaN}`), 9), at("checkpoint-500/optimizer.pt", good, 9),
+			at("checkpoint-500/scheduler.pt", good, 9), at("checkpoint-500/rng_state.pth", good, 9), at("runs/a/events.out.tfevents.1", text, 0)}, "checkpoint-500", 500, nil},
+		"Hugging Face, only weights": {[]entry{at("checkpoint-500/model.safetensors", safe, 9), at("checkpoint-500/config.json", []byte("{}"), 9), at("checkpoint-500/training_args.bin", good, 9)}, "checkpoint-500", 500,
+			[]string{"took checkpoint-500: it has only weights"}},
 		"Hugging Face, no shard": {[]entry{at("checkpoint-500/model-00001-of-00002.safetensors", safe, 9), at("checkpoint-500/model.safetensors.index.json", index, 9), at("checkpoint-400/model.safetensors", safe, 0)},
 			"checkpoint-400", 400, []string{"checkpoint-500: model.safetensors.index.json: its shard model-00002-of-00002.safetensors is missing"}},
 		"Hugging Face, torn": {[]entry{at("checkpoint-500/model-00001-of-00002.safetensors", safe, 9), at("checkpoint-500/model-00002-of-00002.safetensors", safe[:99], 9), at("checkpoint-500/model.safetensors.index.json", index, 9)},
@@ -243,7 +246,7 @@ func TestNewestIsComplete(t *testing.T) {
 	for _, name := range []string{"zip.pt", "legacy.pt", "protocol2.pkl", "arrays.npz", "fortran.npy"} {
 		kinds[filepath.Ext(name)+"/"+name] = realFile(t, name)
 	}
-	kinds[".safetensors/made"] = safetensors(twoTensors, 32)
+	kinds[".safetensors/made"] = safetensorsFile(twoTensors, 32)
 	names := make([]string, 0, len(kinds))
 	for name := range kinds {
 		names = append(names, name)

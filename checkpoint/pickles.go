@@ -11,8 +11,8 @@ import (
 // them. What follows the last one, if it is none, may be anything; only plain
 // is then known of the file. So it is of joblib's, which must end in STOP.
 func checkPickles(f *file) (plain bool, err error) {
-	for off := int64(0); off < f.size; {
-		s := f.from(off)
+	for off := int64(0); off < f.Size; {
+		s := f.From(off)
 		if off > 0 {
 			if next, err := s.Peek(2); err != nil && err != io.EOF {
 				return false, err
@@ -22,7 +22,7 @@ func checkPickles(f *file) (plain bool, err error) {
 		}
 		err := pickle.Scan(s.Reader, pickle.Joblib{})
 		if err == pickle.ErrJoblib {
-			last, err := f.bytes(f.size-1, 1)
+			last, err := f.Bytes(f.Size-1, 1)
 			if err == nil && !pickle.Ends(last[0]) {
 				err = flaw.New("truncated: its pickle has no end")
 			}
@@ -31,7 +31,7 @@ func checkPickles(f *file) (plain bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		off = s.pos()
+		off = s.Pos()
 	}
 	return false, nil
 }

@@ -148,7 +148,7 @@ func numbered(in func() *regexp.Regexp) func(string) int64 {
 
 // checkGROMACS checks that a checkpoint ends with GROMACS's second magic number.
 func checkGROMACS(f *file, _ string) error {
-	end, err := f.bytes(f.size-4, 4)
+	end, err := f.Bytes(f.Size-4, 4)
 	if err != nil {
 		return flaw.Truncated("its header", err)
 	}
@@ -165,5 +165,5 @@ func checkNWChem(f *file, path string) error {
 	if !found {
 		return nil
 	}
-	return checkBeside(f.ctx, vectors+".movecs", checkRecords)
+	return checkBeside(f.Ctx, vectors+".movecs", checkRecords)
 }

@@ -108,7 +108,7 @@ func TestPrograms(t *testing.T) {
 		"a database of another program": {[]entry{at("optuna.db", text("SQLite format 3\x00"), 0), at("ckpt-20.npy", realFile(t, "fortran.npy"), 9)}, "ckpt-20.npy", 20, nil},
 		"Quantum ESPRESSO": {under("out/", with(at("out/si.save/wfc1.dat", records(44, 72, 96, -8, 8), 0), at("out/si.xml", text(espressoXML), 0), at("out/si.wfc1", junk, 0), at("out/si.mix1", junk, 0),
 			at("out/_ph0/si.save/data-file-schema.xml", text(espressoXML), 0), at("out/_ph0/si.save/charge-density.dat", records(4), 0))), "si.save", -1, nil},
-		"Quantum ESPRESSO, numbered names": {under("out/", with(at("out/si9.save/data-file-schema.xml", text(espressoXML), 30), at("out/si9.save/charge-density.hdf5", hdf5(0, 0, 99, 0, 99), 30))), "si.save", -1, nil},
+		"Quantum ESPRESSO, numbered names": {under("out/", with(at("out/si9.save/data-file-schema.xml", text(espressoXML), 30), at("out/si9.save/charge-density.hdf5", hdf5File(0, 0, 99, 0, 99), 30))), "si.save", -1, nil},
 		"Quantum ESPRESSO, the description is cut off": {under("out/", append(with(), at("out/si.save/data-file-schema.xml", text(espressoXML[:70]), 0))), "", 0,
 			[]string{"si.save: data-file-schema.xml: truncated: it is no whole XML"}},
 		"Quantum ESPRESSO, the description is empty of tags": {under("out/", append(with(), at("out/si.save/data-file-schema.xml", text(" "), 0))), "", 0,
@@ -169,7 +169,7 @@ func TestRecords(t *testing.T) {
 		"zeros":       {append(records(8), make([]byte, 64)...), "there are zeros instead of records from byte 16 on"},
 		"text":        {[]byte("no records at all"), "truncated: it ends within a record"},
 	} {
-		f := &file{t.Context(), bytes.NewReader(test.content), int64(len(test.content))}
+		f := &file{Ctx: t.Context(), R: bytes.NewReader(test.content), Size: int64(len(test.content))}
 		if err := checkRecords(f); !matches(err, test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}

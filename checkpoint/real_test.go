@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
@@ -22,8 +23,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("GANGRUN_TEST_DIR"); dir != "" {
 		writeOn(dir)
 	}
+	if path := os.Getenv("GANGRUN_TEST_VERIFY"); path != "" {
+		bigVerify(path)
+	}
 	code := m.Run()
-	if realDir != "" && os.RemoveAll(realDir) != nil {
+	if realDir != "" && os.RemoveAll(realDir) != nil || formatsDir != "" && os.RemoveAll(formatsDir) != nil {
 		code = 1
 	}
 	os.Exit(code)
@@ -31,8 +35,8 @@ func TestMain(m *testing.M) {
 
 // checkBytes checks content as a file of that name.
 func checkBytes(name string, content []byte) (string, error) {
-	f := &file{context.Background(), bytes.NewReader(content), int64(len(content))}
-	if f.size == 0 {
+	f := &file{Ctx: context.Background(), R: bytes.NewReader(content), Size: int64(len(content))}
+	if f.Size == 0 {
 		return "", flaw.Flaw("it is empty")
 	}
 	return check(f, sniff(name, content[:min(len(content), 64)]), name)
@@ -182,9 +186,9 @@ func TestFlippedBits(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	torch := realFile(t, "zip.pt")
-	header := torch[bytes.Index(torch, []byte("zip/data/3"))-zipLocalLen:]
+	header := torch[bytes.Index(torch, []byte("zip/data/3"))-archive.LocalLen:]
 	flipped := slices.Clone(torch)
-	flipped[len(torch)-len(header)+zipLocalLen+int(le.Uint16(header[26:]))+int(le.Uint16(header[28:]))] ^= 1
+	flipped[len(torch)-len(header)+archive.LocalLen+int(le.Uint16(header[26:]))+int(le.Uint16(header[28:]))] ^= 1
 	nested := nestedZip(t)
 	for name, test := range map[string]struct {
 		file    string

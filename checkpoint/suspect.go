@@ -16,7 +16,7 @@ const (
 // number is not recorded.
 func isOpen(format string) bool {
 	switch format {
-	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords:
+	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords, formatONNX:
 		return true
 	}
 	p := programOfFormat(format)
@@ -61,9 +61,9 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 		switch {
 		case !isShort(m.size, sizes):
 		case c.dir:
-			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, bytesText(m.size), larger, bytesText(largerThan))
+			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, SizeText(m.size), larger, SizeText(largerThan))
 		default:
-			return fmt.Sprintf("suspect: %s, %s has %s", bytesText(m.size), larger, bytesText(largerThan))
+			return fmt.Sprintf("suspect: %s, %s has %s", SizeText(m.size), larger, SizeText(largerThan))
 		}
 	}
 	return ""
@@ -83,8 +83,8 @@ func (c candidate) sibling(m member, o candidate) (size int64, ok bool) {
 	return size, ok
 }
 
-// bytesText formats a number of bytes, as in "4.1 MB".
-func bytesText(n int64) string {
+// SizeText formats a number of bytes, as in "4.1 MB".
+func SizeText(n int64) string {
 	if n < 1000 {
 		return fmt.Sprintf("%d bytes", n)
 	}

@@ -38,7 +38,7 @@ func TestIsShort(t *testing.T) {
 
 func TestBytesText(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 12345: "12 kB", 4123456: "4.1 MB", 999600: "1.0 MB", 5 << 40: "5.5 TB", 9e15: "9000 TB"} {
-		if got := bytesText(n); got != want {
+		if got := SizeText(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestNot(t *testing.T) {
 	// A directory that is itself one checkpoint.
 	itself := filepath.Join(t.TempDir(), "c")
 	index := []byte(`{"weight_map": {"a": "model-00001-of-00001.safetensors"}}`)
-	lay(t, itself, []entry{{name: "model-00001-of-00001.safetensors", content: safetensors(twoTensors, 32)}, {name: "model.safetensors.index.json", content: index}})
+	lay(t, itself, []entry{{name: "model-00001-of-00001.safetensors", content: safetensorsFile(twoTensors, 32)}, {name: "model.safetensors.index.json", content: index}})
 	dir, not = itself, nil
 	if first, second := next(), next(); first != "c" || second != "" {
 		t.Errorf("got %q, then %q", first, second)

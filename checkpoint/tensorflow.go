@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 
+	"github.com/gangrun/gangrun/checkpoint/finite"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
@@ -24,6 +25,9 @@ type tensor struct {
 // Kinds of tensors whose checksum is not of their bytes (DataType in types.proto).
 const tfString, tfVariant = 7, 21
 
+// tfKinds are the kinds of tensors of floating-point numbers.
+var tfKinds = map[uint64]finite.Kind{1: finite.F32, 2: finite.F64, 8: finite.F32, 14: finite.BF16, 18: finite.F64, 19: finite.F16, 24: finite.F8E5M2, 25: finite.F8E4M3}
+
 // dataName returns the name of a TensorFlow checkpoint's data file.
 func dataName(prefix string, shard, shards uint64) string {
 	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, shards)
@@ -33,7 +37,7 @@ func dataName(prefix string, shard, shards uint64) string {
 // file is there, and every tensor's place and checksum. It returns the bytes
 // of all its files.
 func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
-	index, done, err := openFile(p.ctx, prefix+".index")
+	index, done, err := openFile(p.Ctx, prefix+".index")
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, flaw.New("its index is missing: it was not finished")
 	}
@@ -41,24 +45,23 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		return 0, err
 	}
 	defer done()
-	size = index.size
+	size = index.Size
 	var shards uint64
-	buf := make([]byte, 256<<10)
-	err = sstable.Read(index, index.size, func(key, value []byte) error {
+	err = sstable.Read(index, index.Size, func(key, value []byte) error {
 		if len(key) == 0 {
 			var err error
 			if shards, err = shardCount(value); err != nil {
 				return err
 			}
 			for i := range shards {
-				f, err := p.get(dataName(prefix, i, shards))
+				f, err := p.Get(dataName(prefix, i, shards))
 				if errors.Is(err, fs.ErrNotExist) {
 					return flaw.New("data file %d of %d is missing", i, shards)
 				}
 				if err != nil {
 					return err
 				}
-				size += f.size
+				size += f.Size
 			}
 			return nil
 		}
@@ -70,22 +73,29 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		if t.shard >= shards {
 			return flaw.New("tensor %s is in data file %d of %d", name, t.shard, shards)
 		}
-		f, err := p.get(dataName(prefix, t.shard, shards))
+		f, err := p.Get(dataName(prefix, t.shard, shards))
 		if err != nil {
 			return err
 		}
-		if t.offset > uint64(f.size) || t.size > uint64(f.size)-t.offset {
+		if t.offset > uint64(f.Size) || t.size > uint64(f.Size)-t.offset {
 			return flaw.New("truncated: tensor %s lies beyond the end of data file %d", name, t.shard)
 		}
 		if t.kind == tfString || t.kind == tfVariant {
 			return nil
 		}
 		sum := crc32.New(sstable.Castagnoli())
-		if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, int64(t.offset), int64(t.size)), buf); err != nil {
+		out, scanner := io.Writer(sum), finite.NewScanner(tfKinds[t.kind], false)
+		if p.Seen.IsDeep() && scanner != nil {
+			out = io.MultiWriter(sum, scanner)
+		}
+		if err := f.CopyTo(out, int64(t.offset), int64(t.size)); err != nil {
 			return err
 		}
 		if sstable.Masked(sum.Sum32()) != t.crc {
 			return flaw.New("tensor %s fails its CRC", name)
+		}
+		if p.Seen.IsDeep() && scanner != nil {
+			p.Seen.NoteNumbers(name, scanner.Found())
 		}
 		return nil
 	})

@@ -13,20 +13,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/hdf5"
+	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/torchfile"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // The formats, as job.Checkpoint names them.
 const (
-	formatTorch       = "torch"        // torch.save's zip archive
+	formatTorch       = archive.Torch  // torch.save's zip archive
 	formatLegacy      = "torch-legacy" // torch.save's older format
 	formatPickle      = "pickle"
-	formatNPZ         = "npz"
+	formatNPZ         = archive.NPZ
 	formatNPY         = "npy"
-	formatZip         = "zip" // any other zip archive
+	formatZip         = archive.Zip
 	formatSafetensors = "safetensors"
 	formatHDF5        = "hdf5"
 	formatCompressed  = "compressed" // gzip, bzip2 or zlib
@@ -35,7 +41,9 @@ const (
 	formatHF          = "hf-sharded" // directory with an index.json
 	formatDirectory   = "directory"  // of any files
 	formatJSON        = "json"
-	formatPlain       = "plain" // anything else: only its size is looked at
+	formatONNX        = "onnx"
+	formatLightning   = "lightning" // a file of torch.save that Lightning's Trainer wrote
+	formatPlain       = "plain"     // anything else: only its size is looked at
 )
 
 // settle is how long the size of what has no structure to check must not
@@ -58,22 +66,22 @@ func (e *IncompleteError) Error() string {
 // that the checkpoint is not complete, and another error if it cannot be read. Verify reads
 // every byte that has a checksum, in bounded memory, until ctx is done.
 func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
-	c, _, err := verify(ctx, path)
+	c, _, err := verify(ctx, path, &blob.Seen{})
 	return c, err
 }
 
 // verify is Verify. It also returns the files of the checkpoint that may have
-// been cut off though nothing shows it.
-func verify(ctx context.Context, path string) (c job.Checkpoint, open tree, err error) {
+// been cut off though nothing shows it, and what is to be noticed in seen.
+func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, err error) {
 	path = filepath.Clean(path)
 	info, err := os.Stat(path)
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		path = prefix
-		c, err = verifyTensorFlow(ctx, prefix)
+		c, err = verifyTensorFlow(ctx, prefix, seen)
 	} else if err == nil && info.IsDir() {
-		c, open, err = verifyDirectory(ctx, path)
+		c, open, err = verifyDirectory(ctx, path, seen)
 	} else if err == nil {
-		c, err = verifyFile(ctx, path)
+		c, err = verifyFile(ctx, path, seen)
 		if one := (tree{{filepath.Base(path), c.Bytes, c.Time}}); err == nil && isOpen(c.Format) {
 			open = one
 			if programOfFormat(c.Format) != nil || c.Format == formatPlain {
@@ -94,16 +102,16 @@ func verify(ctx context.Context, path string) (c job.Checkpoint, open tree, err 
 }
 
 // verifyFile checks one file; of a plain one, that it is not empty.
-func verifyFile(ctx context.Context, path string) (job.Checkpoint, error) {
-	f, done, err := openFile(ctx, path)
+func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoint, error) {
+	f, done, err := blob.Open(ctx, path, seen)
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
 	defer done()
-	if f.size == 0 {
+	if f.Size == 0 {
 		return job.Checkpoint{}, flaw.New("it is empty")
 	}
-	head, err := f.bytes(0, min(f.size, 64))
+	head, err := f.Bytes(0, min(f.Size, 64))
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
@@ -111,14 +119,14 @@ func verifyFile(ctx context.Context, path string) (job.Checkpoint, error) {
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
-	info, err := f.r.(*os.File).Stat()
+	info, err := f.R.(*os.File).Stat()
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
-	if info.Size() != f.size {
+	if info.Size() != f.Size {
 		return job.Checkpoint{}, flaw.New("it is still being written")
 	}
-	return job.Checkpoint{Format: format, Bytes: f.size, Time: info.ModTime()}, nil
+	return job.Checkpoint{Format: format, Bytes: f.Size, Time: info.ModTime()}, nil
 }
 
 // formatNeither is a file whose name promises torch and whose content is not.
@@ -136,24 +144,28 @@ func sniff(name string, head []byte) string {
 	switch {
 	case ext == ".safetensors":
 		return formatSafetensors
+	case ext == ".onnx":
+		return formatONNX
 	case programOf(name, head) != nil:
 		return programOf(name, head).format
-	case starts(zipLocal):
+	case starts(archive.Local):
 		return formatZip
-	case starts(npyMagic):
+	case starts(numpy.Magic):
 		return formatNPY
-	case starts(hdf5Magic):
+	case starts(hdf5.Magic):
 		return formatHDF5
-	case pickle.Begins(head) && legacy(head):
+	case pickle.Begins(head) && torchfile.IsLegacy(head):
 		return formatLegacy
 	case pickle.Begins(head) && slices.Contains(pickleNames, ext):
 		return formatPickle
 	case starts("\x1f\x8b\x08"), starts("BZh"):
 		return formatCompressed
 	}
-	switch ext {
-	case ".pt", ".pth":
+	switch {
+	case ext == ".pt", ext == ".pth", lightningName().MatchString(name):
 		return formatNeither
+	}
+	switch ext {
 	case ".npz", ".keras", ".zip":
 		return formatZip
 	case ".gz", ".tgz", ".bz2":
@@ -187,17 +199,19 @@ func zlibbed(head []byte) bool {
 func check(f *file, format, path string) (string, error) {
 	switch format {
 	case formatZip:
-		return checkZip(f)
+		return checkArchive(f, path)
 	case formatNPY:
-		return format, checkNPY(f)
+		return format, numpy.Check(f)
 	case formatHDF5:
-		return format, checkHDF5(f)
+		return format, hdf5.Check(f)
 	case formatLegacy:
-		return format, checkLegacy(f)
+		return format, torchfile.CheckLegacy(f)
 	case formatSafetensors:
-		return format, checkSafetensors(f)
+		return format, safetensors.Check(f)
 	case formatJSON:
 		return checkJSON(f)
+	case formatONNX:
+		return format, checkONNX(f, path)
 	case formatPickle:
 		plain, err := checkPickles(f)
 		if plain {
@@ -205,7 +219,7 @@ func check(f *file, format, path string) (string, error) {
 		}
 		return format, err
 	case formatCompressed:
-		head, err := f.bytes(0, 1)
+		head, err := f.Bytes(0, 1)
 		if err != nil {
 			return format, err
 		}
@@ -228,11 +242,11 @@ func check(f *file, format, path string) (string, error) {
 // too much: Python writes NaN, which is no JSON. Anything else is plain.
 func checkJSON(f *file) (string, error) {
 	const space = " \t\r\n"
-	head, err := f.bytes(0, min(f.size, 4<<10))
+	head, err := f.Bytes(0, min(f.Size, 4<<10))
 	if err != nil {
 		return "", err
 	}
-	tail, err := f.bytes(f.size-int64(len(head)), int64(len(head)))
+	tail, err := f.Bytes(f.Size-int64(len(head)), int64(len(head)))
 	if err != nil {
 		return "", err
 	}
@@ -272,13 +286,13 @@ func isTable(path string) bool {
 		return false
 	}
 	defer done()
-	end, err := f.bytes(f.size-8, 8)
+	end, err := f.Bytes(f.Size-8, 8)
 	return err == nil && le.Uint64(end) == sstable.Magic
 }
 
-func verifyTensorFlow(ctx context.Context, prefix string) (job.Checkpoint, error) {
-	p := newPool(ctx)
-	defer p.close()
+func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.Checkpoint, error) {
+	p := blob.NewPool(ctx, seen)
+	defer p.Close()
 	size, err := checkTensorFlow(p, prefix)
 	if err != nil {
 		return job.Checkpoint{}, err

@@ -16,10 +16,12 @@ type Builder struct {
 	marks []int
 	memo  map[int64]any
 	made  int
-	// Persist is called for every persistent ID, and Built for every object whose state is
-	// set. Either may be nil.
-	Persist func(id any) error
+	// Persist is called for every persistent ID and returns what it stands for, and Built for
+	// every object whose state is set. Called is called for every call of a function or class
+	// and returns its result, nil for one of which nothing is to be known. Each may be nil.
+	Persist func(id any) (any, error)
 	Built   func(class Global, state *Dict) error
+	Called  func(function Global, args Tuple) any
 }
 
 // maxValues bounds the values that a pickle may build: a checkpoint of a
@@ -244,12 +246,11 @@ func (u *Builder) fill(op byte) error {
 }
 
 func (u *Builder) persistent(id any) error {
-	if u.Persist != nil {
-		if err := u.Persist(id); err != nil {
-			return err
-		}
+	if u.Persist == nil {
+		return u.push(nil)
 	}
-	return u.push(nil)
+	v, err := u.Persist(id)
+	return u.pushIf(err, v)
 }
 
 func (u *Builder) count() error {
@@ -280,6 +281,11 @@ func (u *Builder) pushObject(err error, v []any) error {
 		return errPickle
 	}
 	class, _ := v[0].(Global)
+	if args, ok := v[len(v)-1].(Tuple); ok && u.Called != nil {
+		if result := u.Called(class, args); result != nil {
+			return u.push(result)
+		}
+	}
 	return u.push(&object{class})
 }
 

@@ -1,11 +1,15 @@
-package checkpoint
+// Package safetensors checks .safetensors files.
+package safetensors
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"io"
 	"math/bits"
 
+	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/finite"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
@@ -21,21 +25,21 @@ var safetensorsBits = map[string]uint64{
 	"U64": 64, "I64": 64, "F64": 64, "C64": 64,
 }
 
-// checkSafetensors checks a .safetensors file: the length of its header, the
+// Check checks a .safetensors file: the length of its header, the
 // header, and that its tensors fill exactly what follows.
-func checkSafetensors(f *file) error {
-	head, err := f.bytes(0, 8)
+func Check(f *blob.File) error {
+	head, err := f.Bytes(0, 8)
 	if err != nil {
 		return flaw.Truncated("its header", err)
 	}
-	n := le.Uint64(head)
+	n := binary.LittleEndian.Uint64(head)
 	if n > maxSafetensorsHeader {
 		return flaw.New("its header claims to have %d bytes, but may have %d", n, maxSafetensorsHeader)
 	}
-	if int64(n) > f.size-8 {
+	if int64(n) > f.Size-8 {
 		return flaw.New("truncated: it ends within its header")
 	}
-	last, sum, err := readSafetensors(io.NewSectionReader(f, 8, int64(n)))
+	last, sum, err := readSafetensors(io.NewSectionReader(f, 8, int64(n)), nil)
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &syntax) || errors.As(err, &kind) || err == io.EOF || err == io.ErrUnexpectedEOF {
@@ -47,15 +51,53 @@ func checkSafetensors(f *file) error {
 	if last != sum {
 		return flaw.New("its tensors overlap or leave gaps")
 	}
-	if have := uint64(f.size) - 8 - n; have != last {
+	if have := uint64(f.Size) - 8 - n; have != last {
 		return flaw.New("truncated: it has %d bytes of tensors, but its header says %d", have, last)
 	}
-	return nil
+	if !f.Seen.IsDeep() {
+		return nil
+	}
+	_, _, err = readSafetensors(io.NewSectionReader(f, 8, int64(n)), func(t tensor) error {
+		kind, _ := finite.KindOf(t.dtype)
+		scanner := finite.NewScanner(kind, false)
+		if scanner == nil {
+			return nil
+		}
+		if err := f.CopyTo(scanner, 8+int64(n+t.begin), int64(t.end-t.begin)); err != nil {
+			return err
+		}
+		f.Seen.NoteNumbers(t.name, scanner.Found())
+		return nil
+	})
+	return err
+}
+
+// Names calls emit for the name of every tensor of a file that is whole.
+func Names(f *blob.File, emit func(name string)) error {
+	head, err := f.Bytes(0, 8)
+	if err != nil {
+		return flaw.Truncated("its header", err)
+	}
+	n := binary.LittleEndian.Uint64(head)
+	if n > maxSafetensorsHeader {
+		return flaw.New("its header claims to have %d bytes, but may have %d", n, maxSafetensorsHeader)
+	}
+	_, _, err = readSafetensors(io.NewSectionReader(f, 8, int64(n)), func(t tensor) error {
+		emit(t.name)
+		return nil
+	})
+	return err
+}
+
+// tensor is what a header says of one.
+type tensor struct {
+	name, dtype string
+	begin, end  uint64 // offsets behind the header
 }
 
 // readSafetensors reads a header. It returns the end of the last tensor and
-// the sum of all their sizes, in bytes.
-func readSafetensors(r io.Reader) (last, sum uint64, err error) {
+// the sum of all their sizes, in bytes. It calls emit, if it is not nil, for every tensor.
+func readSafetensors(r io.Reader, emit func(tensor) error) (last, sum uint64, err error) {
 	d := json.NewDecoder(r)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return 0, 0, orFlaw(err, "its header is no JSON object")
@@ -73,22 +115,27 @@ func readSafetensors(r io.Reader) (last, sum uint64, err error) {
 			}
 			continue
 		}
-		var tensor struct {
+		var place struct {
 			Dtype   string   `json:"dtype"`
 			Shape   []uint64 `json:"shape"`
 			Offsets []uint64 `json:"data_offsets"`
 		}
-		if err := d.Decode(&tensor); err != nil {
+		if err := d.Decode(&place); err != nil {
 			return 0, 0, err
 		}
-		if len(tensor.Offsets) != 2 || tensor.Offsets[0] > tensor.Offsets[1] || tensor.Offsets[1] > 1<<62 {
+		if len(place.Offsets) != 2 || place.Offsets[0] > place.Offsets[1] || place.Offsets[1] > 1<<62 {
 			return 0, 0, flaw.New("tensor %q has no place", flaw.Short(name))
 		}
-		n := tensor.Offsets[1] - tensor.Offsets[0]
-		if width := safetensorsBits[tensor.Dtype]; width > 0 && !holds(n, width, tensor.Shape) {
-			return 0, 0, flaw.New("tensor %q has %d bytes, which is not what %s %v needs", flaw.Short(name), n, tensor.Dtype, tensor.Shape)
+		n := place.Offsets[1] - place.Offsets[0]
+		if width := safetensorsBits[place.Dtype]; width > 0 && !holds(n, width, place.Shape) {
+			return 0, 0, flaw.New("tensor %q has %d bytes, which is not what %s %v needs", flaw.Short(name), n, place.Dtype, place.Shape)
 		}
-		last, sum = max(last, tensor.Offsets[1]), sum+n
+		if emit != nil {
+			if err := emit(tensor{name, place.Dtype, place.Offsets[0], place.Offsets[1]}); err != nil {
+				return 0, 0, err
+			}
+		}
+		last, sum = max(last, place.Offsets[1]), sum+n
 	}
 	if _, err := d.Token(); err != nil {
 		return 0, 0, err

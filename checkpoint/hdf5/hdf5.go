@@ -1,35 +1,40 @@
-package checkpoint
+// Package hdf5 checks files of HDF5.
+package hdf5
 
-import "github.com/gangrun/gangrun/checkpoint/flaw"
+import (
+	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+)
 
-const hdf5Magic = "\x89HDF\r\n\x1a\n"
+// Magic begins a superblock.
+const Magic = "\x89HDF\r\n\x1a\n"
 
-// findHDF5 returns where an HDF5 file's superblock is: at 0, or after a user's
+// find returns where an HDF5 file's superblock is: at 0, or after a user's
 // block at 512, 1024, 2048 and so on; -1 when it has none.
-func findHDF5(f *file) (int64, error) {
-	for off := int64(0); off+int64(len(hdf5Magic)) <= f.size; off = max(512, off*2) {
-		head, err := f.bytes(off, int64(len(hdf5Magic)))
+func find(f *blob.File) (int64, error) {
+	for off := int64(0); off+int64(len(Magic)) <= f.Size; off = max(512, off*2) {
+		head, err := f.Bytes(off, int64(len(Magic)))
 		if err != nil {
 			return 0, err
 		}
-		if string(head) == hdf5Magic {
+		if string(head) == Magic {
 			return off, nil
 		}
 	}
 	return -1, nil
 }
 
-// checkHDF5 checks the superblock ("HDF5 File Format Specification", II.A): the file was
+// Check checks the superblock ("HDF5 File Format Specification", II.A): the file was
 // closed after writing, and has the length that it states.
-func checkHDF5(f *file) error {
-	at, err := findHDF5(f)
+func Check(f *blob.File) error {
+	at, err := find(f)
 	if err != nil {
 		return err
 	}
 	if at < 0 {
 		return flaw.New("it has no HDF5 superblock")
 	}
-	b, err := f.bytes(at, min(f.size-at, 96))
+	b, err := f.Bytes(at, min(f.Size-at, 96))
 	if err != nil {
 		return err
 	}
@@ -67,8 +72,8 @@ func checkHDF5(f *file) error {
 	switch {
 	case b[flags]&1 != 0:
 		return flaw.New("whoever wrote it has not closed it")
-	case eof != uint64(f.size):
-		return flaw.New("truncated: it has %d bytes, but its superblock says %d", f.size, eof)
+	case eof != uint64(f.Size):
+		return flaw.New("truncated: it has %d bytes, but its superblock says %d", f.Size, eof)
 	}
 	return nil
 }

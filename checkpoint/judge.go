@@ -1,0 +1,123 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/layout"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Verdict says what a checkpoint is good for.
+type Verdict string
+
+// The verdicts. A retry takes a suspect checkpoint, or one that is only weights, only if there is no good one.
+const (
+	Good        Verdict = "good"
+	Suspect     Verdict = "suspect"      // it may have been cut off, or be a mixture of two saves
+	WeightsOnly Verdict = "weights-only" // it can be loaded, but a training cannot resume from it
+	NotFinite   Verdict = "not-finite"   // its tensors have NaN or +Inf
+	Broken      Verdict = "broken"
+	Unfinished  Verdict = "unfinished" // it still has the name of a temporary file
+	Unreadable  Verdict = "unreadable"
+)
+
+// judgement is what was found out about a candidate.
+type judgement struct {
+	found   job.Checkpoint
+	verdict Verdict
+	why     string // for a good one, what its checks cannot say; it may be empty
+	err     error  // of what is broken or unreadable
+}
+
+// judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers of
+// its tensors are looked at, too.
+func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judgement {
+	seen := &blob.Seen{Deep: deep}
+	found, open, err := c.verify(ctx, older, seen)
+	var incomplete *IncompleteError
+	switch {
+	case errors.As(err, &incomplete):
+		return judgement{verdict: Broken, why: incomplete.Reason, err: err}
+	case err != nil:
+		return judgement{verdict: Unreadable, why: err.Error(), err: err}
+	}
+	if n := seen.Numbers; n.NaN+n.PosInf > 0 {
+		return judgement{found, NotFinite, fmt.Sprintf("%s has %d NaN and %d Inf, of %d numbers in all", n.First, n.NaN, n.PosInf+n.NegInf, n.Scanned), nil}
+	}
+	if reason := c.suspicion(open, older); reason != "" {
+		return judgement{found, Suspect, reason, nil}
+	}
+	switch {
+	case seen.WeightsOnly:
+		return judgement{found, WeightsOnly, seen.Doubt, nil}
+	case seen.Doubt != "":
+		return judgement{found, Suspect, seen.Doubt, nil}
+	}
+	return judgement{found, Good, remark(seen, found.Format), nil}
+}
+
+// remark says what the checks of a good checkpoint cannot tell.
+func remark(seen *blob.Seen, format string) string {
+	n := seen.Numbers
+	switch {
+	case seen.Unsummed:
+		return "its checksums were not computed, so that a wrong bit would not be noticed"
+	case n.NegInf > 0:
+		return fmt.Sprintf("%s has -Inf, as masks have (%d of %d numbers)", n.First, n.NegInf, n.Scanned)
+	case seen.Deep && n.Scanned == 0:
+		return "its numbers cannot be looked at in this format"
+	case n.Skipped > 0:
+		return fmt.Sprintf("%d numbers are finite; %d tensors of other types were not looked at", n.Scanned, n.Skipped)
+	case seen.Deep:
+		return fmt.Sprintf("all %d numbers are finite", n.Scanned)
+	case format == formatPlain:
+		return "its format is unknown: only its size was looked at"
+	}
+	return ""
+}
+
+// verify verifies a candidate. A directory of plain files must have as many of
+// every kind as the one before it: a program that died between two files leaves whole
+// ones.
+func (c candidate) verify(ctx context.Context, older []candidate, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
+	found, open, err := verify(ctx, c.path, seen)
+	found.Step = c.step
+	if err != nil || !c.dir || c.files.has(dcpMetadata) || c.step < 0 {
+		return found, open, err
+	}
+	name := filepath.Base(c.path)
+	for _, o := range older {
+		if !o.dir || o.step < 0 || pattern(filepath.Base(o.path)) != pattern(name) {
+			continue
+		}
+		if missing := lacks(c.files, o.files, found.Format == layout.Orbax); missing != "" {
+			return job.Checkpoint{}, nil, &IncompleteError{c.path, fmt.Sprintf("it lacks a file: %s has %s", filepath.Base(o.path), missing)}
+		}
+		break
+	}
+	return found, open, nil
+}
+
+// lacks returns a file of older that has none of its kind in newer: whose name
+// is the same but for its numbers; empty when there is none. Marks that all is there count, too;
+// if marksOnly is true, nothing else does: the names of the other files are random.
+func lacks(newer, older tree, marksOnly bool) string {
+	have := map[string]int{}
+	for _, m := range newer {
+		have[pattern(m.name)]++
+	}
+	for _, m := range older {
+		base := filepath.Base(m.name)
+		if mark := marker().MatchString(base); !mark && (marksOnly || bookkeeping(base, m.size)) {
+			continue
+		}
+		if have[pattern(m.name)]--; have[pattern(m.name)] < 0 {
+			return m.name
+		}
+	}
+	return ""
+}

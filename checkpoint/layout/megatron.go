@@ -1,0 +1,113 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+)
+
+// Tracker is the file beside the checkpoints of Megatron that names the last one that all ranks have written.
+const Tracker = "latest_checkpointed_iteration.txt"
+
+var (
+	megatronRank = re(`^mp_rank_(\d+)(?:_(\d+))?(?:_(\d+))?$`)
+	iteration    = re(`^(?:iter|global_step)_?0*(\d+)$`)
+)
+
+// MegatronSays is what the arguments in a Megatron checkpoint say of its ranks. 0 is unknown.
+type MegatronSays struct{ Tensor, Pipeline int64 }
+
+// MegatronFile returns the file in which MegatronSays stands.
+func (s Set) MegatronFile() string {
+	for _, name := range s.Names {
+		if base := path.Base(name); base == "model_optim_rng.pt" || base == "model_rng.pt" {
+			return name
+		}
+	}
+	return ""
+}
+
+// CheckMegatron checks a checkpoint of Megatron's older format: a directory for each rank of tensor parallelism,
+// pipeline parallelism and expert parallelism, with the same files in each.
+func (s Set) CheckMegatron(says MegatronSays) error {
+	files := map[string]map[string]bool{} // by directory
+	all := map[string]string{}            // files, and a directory that has it
+	var sizes [3][]int
+	for _, name := range s.Names {
+		dir, file, _ := strings.Cut(name, "/")
+		found := megatronRank().FindStringSubmatch(dir)
+		if found == nil || strings.Contains(file, "/") || path.Ext(file) != ".pt" {
+			continue
+		}
+		if files[dir] == nil {
+			files[dir] = map[string]bool{}
+			for i, digits := range found[1:] {
+				if n, err := strconv.Atoi(digits); err == nil {
+					sizes[i] = append(sizes[i], n)
+				}
+			}
+		}
+		files[dir][file] = true
+		if all[file] == "" || dir < all[file] {
+			all[file] = dir
+		}
+	}
+	want := 1
+	for _, ranks := range sizes {
+		if g := gap(ranks); g >= 0 {
+			return flaw.New("there is no rank %d of %s: others have higher numbers", g, dirs(files))
+		}
+		if len(ranks) > 0 {
+			want *= slices.Max(ranks) + 1
+		}
+	}
+	if len(files) != want {
+		return flaw.New("%s are %d of %d directories of ranks", dirs(files), len(files), want)
+	}
+	for i, n := range []int64{says.Tensor, says.Pipeline} {
+		have := int64(1)
+		if len(sizes[i]) > 0 {
+			have = int64(slices.Max(sizes[i]) + 1)
+		}
+		if n > 0 && n != have {
+			return flaw.New("it has %d %s-parallel ranks, but %d have trained", have, []string{"tensor", "pipeline"}[i], n)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(files)) {
+		for _, file := range slices.Sorted(maps.Keys(all)) {
+			if !files[dir][file] {
+				return missing(dir+"/"+file, "%s has it", all[file])
+			}
+		}
+	}
+	return nil
+}
+
+// dirs names the first and the last of some directories.
+func dirs(files map[string]map[string]bool) string {
+	names := slices.Sorted(maps.Keys(files))
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%s to %s", names[0], names[len(names)-1])
+}
+
+// CheckTracker checks a checkpoint of that name against the content of the tracker. All ranks wait for each other
+// before it is written: what has a higher iteration than it was not finished.
+func CheckTracker(name, tracker string) error {
+	found := iteration().FindStringSubmatch(name)
+	if found == nil {
+		return nil
+	}
+	step, err1 := strconv.ParseInt(found[1], 10, 64)
+	last, err2 := strconv.ParseInt(strings.TrimSpace(tracker), 10, 64)
+	if err1 == nil && err2 == nil && step > last {
+		return flaw.New("%s is at %d, which is written last: it was not finished", Tracker, last)
+	}
+	return nil
+}

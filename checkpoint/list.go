@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Listed is a checkpoint of a directory, and what it is good for.
+type Listed struct {
+	job.Checkpoint
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why,omitempty"`
+	// Newest says that a job would resume from it.
+	Newest bool `json:"newest,omitempty"`
+	// NamedBy is the file or link beside it that names it as the last; it may be empty.
+	NamedBy string `json:"named_by,omitempty"`
+	// Own are the names of what it consists of in the directory. It has none if it is the directory itself, if it
+	// lies elsewhere, or if its files cannot be told from others.
+	Own []string `json:"-"`
+}
+
+// List returns all possible checkpoints of dir, newest first, and verifies each. If deep is true, the numbers of
+// their tensors are looked at, too. It returns an error if dir cannot be read, and if ctx ends.
+func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
+	all, skipped, err := candidates(dir)
+	if err != nil {
+		return nil, err
+	}
+	named := pointed(dir)
+	list := make([]Listed, 0, len(all))
+	taken := -1 // the one that a job would resume from
+	for i, c := range all {
+		j := c.judge(ctx, all[i+1:], deep)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		l := Listed{Checkpoint: j.found, Verdict: j.verdict, Why: j.why, NamedBy: named[filepath.Base(c.path)], Own: c.own(dir)}
+		if j.err != nil {
+			l.Checkpoint = job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
+		}
+		best := taken < 0 || list[taken].Verdict != Good
+		if j.verdict == Good && best || j.err == nil && j.verdict != NotFinite && taken < 0 {
+			taken = len(list)
+		}
+		list = append(list, l)
+	}
+	if taken >= 0 {
+		list[taken].Newest = true
+	}
+	for _, s := range skipped {
+		list = append(list, Listed{Checkpoint: job.Checkpoint{Path: s.Path, Step: -1}, Verdict: Broken, Why: s.Reason})
+	}
+	unfinished, err := temporaries(dir)
+	return append(list, unfinished...), err
+}
+
+// own returns the names of what a candidate consists of in dir.
+func (c candidate) own(dir string) []string {
+	name := filepath.Base(c.path)
+	if filepath.Dir(c.path) != filepath.Clean(dir) || filepath.Clean(c.path) == filepath.Clean(dir) {
+		return nil
+	}
+	if exists(c.path) {
+		return []string{name}
+	}
+	if prefix, ok := tensorFlowPrefix(c.path); ok && prefix == c.path {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil
+		}
+		var own []string
+		for _, e := range entries {
+			if rest, ok := strings.CutPrefix(e.Name(), name); ok && (rest == ".index" || rest == ".meta" || tensorFlowData().MatchString(rest)) {
+				own = append(own, e.Name())
+			}
+		}
+		return own
+	}
+	return nil
+}
+
+// temporaries returns what has the name of a checkpoint that is not finished: a writer is at work on it, or has died.
+func temporaries(dir string) (all []Listed, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if !temporary(e.Name()) || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), "~") {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		files, err := lookAt(path)
+		if files == nil && err != nil {
+			continue // it is gone, or cannot be read
+		}
+		all = append(all, Listed{
+			Checkpoint: job.Checkpoint{Path: path, Step: Step(e.Name()), Bytes: files.bytes(), Time: files.newest()},
+			Verdict:    Unfinished, Why: "it has the name of a temporary file: it is being written, or its writer has died",
+		})
+	}
+	slices.SortFunc(all, func(a, b Listed) int { return cmp.Or(cmp.Compare(b.Step, a.Step), strings.Compare(a.Path, b.Path)) })
+	return all, nil
+}
+
+// quoted matches what a TensorFlow file "checkpoint" names.
+var quoted = re(`model_checkpoint_paths?: *"([^"]+)"`)
+
+// pointed returns the names that small files and links in dir name as the last checkpoint, and which of them does.
+func pointed(dir string) map[string]string {
+	named := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return named
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if target, err := os.Readlink(path); err == nil {
+			named[filepath.Base(target)] = e.Name()
+			continue
+		}
+		if !slices.Contains(pointers, e.Name()) {
+			continue
+		}
+		f, done, err := openFile(context.Background(), path)
+		if err != nil {
+			continue
+		}
+		if f.Size <= maxPointer {
+			content, err := f.Bytes(0, f.Size)
+			for _, name := range names(string(content)) {
+				if err == nil {
+					named[name] = e.Name()
+				}
+			}
+		}
+		done()
+	}
+	return named
+}
+
+// names returns the checkpoints that the content of a pointer can mean.
+func names(content string) (all []string) {
+	for _, found := range quoted().FindAllStringSubmatch(content, -1) {
+		all = append(all, filepath.Base(found[1]))
+	}
+	word := strings.TrimSpace(content)
+	if all != nil || word == "" || strings.ContainsAny(word, "\n") {
+		return all
+	}
+	all = []string{filepath.Base(word)}
+	if n := stepNumber(word); n >= 0 { // of Megatron's tracker
+		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
+	}
+	return all
+}

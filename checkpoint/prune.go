@@ -1,0 +1,108 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Keep says which good checkpoints stay when the others are removed.
+type Keep struct {
+	Newest int   // so many of the newest
+	Every  int64 // and each whose step is a multiple of it; 0 is none
+}
+
+// ParseKeep parses "keep=3,every=1000".
+func ParseKeep(text string) (Keep, error) {
+	k := Keep{Newest: 1}
+	given := map[string]bool{}
+	for _, part := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		n, err := strconv.ParseInt(value, 10, 32)
+		if err != nil || n < 1 || given[key] {
+			return k, fmt.Errorf("%q is no rule: each of keep and every has a number from 1 on", part)
+		}
+		switch given[key] = true; key {
+		case "keep":
+			k.Newest = int(n)
+		case "every":
+			k.Every = n
+		default:
+			return k, fmt.Errorf("%q is no rule: there are keep and every", part)
+		}
+	}
+	return k, nil
+}
+
+// Superfluous returns the good checkpoints of a list of List that no rule keeps. The newest good one always stays, as does
+// one that is named by a file or link beside it, or whose name says that it is the best. Checkpoints that are not good
+// are not touched. Those of the same step count as one, because a job may write several files at a step.
+func (k Keep) Superfluous(list []Listed) (out []Listed) {
+	good := 0
+	rank := map[int64]int{} // of steps: 1 is the newest
+	for _, l := range list {
+		if l.Verdict != Good {
+			continue
+		}
+		place, same := rank[l.Step]
+		if !same || l.Step < 0 {
+			good++
+			place, rank[l.Step] = good, good
+		}
+		name := filepath.Base(l.Path)
+		switch {
+		case place <= max(k.Newest, 1), l.Newest, len(l.Own) == 0, l.NamedBy != "", finest().MatchString(name):
+		case k.Every > 0 && l.Step >= 0 && l.Step%k.Every == 0:
+		default:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// Remove removes a checkpoint of a list of dir. It removes nothing outside of dir, and nothing if the checkpoint has
+// changed since it was verified.
+func Remove(dir string, l Listed) error {
+	if len(l.Own) == 0 {
+		return fmt.Errorf("%q is not removed: its files cannot be told from others", l.Path)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	changed, err := newest(dir, l.Own)
+	if err != nil {
+		return err
+	}
+	if changed.After(l.Time) {
+		return fmt.Errorf("%q is not removed: it has changed since it was verified", l.Path)
+	}
+	var failed error
+	for _, name := range l.Own {
+		if !filepath.IsLocal(name) || strings.ContainsRune(name, filepath.Separator) {
+			return fmt.Errorf("%q is not removed: %q is not in %q", l.Path, name, dir)
+		}
+		failed = errors.Join(failed, root.RemoveAll(name))
+	}
+	return failed
+}
+
+// newest returns the last change of some files and directories of dir.
+func newest(dir string, own []string) (at time.Time, err error) {
+	for _, name := range own {
+		files, err := lookAt(filepath.Join(dir, name))
+		if err != nil && (files == nil || errors.Is(err, fs.ErrNotExist)) {
+			return at, err
+		}
+		if t := files.newest(); t.After(at) {
+			at = t
+		}
+	}
+	return at, nil
+}
