@@ -37,7 +37,7 @@ func Values(line []byte) []Value {
 	s := scanner{text: plain(buf[:0], line)}
 	var all []Value
 	var name []string
-	heading := ""
+	heading, headed := "", false
 	for i := 0; i < len(s.text) && len(all) < maxValues; {
 		c := s.text[i]
 		switch {
@@ -47,9 +47,10 @@ func Values(line []byte) []Value {
 				end++
 			}
 			word := string(s.text[i:end])
-			if len(all) == 0 && heading == "" && validation[first(word)] && (s.heads(end) || bytes.HasPrefix(s.text[end:], []byte(" set:"))) {
+			if begun := len(all) == 0 && len(name) == 0; begun && !headed && validation[word] {
 				heading = word
 			}
+			headed = true
 			if (word == "epoch" || word == "iter") && bytes.HasPrefix(s.text[end:], []byte("(val)")) {
 				heading = "val"
 			}
@@ -57,9 +58,9 @@ func Values(line []byte) []Value {
 				name = name[1:]
 			}
 			v, after, ok := s.measure(end)
-			if ok && (after >= len(s.text) || s.ends(after)) {
+			if ok && !counters[word] && (after >= len(s.text) || s.ends(after)) {
 				full := strings.Join(name, " ")
-				if heading != "" && !validation[first(name[0])] {
+				if heading != "" && !validation[first(name[0])] && name[0] != "train" {
 					full = heading + " " + full
 				}
 				all, name, end = append(all, Value{full, v}), nil, after

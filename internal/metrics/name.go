@@ -38,12 +38,11 @@ func words(text string) map[string]bool {
 // tokens cuts a name into its words, in lower case: "val/mAP50-95", "evalLoss", "tokens/s".
 func tokens(name string) []string {
 	var b strings.Builder
-	before := ' '
-	for _, r := range name {
-		if unicode.IsUpper(r) && unicode.IsLower(before) {
+	letters := []rune(name)
+	for i, r := range letters {
+		if i > 0 && i+1 < len(letters) && unicode.IsUpper(r) && unicode.IsLower(letters[i-1]) && unicode.IsLower(letters[i+1]) {
 			b.WriteByte(' ')
 		}
-		before = r
 		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			r = ' '
 		}

@@ -108,7 +108,7 @@ func header(line []byte) (names []string, sep rune) {
 		known, seen := false, map[string]bool{}
 		for i, name := range cells {
 			name = strings.TrimSpace(name)
-			if _, number := cell(name); number || len(name) > 200 || name != "" && seen[name] {
+			if _, number := cell(name); number || len(name) > 100 || strings.ContainsAny(name, ":={}") || name != "" && seen[name] {
 				return nil, 0
 			}
 			_, ok := MeaningOf(name)

@@ -120,7 +120,7 @@ func (j *Judge) flat() (Verdict, bool) {
 	spread := noise(all)
 	begun, now := median(all[:third]), median(all[len(all)-third:])
 	sure := 2 * 1.25 * spread * math.Sqrt(2/float64(third))
-	if math.Abs(begun-now) > max(sure, 0.001*math.Abs(begun)) || math.Abs(slope(all).gain) > max(2*slope(all).doubt, 0.001*math.Abs(begun)) {
+	if line := slope(all); math.Abs(begun-now) > max(sure, 0.001*math.Abs(begun)) || math.Abs(line.gain) > max(2*line.doubt, 0.001*math.Abs(begun)) {
 		return Verdict{}, false
 	}
 	if all[0].value-now > max(3*spread, 0.005*math.Abs(now)) || j.improved() {

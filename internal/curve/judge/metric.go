@@ -80,8 +80,11 @@ func (j *Judge) plateau() (Verdict, bool) {
 		return Verdict{}, false
 	}
 	parts := blocks(all, 20)
-	edge := len(parts) - 6
-	before, now := lowest(parts[:edge]), lowest(parts[edge:])
+	recent := sinceGPU(parts, late[0].gpu)
+	if len(recent) < 2 || len(parts)-len(recent) < 2 {
+		return Verdict{}, false
+	}
+	before, now := lowest(parts[:len(parts)-len(recent)]), lowest(recent)
 	scale := math.Abs(before.value)
 	if before.value-now.value >= gain*scale {
 		return Verdict{}, false

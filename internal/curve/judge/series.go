@@ -13,8 +13,8 @@ type point struct {
 }
 
 const (
-	maxRecent  = 512 // values that are kept as they came
-	maxBuckets = 256 // means of values before those
+	maxRecent  = 256 // values that are kept as they came
+	maxBuckets = 192 // means of values before those
 )
 
 // series is a curve in bounded memory: the latest values as they came, and before those, means of ever more.
@@ -139,15 +139,27 @@ func noise(all []point) float64 {
 	return quantile(steps, 0.5) / 0.6745 / math.Sqrt2
 }
 
-// blocks cuts a curve into n parts of about as many points, and returns the median of each with the last step and
-// GPU time of the part.
+// blocks cuts a curve into n parts of as many steps each, and returns the median of each with the last step and GPU
+// time of the part. A part without points is left out.
 func blocks(all []point, n int) []point {
-	n = min(n, len(all))
+	if len(all) == 0 {
+		return nil
+	}
+	first, span := all[0].step, float64(all[len(all)-1].step-all[0].step)
 	out := make([]point, 0, n)
-	for i := range n {
-		part := all[i*len(all)/n : (i+1)*len(all)/n]
-		last := part[len(part)-1]
-		out = append(out, point{last.step, last.gpu, median(part)})
+	for from := 0; from < len(all); {
+		part := int(float64(all[from].step-first) / max(1, span) * float64(n))
+		end := from + 1
+		for end < len(all) && int(float64(all[end].step-first)/max(1, span)*float64(n)) == part {
+			end++
+		}
+		last := all[end-1]
+		if part == n && len(out) > 0 { // the last point
+			out[len(out)-1].step, out[len(out)-1].gpu = last.step, last.gpu
+		} else {
+			out = append(out, point{last.step, last.gpu, median(all[from:end])})
+		}
+		from = end
 	}
 	return out
 }
@@ -155,9 +167,18 @@ func blocks(all []point, n int) []point {
 // smooth returns the medians of each point and those around it, five in all.
 func smooth(all []point) []point {
 	out := make([]point, len(all))
+	var near [5]float64
 	for i, p := range all {
-		from, to := max(0, i-2), min(len(all), i+3)
-		out[i] = point{p.step, p.gpu, median(all[from:to])}
+		n := 0
+		for _, q := range all[max(0, i-2):min(len(all), i+3)] {
+			at := n
+			for ; at > 0 && near[at-1] > q.value; at-- {
+				near[at] = near[at-1]
+			}
+			near[at] = q.value
+			n++
+		}
+		out[i] = point{p.step, p.gpu, near[n/2]}
 	}
 	return out
 }

@@ -6,7 +6,7 @@ few on one core. Every curve is of a training that really happened here; nothing
 
     make_curves.py [DIRECTORY]
 """
-import csv, gzip, io, math, os, sys, time, warnings
+import csv, gzip, io, math, multiprocessing, os, sys, time, warnings
 
 import numpy as np
 import torch
@@ -201,29 +201,29 @@ def runs():
     for i, (name, kind) in enumerate(sets):  # long healthy runs
         for schedule in schedules:
             noise = 0.1 if name in ("digits", "blobs") else 0
-            add("healthy", data=name, model=kind, schedule=schedule, lr=0.02 if i % 2 else 0.05, steps=4000,
+            add("healthy", data=name, model=kind, schedule=schedule, lr=0.02 if i % 2 else 0.05, steps=2500,
                 noise=noise, decay=3e-3, drop=0.2 if kind in ("mlp", "conv") else 0)
     for name, kind in [("digits", "norm"), ("blobs", "mlp"), ("moons", "deep"), ("iris", "mlp")]:  # with Adam
         for schedule in ["constant", "cosine", "wsd", "step"]:
-            add("healthy", data=name, model=kind, schedule=schedule, optimizer="adam", lr=2e-3, steps=3000, noise=0.05,
+            add("healthy", data=name, model=kind, schedule=schedule, optimizer="adam", lr=2e-3, steps=2500, noise=0.05,
                 decay=1e-3)
     for name, kind in [("digits", "mlp"), ("blobs", "mlp"), ("friedman", "mlp")]:
-        add("healthy", data=name, model=kind, schedule="reduce", lr=0.05, steps=4000, decay=1e-3, noise=0.1 if name != "friedman" else 0)
+        add("healthy", data=name, model=kind, schedule="reduce", lr=0.05, steps=2500, decay=1e-3, noise=0.1 if name != "friedman" else 0)
     for name in ["digits", "blobs", "iris"]:
         for lr in [0.1, 0.3]:
-            add("late", data=name, model="sigmoid", lr=lr, steps=4000)
+            add("late", data=name, model="sigmoid", lr=lr, steps=2500)
     for name, kind in [("digits", "mlp"), ("digits", "linear"), ("blobs", "linear"), ("friedman", "tanh"),
                        ("cancer", "norm"), ("moons", "tanh")]:  # short: stopped by its schedule before it is done
         for lr in [1e-3, 4e-3]:
             add("slow", data=name, model=kind, lr=lr, steps=1500, momentum=0.5)
     for name, kind in [("digits", "deep"), ("blobs", "deep"), ("wine", "mlp"), ("cancer", "deep"), ("iris", "deep")]:
         for few in [30, 80]:
-            add("overfit", data=name, model=kind, optimizer="adam", lr=2e-3, steps=2500, few=few, noise=0.2)
+            add("overfit", data=name, model=kind, optimizer="adam", lr=2e-3, steps=2000, few=few, noise=0.2)
     for i, (name, kind) in enumerate([("digits", "mlp"), ("digits", "conv"), ("blobs", "deep"), ("friedman", "mlp"), ("moons", "deep"),
                                       ("diabetes", "linear"), ("cancer", "mlp")]):
         add("diverge", data=name, model=kind, lr=[8.0, 3.0, 5.0, 2.0, 20.0, 3.0, 30.0][i], steps=1500)
-        add("diverge-late", data=name, model=kind, lr=0.03, steps=3000, harm_at=0.4, growth=[0.5, 2.0][i % 2])
-        add("diverge-late", data=name, model=kind, lr=1e-3, optimizer="adam", steps=3000, harm_at=0.6, growth=4.0)
+        add("diverge-late", data=name, model=kind, lr=0.03, steps=2500, harm_at=0.4, growth=[0.5, 2.0][i % 2])
+        add("diverge-late", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm_at=0.6, growth=4.0)
     for name, kind in [("digits", "mlp"), ("digits", "deep"), ("blobs", "mlp"), ("moons", "mlp"), ("friedman", "deep"), ("cancer", "deep")]:
         add("stuck-dead", data=name, model=kind, lr=0.01, steps=1200)
     for name, kind in [("digits", "mlp"), ("blobs", "mlp"), ("friedman", "mlp")]:
@@ -232,11 +232,11 @@ def runs():
     for i, (name, kind) in enumerate([("digits", "mlp"), ("digits", "conv"), ("blobs", "deep"), ("moons", "deep"), ("friedman", "mlp"),
                                       ("cancer", "mlp"), ("digits", "norm")]):
         for schedule in ["constant", "cosine"]:
-            add("spike", data=name, model=kind, schedule=schedule, optimizer="adam", lr=1e-3, steps=3000, decay=1e-3,
+            add("spike", data=name, model=kind, schedule=schedule, optimizer="adam", lr=1e-3, steps=2500, decay=1e-3,
                 harm=(0.35, 2 + i, "rate", 60))
-        add("spike", data=name, model=kind, lr=0.03, steps=3000, harm=(0.5, 5, "inputs", 12), clip=5, noise=0.05)
-        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=3000, harm=(0.4, 60 + 25 * i, "labels"), noise=0.05)
-        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=3000, harm=(0.3, 20 + 10 * i, "rate", 100))
+        add("spike", data=name, model=kind, lr=0.03, steps=2500, harm=(0.5, 5, "inputs", 12), clip=5, noise=0.05)
+        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.4, 60 + 25 * i, "labels"), noise=0.05)
+        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.3, 20 + 10 * i, "rate", 100))
     return all
 
 
@@ -244,19 +244,26 @@ def short(v, digits):
     return "" if v == "" else ("%.*g" % (digits, v))
 
 
+def timed(run):
+    """Trains, and returns the rows and the seconds of CPU time that it took."""
+    begun = time.process_time()
+    rows = train(run)
+    seconds = time.process_time() - begun
+    print(run["name"], rows[0][1], "->", rows[-1][1], "%.1f s" % seconds, flush=True)
+    return rows, seconds
+
+
 def main():
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     text, table = io.StringIO(), []
     curves = csv.writer(text, lineterminator="\n")
     curves.writerow(["run", "step", "loss", "val_loss", "val_accuracy", "lr", "grad_norm"])
-    for run in runs():
-        begun = time.process_time()
-        rows = train(run)
-        seconds = time.process_time() - begun
+    with multiprocessing.Pool(int(os.environ.get("PROCESSES", "2"))) as pool:
+        trained = pool.map(timed, runs(), chunksize=1)
+    for run, (rows, seconds) in zip(runs(), trained):
         table.append([run["name"], run["kind"], run["data"], run["model"], run["schedule"], run["steps"], last_change(run), "%.3f" % seconds])
         for i, row in enumerate(rows):
             curves.writerow([run["name"] if i == 0 else "", row[0]] + [short(v, n) for v, n in zip(row[1:], (4, 5, 4, 3, 3))])
-        print(run["name"], rows[0][1], "->", rows[-1][1], rows[-1][2:4], "%.1f s" % seconds, flush=True)
     with open(os.path.join(where, "curves.csv.gz"), "wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as packed:
         packed.write(text.getvalue().encode())
     with open(os.path.join(where, "runs.csv"), "w", newline="") as out:
@@ -265,4 +272,5 @@ def main():
         rows.writerows(table)
 
 
-main()
+if __name__ == "__main__":
+    main()
