@@ -25,10 +25,10 @@ type training struct {
 
 // row is what a run reported at a step. What it did not report is absent.
 type row struct {
-	step                               int64
-	loss, validation, accuracy         float64
-	rate, norm                         float64
-	hasValidation, hasAccuracy, hasAny bool
+	step                       int64
+	loss, validation, accuracy float64
+	rate, norm                 float64
+	hasValidation              bool
 }
 
 var readCorpus = sync.OnceValues(func() ([]training, error) {
@@ -66,7 +66,7 @@ var readCorpus = sync.OnceValues(func() ([]training, error) {
 			now = &all[at[l[0]]]
 		}
 		now.rows = append(now.rows, row{step: int64(parse(l[1])), loss: parse(l[2]), validation: parse(l[3]), accuracy: parse(l[4]),
-			rate: parse(l[5]), norm: parse(l[6]), hasValidation: l[3] != "", hasAccuracy: l[4] != ""})
+			rate: parse(l[5]), norm: parse(l[6]), hasValidation: l[3] != ""})
 	}
 	return all, nil
 })
@@ -135,6 +135,7 @@ func (r *training) first(s Setup) (advice, sure map[Kind]Verdict) {
 type hindsight struct {
 	checks   []point // the validations, finite ones
 	best     float64 // the lowest validation loss
+	broken   bool    // the loss was not finite five times in a row
 	diverged bool
 	flat     bool
 }
@@ -151,6 +152,7 @@ func (r *training) hindsight() hindsight {
 			bad++
 			continue
 		}
+		h.broken = h.broken || bad >= 5
 		bad = 0
 		losses = append(losses, x.loss)
 	}
@@ -158,6 +160,7 @@ func (r *training) hindsight() hindsight {
 	if len(h.checks) > 0 {
 		h.best = lowest(h.checks).value
 	}
+	h.broken = h.broken || bad >= 5
 	h.diverged = bad >= 5
 	if n := len(losses); n > 20 {
 		start, end := quantile(slices.Clone(losses[:5]), 0.5), quantile(slices.Clone(losses[n-n/10:]), 0.5)

@@ -1,0 +1,182 @@
+package judge
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in the
+// environment it writes the page. No verdict that is sure may end a run that would later have improved by more than 1 %.
+func TestDocument(t *testing.T) {
+	work, held := corpus(t)
+	all := slices.Concat(work, held)
+	halves := []*measured{measure(work, all), measure(held, all)}
+	for i, m := range halves {
+		for _, wrong := range slices.Concat(m.ends.wrongOnes, m.untold.wrongOnes) {
+			t.Errorf("half %d: a wrong stop: %s", i+1, wrong)
+		}
+		if share := m.plateau.savedNear / m.plateau.spent; share < 0.4 {
+			t.Errorf("half %d: plateaus save %.0f %% of the GPU time", i+1, 100*share)
+		}
+	}
+	if len(all) < 120 {
+		t.Errorf("the corpus has %d runs", len(all))
+	}
+	var want bytes.Buffer
+	document(&want, halves)
+	path := filepath.Join("..", "..", "..", "docs", "curves.md")
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("docs/curves.md is not what was measured; run make docs")
+	}
+}
+
+func document(w io.Writer, halves []*measured) {
+	work, held := halves[0], halves[1]
+	fmt.Fprint(w, introduction)
+	fmt.Fprintf(w, "The corpus has %d runs: %d to work with, and %d that are held out. A hash of the name decides which. The rules were written with the first half; the second was only measured.\n\n",
+		work.runs+held.runs, work.runs, held.runs)
+	fmt.Fprintf(w, "| of the runs | work | held |\n|---|---|---|\n")
+	for _, k := range slices.Sorted(maps.Keys(merged(work.kinds, held.kinds))) {
+		fmt.Fprintf(w, "| %s | %d | %d |\n", k, work.kinds[k], held.kinds[k])
+	}
+	for _, k := range slices.Sorted(maps.Keys(merged(work.schedules, held.schedules))) {
+		fmt.Fprintf(w, "| learning rate: %s | %d | %d |\n", k, work.schedules[k], held.schedules[k])
+	}
+	fmt.Fprint(w, precision)
+	for i, name := range []string{"work", "held"} {
+		m := halves[i]
+		fmt.Fprintf(w, "\n### The half that is %s\n", map[string]string{"work": "worked with", "held": "held out"}[name])
+		fmt.Fprint(w, "| verdict | precision | recall | precision, if sure | recall, if sure |\n|---|---|---|---|---|\n")
+		for _, k := range Kinds {
+			switch k {
+			case Slower:
+				continue
+			case BelowPeers:
+				fmt.Fprintf(w, "| %s | %s | never sure | |\n", k, m.advice[k].cell())
+			default:
+				fmt.Fprintf(w, "| %s | %s | %s |\n", k, m.advice[k].cell(), m.sure[k].cell())
+			}
+		}
+	}
+	fmt.Fprint(w, wrongStops)
+	fmt.Fprint(w, "| half | what is told | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
+	for i, name := range []string{"work", "held"} {
+		for _, c := range []struct {
+			told string
+			s    stops
+		}{{"steps, and from when the learning rate no longer falls", halves[i].ends}, {"steps", halves[i].untold}} {
+			fmt.Fprintf(w, "| %s | %s | %d | %d of %d | %.0f %% |\n", name, c.told, c.s.wrong, c.s.stopped, c.s.runs, 100*c.s.saved/c.s.spent)
+		}
+	}
+	fmt.Fprint(w, saving)
+	for i, name := range []string{"work", "held"} {
+		m := halves[i]
+		fmt.Fprintf(w, "\n### The half that is %s\n", map[string]string{"work": "worked with", "held": "held out"}[name])
+		fmt.Fprint(w, "| rule | stopped | GPU time saved | saved at no more than 0.1 % | more than 0.1 % away | more than 1 % away | median distance |\n|---|---|---|---|---|---|---|\n")
+		fmt.Fprint(w, m.plateau.row("`plateau`, sure"))
+		for _, rule := range ruleNames {
+			fmt.Fprint(w, m.rules[rule].row(rule))
+		}
+	}
+	fmt.Fprint(w, strings.TrimLeft(limits, "\n"))
+}
+
+func merged(a, b map[string]int) map[string]int {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+const introduction = `# Curves
+Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
+
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. ` + "`gangrun curve RUN`" + ` does it with what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+
+` + "```" + `
+gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
+gangrun curve --metric val_loss --total 4000 metrics.csv
+` + "```" + `
+
+The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 1 if no metric was found, and 64 if a file cannot be read or a flag is wrong.
+
+## Where metrics are found
+| source | what is read |
+|---|---|
+| output | the lines of [progress.md](progress.md); of these and of lines about validation, also the metrics named below |
+| TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is tested. If the directory is named ` + "`validation`, `eval`" + ` or the like, its metrics are of that |
+| CSV | also with tabs or semicolons; the first line names the columns |
+| JSON lines | an object a line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
+| W&B | ` + "`run-*.wandb`" + ` of an offline run: the history |
+| Hugging Face | ` + "`trainer_state.json`" + ` |
+| MLPerf | ` + "`:::MLLOG`" + ` lines: ` + "`eval_accuracy`, `eval_loss`, `train_loss`" + `. For the benchmarks gpt3, llama2_70b_lora, llama31_405b, llama31_8b and flux1, ` + "`eval_accuracy`" + ` is a loss |
+
+The first bytes of a file decide what it is. A file that was truncated or replaced is read anew. A TensorBoard or W&B file whose checksums are wrong is read up to there.
+
+The name of a metric tells what it is: ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in it means other data than those of the training. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
+
+The run is judged by a validation loss, else by another metric of validation, else by the training loss. ` + "`--metric NAME`" + ` chooses another.
+
+## Verdicts
+A verdict has a confidence. From 90 % on it is *sure*; below, it is advice.
+
+| verdict | when | sure |
+|---|---|---|
+| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row. 25 times with a loss scale: at the start, or while the scale falls | always; of validation alone, never |
+| ` + "`diverged`" + ` | the loss has lost 30 % of what it had gained, by more than 8 standard deviations of its noise, for 2 % of the run and at least 50 steps, and is not on its way back | 60 % lost, for four times as long |
+| ` + "`flat`" + ` | the loss has not fallen at all: neither its median nor its trend, and validation has not improved. Never in a warm-up | after 35 % of the run, or if the gradient is zero |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if it is told from when the learning rate no longer falls (` + "`--decay-end`" + `), and the trend with twice its standard deviation cannot bring more than 0.7 % until the end |
+| ` + "`reached`" + ` | the target is reached | always |
+| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by four, if it is told that the learning rate does not fall any more |
+| ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
+| ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
+
+A spike that comes back ends nothing: BLOOM-176B went from 2.2 to 5.1 and back within 30 steps.
+
+Each verdict says in a sentence what was seen, and how many GPU-hours are left until the planned end. ` + "`slower`" + ` says what the lower throughput costs until then. These are missing if neither the files nor the run tell how long steps take, or how many there are.
+
+## The corpus
+The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, classification, Friedman). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
+
+`
+
+const precision = `
+A verdict is right if hindsight says so:
+- ` + "`not-finite`" + `: the loss was not finite five times in a row. That is also the rule; the table shows only that none is lost.
+- ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or the run has lost half of what it had gained, and at least 10 % of the best.
+- ` + "`flat`" + `: the run was made not to learn, with a dead gradient or a learning rate of 1e-9.
+- ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than that until then. Missed are runs that no longer improve by 0.1 % in the last 30 % of their time, although their learning rate has settled before 60 %.
+- ` + "`reached`, `will-miss`" + `: four targets for each run, from 20 % better than its best to 10 % worse.
+- ` + "`below-peers`" + `: the best value of the run is worse than the median of the best of the others with the same data and model.
+
+` + "`slower`" + ` is tested with throughputs that were made up.
+`
+
+const wrongStops = `
+## Wrong stops
+A wrong stop ends a run whose best validation loss would later have improved by more than 1 %. Here, every sure ` + "`not-finite`, `diverged`, `flat` and `plateau`" + ` ends the run.
+
+`
+
+const saving = `
+## What a plateau saves
+Of the runs whose learning rate has settled in the first half, and that neither diverge nor are stuck. The distance is that of the best validation loss until the stop to the best of the whole run. The last line is what nobody can know before the end. In Philly's clusters, 62 % of the GPU time of jobs that passed went into the last 0.1 % of the loss (Jeon et al., 2019): a ceiling for such a rule.
+`
+
+const limits = `
+`
