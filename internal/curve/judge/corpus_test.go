@@ -76,7 +76,7 @@ func parse(text string) float64 {
 	return v
 }
 
-func corpus(t testing.TB) (work, held []training) {
+func corpus(t testing.TB) (work, held, fresh []training) {
 	t.Helper()
 	all, err := readCorpus()
 	if err != nil {
@@ -85,13 +85,17 @@ func corpus(t testing.TB) (work, held []training) {
 	for _, r := range all {
 		h := fnv.New32a()
 		h.Write([]byte(r.name))
-		if h.Sum32()%2 == 0 {
+		switch {
+		case strings.HasPrefix(r.kind, "fresh-"):
+			r.kind = strings.TrimPrefix(r.kind, "fresh-")
+			fresh = append(fresh, r)
+		case h.Sum32()%2 == 0:
 			work = append(work, r)
-		} else {
+		default:
 			held = append(held, r)
 		}
 	}
-	return work, held
+	return work, held, fresh
 }
 
 // gpu is the GPU time at a step: that of the whole run, spread evenly.
@@ -165,13 +169,22 @@ func (r *training) hindsight() hindsight {
 	if n := len(losses); n > 20 {
 		start, end := quantile(slices.Clone(losses[:5]), 0.5), quantile(slices.Clone(losses[n-n/10:]), 0.5)
 		best := math.Inf(1)
-		for i := 5; i <= n; i++ {
-			best = min(best, quantile(slices.Clone(losses[i-5:i]), 0.5))
+		for i := 20; i <= n; i++ {
+			best = min(best, quantile(slices.Clone(losses[i-20:i]), 0.5))
 		}
 		h.diverged = h.diverged || end > best+0.5*max(start-best, 0.2*math.Abs(best)) && end-best > 0.1*math.Abs(best)
 	}
-	h.flat = strings.HasPrefix(r.kind, "stuck-dead") || strings.HasPrefix(r.kind, "stuck-rate")
+	h.flat = strings.Contains(r.kind, "stuck-dead") || strings.Contains(r.kind, "stuck-rate") || !h.broken && lowestMedian(losses) > 0.95*r.rows[0].loss
 	return h
+}
+
+// lowestMedian returns the lowest median of five losses in a row.
+func lowestMedian(losses []float64) float64 {
+	best := math.Inf(1)
+	for i := 5; i <= len(losses); i++ {
+		best = min(best, quantile(slices.Clone(losses[i-5:i]), 0.5))
+	}
+	return best
 }
 
 // regret is how much better, relatively, the best validation of the whole run is than that until a step.
@@ -186,4 +199,18 @@ func (h hindsight) regret(step int64) float64 {
 		return 0
 	}
 	return (until - h.best) / math.Abs(until)
+}
+
+// distance is how much better, relatively, the final validation is than the best until a step: the median of the last five.
+func (h hindsight) distance(step int64) float64 {
+	until := math.Inf(1)
+	for _, p := range h.checks {
+		if p.step <= step {
+			until = min(until, p.value)
+		}
+	}
+	if math.IsInf(until, 1) {
+		return 0
+	}
+	return max(0, (until-median(h.checks[max(0, len(h.checks)-5):]))/math.Abs(until))
 }

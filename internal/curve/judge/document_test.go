@@ -15,15 +15,15 @@ import (
 // TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in the
 // environment it writes the page. No verdict that is sure may end a run that would later have improved by more than 1 %.
 func TestDocument(t *testing.T) {
-	work, held := corpus(t)
-	all := slices.Concat(work, held)
-	halves := []*measured{measure(work, all), measure(held, all)}
+	work, held, fresh := corpus(t)
+	all := slices.Concat(work, held, fresh)
+	halves := []*measured{measure(work, all), measure(held, all), measure(fresh, all)}
 	for i, m := range halves {
 		for _, wrong := range slices.Concat(m.ends.wrongOnes, m.untold.wrongOnes) {
-			t.Errorf("half %d: a wrong stop: %s", i+1, wrong)
+			t.Errorf("%s: a wrong stop: %s", parts[i], wrong)
 		}
 		if share := m.plateau.savedNear / m.plateau.spent; share < 0.4 {
-			t.Errorf("half %d: plateaus save %.0f %% of the GPU time", i+1, 100*share)
+			t.Errorf("%s: plateaus save %.0f %% of the GPU time", parts[i], 100*share)
 		}
 	}
 	if len(all) < 120 {
@@ -46,22 +46,24 @@ func TestDocument(t *testing.T) {
 	}
 }
 
+// parts are the parts of the corpus, in order.
+var parts = []string{"work", "held", "fresh"}
+
 func document(w io.Writer, halves []*measured) {
-	work, held := halves[0], halves[1]
+	work, held, fresh := halves[0], halves[1], halves[2]
 	fmt.Fprint(w, introduction)
-	fmt.Fprintf(w, "The corpus has %d runs: %d to work with, and %d that are held out. A hash of the name decides which. The rules were written with the first half; the second was only measured.\n\n",
-		work.runs+held.runs, work.runs, held.runs)
-	fmt.Fprintf(w, "| of the runs | work | held |\n|---|---|---|\n")
-	for _, k := range slices.Sorted(maps.Keys(merged(work.kinds, held.kinds))) {
-		fmt.Fprintf(w, "| %s | %d | %d |\n", k, work.kinds[k], held.kinds[k])
+	fmt.Fprintf(w, corpusText, work.runs+held.runs+fresh.runs, work.runs, held.runs, fresh.runs)
+	fmt.Fprint(w, "| of the runs | work | held | fresh |\n|---|---|---|---|\n")
+	for _, k := range slices.Sorted(maps.Keys(merged(merged(work.kinds, held.kinds), fresh.kinds))) {
+		fmt.Fprintf(w, "| %s | %d | %d | %d |\n", k, work.kinds[k], held.kinds[k], fresh.kinds[k])
 	}
-	for _, k := range slices.Sorted(maps.Keys(merged(work.schedules, held.schedules))) {
-		fmt.Fprintf(w, "| learning rate: %s | %d | %d |\n", k, work.schedules[k], held.schedules[k])
+	for _, k := range slices.Sorted(maps.Keys(merged(merged(work.schedules, held.schedules), fresh.schedules))) {
+		fmt.Fprintf(w, "| learning rate: %s | %d | %d | %d |\n", k, work.schedules[k], held.schedules[k], fresh.schedules[k])
 	}
 	fmt.Fprint(w, precision)
-	for i, name := range []string{"work", "held"} {
+	for i, name := range parts {
 		m := halves[i]
-		fmt.Fprintf(w, "\n### The half that is %s\n", map[string]string{"work": "worked with", "held": "held out"}[name])
+		fmt.Fprintf(w, "\n### %s\n", strings.ToUpper(name[:1])+name[1:])
 		fmt.Fprint(w, "| verdict | precision | recall | precision, if sure | recall, if sure |\n|---|---|---|---|---|\n")
 		for _, k := range Kinds {
 			switch k {
@@ -75,8 +77,8 @@ func document(w io.Writer, halves []*measured) {
 		}
 	}
 	fmt.Fprint(w, wrongStops)
-	fmt.Fprint(w, "| half | what is told | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
-	for i, name := range []string{"work", "held"} {
+	fmt.Fprint(w, "| part | what is told | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
+	for i, name := range parts {
 		for _, c := range []struct {
 			told string
 			s    stops
@@ -85,10 +87,10 @@ func document(w io.Writer, halves []*measured) {
 		}
 	}
 	fmt.Fprint(w, saving)
-	for i, name := range []string{"work", "held"} {
+	for i, name := range parts {
 		m := halves[i]
-		fmt.Fprintf(w, "\n### The half that is %s\n", map[string]string{"work": "worked with", "held": "held out"}[name])
-		fmt.Fprint(w, "| rule | stopped | GPU time saved | saved at no more than 0.1 % | more than 0.1 % away | more than 1 % away | median distance |\n|---|---|---|---|---|---|---|\n")
+		fmt.Fprintf(w, "\n### %s\n", strings.ToUpper(name[:1])+name[1:])
+		fmt.Fprint(w, "| rule | stopped | GPU time saved | saved at no more than 0.1 % | more than 0.1 % from the final value | more than 1 % from the best | median distance |\n|---|---|---|---|---|---|---|\n")
 		fmt.Fprint(w, m.plateau.row("`plateau`, sure"))
 		for _, rule := range ruleNames {
 			fmt.Fprint(w, m.rules[rule].row(rule))
@@ -140,9 +142,9 @@ A verdict has a confidence. From 90 % on it is *sure*; below, it is advice.
 | ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row. 25 times with a loss scale: at the start, or while the scale falls | always; of validation alone, never |
 | ` + "`diverged`" + ` | the loss has lost 30 % of what it had gained, by more than 8 standard deviations of its noise, for 2 % of the run and at least 50 steps, and is not on its way back | 60 % lost, for four times as long |
 | ` + "`flat`" + ` | the loss has not fallen at all: neither its median nor its trend, and validation has not improved. Never in a warm-up | after 35 % of the run, or if the gradient is zero |
-| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if it is told from when the learning rate no longer falls (` + "`--decay-end`" + `), and the trend with twice its standard deviation cannot bring more than 0.7 % until the end |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if it is told from when the learning rate no longer falls (` + "`--decay-end`" + `), and a logarithm with the curve's trend, and two standard deviations more, cannot bring more than 0.7 % until the end |
 | ` + "`reached`" + ` | the target is reached | always |
-| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by four, if it is told that the learning rate does not fall any more |
+| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight, in the second half of the run, if it is told that the learning rate does not fall any more |
 | ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
 | ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
 
@@ -152,6 +154,12 @@ Each verdict says in a sentence what was seen, and how many GPU-hours are left u
 
 ## The corpus
 The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, classification, Friedman). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
+
+`
+
+const corpusText = `The corpus has %d runs. A hash of the name splits those that were there first: %d to work with, and %d that are held out. The rules were written with the first half. The second was measured when they were done for the first time; then the rules and the corpus were changed once more, for the first half. So another %d were trained on other data after that, and measured once: *fresh*.
+
+Damage that is done on purpose, as labels that are shuffled for a while (spike, spike-long), comes in the first fifth of a run. What follows is the run's own.
 
 `
 
@@ -175,7 +183,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-Of the runs whose learning rate has settled in the first half, and that neither diverge nor are stuck. The distance is that of the best validation loss until the stop to the best of the whole run. The last line is what nobody can know before the end. In Philly's clusters, 62 % of the GPU time of jobs that passed went into the last 0.1 % of the loss (Jeon et al., 2019): a ceiling for such a rule.
+Of the runs whose learning rate has settled in the first half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best until the stop; the final one is the median of the last five checks. The last line is what nobody can know before the end: when the best of the whole run was first reached, but for 0.1 %. In Philly's clusters, 62 % of the GPU time of jobs that passed went into the last 0.1 % of the loss (Jeon et al., 2019): a ceiling for such a rule.
 `
 
 const limits = `

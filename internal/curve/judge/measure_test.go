@@ -28,8 +28,9 @@ func (s *stops) add(r *training, h hindsight, step int64) {
 	saved := r.seconds - r.gpu(step)
 	s.saved += saved
 	off := h.regret(step)
-	s.distances = append(s.distances, off)
-	if off > 0.001 {
+	distance := h.distance(step)
+	s.distances = append(s.distances, distance)
+	if distance > 0.001 {
 		s.far++
 	} else {
 		s.savedNear += saved

@@ -89,11 +89,7 @@ func (j *Judge) plateau() (Verdict, bool) {
 	if before.value-now.value >= gain*scale {
 		return Verdict{}, false
 	}
-	trend := slope(late)
-	more := trend.gain + 2*trend.doubt
-	if j.setup.Total > j.step {
-		more *= float64(j.setup.Total-j.step) / float64(max(1, j.step-late[0].step))
-	}
+	more := j.more(all, late[0].step)
 	confidence := 0.95
 	why := ""
 	switch {
@@ -107,6 +103,24 @@ func (j *Judge) plateau() (Verdict, bool) {
 	return Verdict{Kind: Plateau, Since: late[0].step, Confidence: confidence,
 		Sentence: fmt.Sprintf("the best value is %s, of step %d; the last %.0f %% of the GPU time have improved it by less than %.1f %%%s",
 			j.value(min(before.value, now.value)), bestOf(before, now).step, 100*look, 100*gain, why)}, true
+}
+
+// more returns how much a metric that falls ever more slowly may still fall until the planned end, or in as long a time
+// as since a step: as a logarithm that falls as fast as the curve has since then, and two standard deviations more.
+func (j *Judge) more(all []point, from int64) float64 {
+	least := math.Inf(1)
+	for _, part := range []int64{from, (from + j.first) / 2} {
+		if part < max(j.changed(), 0) || j.setup.Settled != nil && part < *j.setup.Settled {
+			continue
+		}
+		line := slope(since(all, part-1))
+		times := 1.0
+		if done, then := float64(j.step-j.first+1), float64(part-j.first+1); j.setup.Total > j.step {
+			times = math.Log(float64(j.setup.Total-j.first+1)/done) / math.Log(done/then)
+		}
+		least = min(least, times*(line.gain+2*line.doubt))
+	}
+	return least
 }
 
 func bestOf(a, b point) point {
@@ -170,7 +184,10 @@ func (j *Judge) willMiss() (Verdict, bool) {
 	if end-2*doubt <= want {
 		return Verdict{}, false
 	}
-	confidence := min(0.95, math.Erf((end-want)/doubt/math.Sqrt2/2))
+	confidence := 0.95 - 0.35*math.Exp(-((end-want)/doubt-2)/3)
+	if float64(j.step-j.first) < 0.5*j.length() {
+		confidence = min(confidence, 0.85)
+	}
 	if j.setup.Settled == nil || *j.setup.Settled > all[len(all)/2].step || j.changed() > all[len(all)/2].step {
 		confidence = min(confidence, 0.6) // a fall of the learning rate would change it
 	}

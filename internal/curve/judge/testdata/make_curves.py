@@ -35,8 +35,17 @@ def data(name, noise):
         x, y = datasets.make_classification(4000, 30, n_informative=8, n_classes=5, random_state=5)
     elif name == "friedman":
         x, y = datasets.make_friedman1(3000, noise=1.0, random_state=4)
+    elif name == "circles":
+        x, y = datasets.make_circles(2500, noise=0.15, factor=0.6, random_state=6)
+    elif name == "gauss":
+        x, y = datasets.make_gaussian_quantiles(n_samples=3000, n_features=12, n_classes=4, random_state=8)
+    elif name == "hastie":
+        x, y = datasets.make_hastie_10_2(3000, random_state=9)
+        y = (y > 0).astype(int)
+    elif name == "friedman3":
+        x, y = datasets.make_friedman3(2500, noise=0.1, random_state=10)
     x = scaled(x)
-    if name in ("diabetes", "friedman"):
+    if name in ("diabetes", "friedman", "friedman3"):
         return x, scaled(y.reshape(-1, 1))[:, 0], 0
     y = np.asarray(y)
     classes = int(y.max()) + 1
@@ -100,7 +109,7 @@ LAST = {"constant": 0, "warmup": 0.05, "cosine": 1, "step": 0.7, "early-step": 0
 
 
 def last_change(run):
-    if run["kind"] == "diverge-late":
+    if run["kind"].endswith("diverge-late"):
         return run["steps"]
     last = LAST[run["schedule"]] * run["steps"]
     harm = run.get("harm")
@@ -119,10 +128,10 @@ def train(run):
     vx, vy = torch.tensor(x[order[cut:]]), torch.tensor(y[order[cut:]])
     if run.get("few"):
         tx, ty = tx[:run["few"]], ty[:run["few"]]
-    if run["kind"] == "stuck-labels":
+    if run["kind"].endswith("stuck-labels"):
         ty = ty[torch.randperm(len(ty))]
     net = model(run["model"], x.shape[1], max(1, classes), run.get("drop", 0))
-    if run["kind"] == "stuck-dead":  # every ReLU is dead: no gradient reaches anything but the last bias
+    if run["kind"].endswith("stuck-dead"):  # every ReLU is dead: no gradient reaches anything but the last bias
         with torch.no_grad():
             for layer in [m for m in net if isinstance(m, nn.Linear)][:-1]:
                 layer.bias.fill_(-1e3)
@@ -155,7 +164,7 @@ def train(run):
                 bx = bx * harm[3]
             elif harm[2] == "labels":
                 by = by[torch.randperm(len(by))]
-        if run["kind"] == "diverge-late" and step > run["harm_at"] * steps:
+        if run["kind"].endswith("diverge-late") and step > run["harm_at"] * steps:
             lr *= 1.0 + run["growth"] * (step - run["harm_at"] * steps)
         for group in opt.param_groups:
             group["lr"] = lr
@@ -233,10 +242,23 @@ def runs():
                                       ("cancer", "mlp"), ("digits", "norm")]):
         for schedule in ["constant", "cosine"]:
             add("spike", data=name, model=kind, schedule=schedule, optimizer="adam", lr=1e-3, steps=2500, decay=1e-3,
-                harm=(0.35, 2 + i, "rate", 60))
-        add("spike", data=name, model=kind, lr=0.03, steps=2500, harm=(0.5, 5, "inputs", 12), clip=5, noise=0.05)
-        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.4, 60 + 25 * i, "labels"), noise=0.05)
-        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.3, 20 + 10 * i, "rate", 100))
+                harm=(0.15, 2 + i, "rate", 60))
+        add("spike", data=name, model=kind, lr=0.03, steps=2500, harm=(0.18, 5, "inputs", 12), clip=5, noise=0.05)
+        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.12, 60 + 20 * i, "labels"), noise=0.05)
+        add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.14, 20 + 10 * i, "rate", 100))
+    # Trained after the rules were final, with other data.
+    for i, (name, kind) in enumerate([("circles", "mlp"), ("gauss", "deep"), ("hastie", "mlp"), ("friedman3", "tanh"), ("gauss", "norm")]):
+        for schedule in schedules:
+            add("fresh-healthy", data=name, model=kind, schedule=schedule, lr=[0.03, 0.01, 0.05, 0.02, 0.03][i], steps=2000, decay=[0, 2e-3][i % 2],
+                noise=0 if name == "friedman3" else 0.05)
+        add("fresh-healthy", data=name, model=kind, optimizer="adam", lr=2e-3, steps=2000, decay=1e-3)
+        add("fresh-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60, noise=0 if name == "friedman3" else 0.1)
+        add("fresh-diverge", data=name, model=kind, lr=[40.0, 4.0, 15.0, 3.0, 1.0][i], steps=1500)
+        add("fresh-diverge-late", data=name, model=kind, lr=0.02, steps=2000, harm_at=0.3 + 0.1 * i, growth=[1.0, 3.0][i % 2])
+        add("fresh-stuck-dead", data=name, model="deep", lr=0.01, steps=1250)
+        add("fresh-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 6, "rate", 50), clip=10)
+        add("fresh-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 100, "labels"))
+        add("fresh-late", data=name, model="sigmoid", lr=0.3, steps=2500)
     return all
 
 
