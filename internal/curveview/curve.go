@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -111,14 +112,17 @@ func (e *DirectionError) Error() string {
 // Hint says what to do about it.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// Read reads the files and judges the run whose metrics they have. A file that cannot be read is a problem of
-// the report, unless there is no other. The error is a NoMetricError if there is nothing to judge.
+// Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the report,
+// unless there is no other; one that does not exist is an error. The error is a NoMetricError if there is nothing to judge.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
 	var all []*series
 	var first error
 	for _, path := range paths {
 		file, found, total, err := read(ctx, path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
 		if err != nil && len(found) == 0 {
 			first = errors.Join(first, err)
 		}
