@@ -93,7 +93,7 @@ func curveOptions(c *cli.Context) (curveview.Options, error) {
 }
 
 // curveFiles returns the files that the arguments name. If they are a single word that names no file, they name a run:
-// its logs are the files, and its time and its ranks are put into the options.
+// its logs are the files. Its journal, its time and its ranks are put into the options.
 func curveFiles(names []string, o *curveview.Options, gpus bool) ([]string, error) {
 	if _, err := os.Stat(names[0]); err == nil || len(names) > 1 || !errors.Is(err, os.ErrNotExist) {
 		return names, nil
@@ -120,9 +120,10 @@ func curveFiles(names []string, o *curveview.Options, gpus bool) ([]string, erro
 			paths = append(paths, f.Path)
 		}
 	}
-	if len(paths) == 0 {
+	if len(paths) == 0 && s.Attempts == 0 {
 		return nil, curveview.NoFilesError(run.ID)
 	}
+	o.Journal = run.JournalPath()
 	end := s.Ended
 	if end.IsZero() {
 		end = time.Now()

@@ -24,6 +24,7 @@ type Options struct {
 	Total   int64    // planned steps; 0 if only the files tell
 	Settled *int64   // see judge.Setup
 	Earlier []string // files of earlier runs of the same job
+	Journal string   // of a run of gangrun; "" if there is none
 	// Seconds is the time that the run has taken; 0 if only the files tell. GPUs is how many GPUs it has had.
 	Seconds float64
 	GPUs    float64
@@ -131,6 +132,16 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 		}
 		r.Files, all = append(r.Files, file), append(all, found...)
 	}
+	if o.Journal != "" {
+		file, found, total, err := readJournal(ctx, o.Journal)
+		if err != nil {
+			return r, err
+		}
+		if r.Total == 0 {
+			r.Total = total
+		}
+		r.Files, all = append(r.Files, file), append(all, found...)
+	}
 	if len(all) == 0 && first != nil {
 		return r, first
 	}
@@ -176,16 +187,11 @@ func read(ctx context.Context, path string) (File, []*series, int64, error) {
 	for _, p := range points {
 		s := by[p.Series]
 		if s == nil {
-			s = &series{name: p.Series, path: path}
-			s.meaning, s.known = metrics.MeaningOf(p.Series)
+			s = newSeries(p.Series, path)
 			by[p.Series] = s
 			file.Series = append(file.Series, p.Series)
 		}
-		i := len(s.points)
-		for i > 0 && s.points[i-1].step >= p.Step { // the run was resumed from an earlier step
-			i--
-		}
-		s.points = append(s.points[:i], point{p.Step, p.Time, p.Value})
+		s.add(point{p.Step, p.Time, p.Value})
 	}
 	slices.Sort(file.Series)
 	var all []*series
@@ -193,6 +199,21 @@ func read(ctx context.Context, path string) (File, []*series, int64, error) {
 		all = append(all, by[name])
 	}
 	return file, all, total, err
+}
+
+func newSeries(name, path string) *series {
+	s := &series{name: name, path: path}
+	s.meaning, s.known = metrics.MeaningOf(name)
+	return s
+}
+
+// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
+func (s *series) add(p point) {
+	i := len(s.points)
+	for i > 0 && s.points[i-1].step >= p.step {
+		i--
+	}
+	s.points = append(s.points[:i], p)
 }
 
 // chosen are the series by which a run is judged.

@@ -75,7 +75,7 @@ var rooms = []room{
 	{paths: []string{"internal/curve"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
 	{paths: []string{"internal/curve/judge"}, ours: only(), not: world, noClock: true, stdOnly: true},
 	{paths: []string{"internal/metrics"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/safefile")},
-	{paths: []string{"internal/curveview"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/metrics", "internal/safefile")},
+	{paths: []string{"internal/curveview"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/metrics", "internal/safefile", "internal/journal", "internal/exact")},
 	{paths: []string{"internal/vitals"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/top"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/screen"}, ours: only()},
