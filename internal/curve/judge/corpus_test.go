@@ -21,6 +21,7 @@ type training struct {
 	steps, settled int64
 	seconds        float64
 	rows           []row
+	known          *hindsight
 }
 
 // row is what a run reported at a step. What it did not report is absent.
@@ -76,7 +77,8 @@ func parse(text string) float64 {
 	return v
 }
 
-func corpus(t testing.TB) (work, held, fresh []training) {
+// corpus returns the runs in the parts of docs/curves.md: work, held, other and fresh.
+func corpus(t testing.TB) (parts [4][]training) {
 	t.Helper()
 	all, err := readCorpus()
 	if err != nil {
@@ -85,17 +87,15 @@ func corpus(t testing.TB) (work, held, fresh []training) {
 	for _, r := range all {
 		h := fnv.New32a()
 		h.Write([]byte(r.name))
-		switch {
-		case strings.HasPrefix(r.kind, "fresh-"):
-			r.kind = strings.TrimPrefix(r.kind, "fresh-")
-			fresh = append(fresh, r)
-		case h.Sum32()%2 == 0:
-			work = append(work, r)
-		default:
-			held = append(held, r)
+		part := int(h.Sum32() % 2)
+		for i, prefix := range []string{"other-", "fresh-"} {
+			if kind, ok := strings.CutPrefix(r.kind, prefix); ok {
+				r.kind, part = kind, 2+i
+			}
 		}
+		parts[part] = append(parts[part], r)
 	}
-	return work, held, fresh
+	return parts
 }
 
 // gpu is the GPU time at a step: that of the whole run, spread evenly.
@@ -119,10 +119,15 @@ func (r *training) play(j *Judge, at func(step int64) bool) {
 
 // first returns the first verdict of each kind, and the first that is certain, of a whole run.
 func (r *training) first(s Setup) (advice, sure map[Kind]Verdict) {
+	return r.firstOf(s, (*Judge).Verdicts)
+}
+
+// firstOf is first with some of the verdicts only.
+func (r *training) firstOf(s Setup, ask func(*Judge) []Verdict) (advice, sure map[Kind]Verdict) {
 	advice, sure = map[Kind]Verdict{}, map[Kind]Verdict{}
 	j := New(s)
 	r.play(j, func(int64) bool {
-		for _, v := range j.Verdicts() {
+		for _, v := range ask(j) {
 			if _, ok := advice[v.Kind]; !ok {
 				advice[v.Kind] = v
 			}
@@ -145,7 +150,14 @@ type hindsight struct {
 }
 
 func (r *training) hindsight() hindsight {
-	var h hindsight
+	if r.known == nil {
+		h := r.look()
+		r.known = &h
+	}
+	return *r.known
+}
+
+func (r *training) look() (h hindsight) {
 	var losses []float64
 	bad := 0
 	for _, x := range r.rows {

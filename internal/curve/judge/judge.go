@@ -153,8 +153,13 @@ func (j *Judge) judged() (*series, bool) {
 
 // Verdicts returns what is true of the run now.
 func (j *Judge) Verdicts() []Verdict {
+	return j.those(j.finite, j.diverged, j.flat, j.plateau, j.target, j.willMiss, j.belowPeers, j.slower)
+}
+
+// those returns what is true by some rules.
+func (j *Judge) those(rules ...func() (Verdict, bool)) []Verdict {
 	var all []Verdict
-	for _, rule := range []func() (Verdict, bool){j.finite, j.diverged, j.flat, j.plateau, j.target, j.willMiss, j.belowPeers, j.slower} {
+	for _, rule := range rules {
 		v, ok := rule()
 		if !ok {
 			continue

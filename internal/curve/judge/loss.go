@@ -129,7 +129,7 @@ func (j *Judge) flat() (Verdict, bool) {
 	if lowest(smooth(all)).value < begun-max(4*spread, 0.002*math.Abs(begun)) {
 		return Verdict{}, false
 	}
-	confidence := min(0.95, 0.55+share)
+	confidence := min(0.85, 0.55+share) // some networks begin to learn late
 	if j.setup.Total == 0 {
 		confidence = min(0.8, 0.55+float64(len(all))/2000)
 	}

@@ -194,7 +194,7 @@ func (m *measured) run(r *training, all []training) {
 func (m *measured) targets(r *training, h hindsight, settled int64) {
 	for _, part := range []float64{0.8, 0.95, 1.02, 1.1} {
 		target := h.best * part
-		advice, sure := r.first(Setup{Total: r.steps, Settled: &settled, Target: &target})
+		advice, sure := r.firstOf(Setup{Total: r.steps, Settled: &settled, Target: &target}, func(j *Judge) []Verdict { return j.those(j.target, j.willMiss) })
 		count := func(at map[Kind]*tally, in map[Kind]Verdict) {
 			_, reached := in[Reached]
 			at[Reached].add(reached, part > 1)
@@ -211,7 +211,7 @@ func (m *measured) peers(r *training, h hindsight, all []training) {
 	if len(traces) < 3 {
 		return
 	}
-	advice, _ := r.first(Setup{Total: r.steps, Earlier: traces})
+	advice, _ := r.firstOf(Setup{Total: r.steps, Earlier: traces}, func(j *Judge) []Verdict { return j.those(j.belowPeers) })
 	_, said := advice[BelowPeers]
 	m.advice[BelowPeers].add(said, h.best > quantile(best, 0.5))
 }
@@ -226,7 +226,7 @@ func (m *measured) settled(r *training, h hindsight, sure map[Kind]Verdict, all 
 	m.plateau.add(r, h, step)
 	median := int64(-1)
 	if traces, _ := peers(r, all); len(traces) >= 3 {
-		advice, _ := r.first(Setup{Total: r.steps, Earlier: traces})
+		advice, _ := r.firstOf(Setup{Total: r.steps, Earlier: traces}, func(j *Judge) []Verdict { return j.those(j.belowPeers) })
 		if v, ok := advice[BelowPeers]; ok {
 			median = v.Step
 		}

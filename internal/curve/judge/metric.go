@@ -12,7 +12,7 @@ const (
 	// look is the share of the GPU time so far in which it must not have improved.
 	look = 0.3
 	// worth is the relative gain until the end that must be out of reach before a plateau is certain.
-	worth = 0.007
+	worth = 0.01
 	// settledRate is the relative change below which two learning rates are the same.
 	settledRate = 0.02
 )
@@ -59,7 +59,7 @@ func (j *Judge) changed() int64 {
 // plateau finds a metric that no longer improves.
 func (j *Judge) plateau() (Verdict, bool) {
 	s, higher := j.judged()
-	least := 20
+	least := 18
 	if s == &j.curves[Train] {
 		least = 60
 	}
@@ -89,7 +89,7 @@ func (j *Judge) plateau() (Verdict, bool) {
 	if before.value-now.value >= gain*scale {
 		return Verdict{}, false
 	}
-	more := j.more(all, late[0].step)
+	more := j.more(late)
 	confidence := 0.95
 	why := ""
 	switch {
@@ -105,22 +105,14 @@ func (j *Judge) plateau() (Verdict, bool) {
 			j.value(min(before.value, now.value)), bestOf(before, now).step, 100*look, 100*gain, why)}, true
 }
 
-// more returns how much a metric that falls ever more slowly may still fall until the planned end, or in as long a time
-// as since a step: as a logarithm that falls as fast as the curve has since then, and two standard deviations more.
-func (j *Judge) more(all []point, from int64) float64 {
-	least := math.Inf(1)
-	for _, part := range []int64{from, (from + j.first) / 2} {
-		if part < max(j.changed(), 0) || j.setup.Settled != nil && part < *j.setup.Settled {
-			continue
-		}
-		line := slope(since(all, part-1))
-		times := 1.0
-		if done, then := float64(j.step-j.first+1), float64(part-j.first+1); j.setup.Total > j.step {
-			times = math.Log(float64(j.setup.Total-j.first+1)/done) / math.Log(done/then)
-		}
-		least = min(least, times*(line.gain+2*line.doubt))
+// more returns how much a metric may still fall until the planned end, or in as long a time as since a step: as fast as it
+// has since then, and two standard deviations more.
+func (j *Judge) more(late []point) float64 {
+	line, times := slope(late), 1.0
+	if j.setup.Total > j.step {
+		times = float64(j.setup.Total-j.step) / float64(max(1, j.step-late[0].step))
 	}
-	return least
+	return times * (line.gain + 2*line.doubt)
 }
 
 func bestOf(a, b point) point {
