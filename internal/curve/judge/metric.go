@@ -13,6 +13,8 @@ const (
 	look = 0.3
 	// worth is the relative gain until the end that must be out of reach before a plateau is certain.
 	worth = 0.01
+	// lucky is how many standard deviations of its noise a value may be better than its neighbours, in some hundred values.
+	lucky = 3
 	// settledRate is the relative change below which two learning rates are the same.
 	settledRate = 0.02
 )
@@ -89,13 +91,16 @@ func (j *Judge) plateau() (Verdict, bool) {
 	if before.value-now.value >= gain*scale {
 		return Verdict{}, false
 	}
-	more := j.more(late)
+	more, half := j.more(late), all[len(all)/2:]
 	confidence := 0.95
 	why := ""
 	switch {
 	case more > worth*scale:
 		confidence = 0.75
 		why = fmt.Sprintf("; it may still improve by %.1f %%", 100*more/max(scale, math.SmallestNonzeroFloat64))
+	case before.value-(median(late)-lucky*max(noise(half), slope(half).noise)) > worth*scale:
+		confidence = 0.8
+		why = "; its noise alone may bring a better value"
 	case settled == nil:
 		confidence = 0.6
 		why = "; the learning rate may still fall"

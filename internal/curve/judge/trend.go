@@ -8,6 +8,7 @@ import (
 // trend is a straight line through a part of a curve.
 type trend struct {
 	gain  float64 // how far it falls from the first point to the last
+	noise float64 // standard deviation of the points from the line
 	doubt float64 // standard deviation of gain; neighbours are taken to be alike, so it is twice that of a plain fit
 }
 
@@ -31,7 +32,7 @@ func slope(all []point) trend {
 	b := xy / xx
 	left := max(0, yy-b*xy) / (n - 2)
 	span := float64(all[len(all)-1].step - all[0].step)
-	return trend{gain: -b * span, doubt: 2 * math.Sqrt(left/xx) * span}
+	return trend{gain: -b * span, noise: math.Sqrt(left), doubt: 2 * math.Sqrt(left/xx) * span}
 }
 
 // extrapolate returns what a falling curve will be at a later step, and the standard deviation of that. It fits power

@@ -50,10 +50,16 @@ def data(name, noise):
         x, y = datasets.make_sparse_uncorrelated(2500, random_state=12)
     elif name == "swiss":
         x, y = datasets.make_swiss_roll(2500, noise=1.0, random_state=13)
+    elif name == "regression":
+        x, y = datasets.make_regression(2500, 15, n_informative=6, noise=20.0, random_state=15)
+    elif name == "scurve":
+        x, y = datasets.make_s_curve(2500, noise=0.3, random_state=16)
+    elif name == "three":
+        x, y = datasets.make_classification(2500, 12, n_informative=5, n_classes=3, flip_y=0.05, random_state=17)
     elif name == "centers":
         x, y = datasets.make_blobs(3000, n_features=8, centers=6, cluster_std=5.0, random_state=14)
     x = scaled(x)
-    if name in ("diabetes", "friedman", "friedman3", "friedman2", "sparse", "swiss"):
+    if name in ("diabetes", "friedman", "friedman3", "friedman2", "sparse", "swiss", "regression", "scurve"):
         return x, scaled(y.reshape(-1, 1))[:, 0], 0
     y = np.asarray(y)
     classes = int(y.max()) + 1
@@ -254,7 +260,7 @@ def runs():
         add("spike", data=name, model=kind, lr=0.03, steps=2500, harm=(0.18, 5, "inputs", 12), clip=5, noise=0.05)
         add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.12, 60 + 20 * i, "labels"), noise=0.05)
         add("spike-long", data=name, model=kind, lr=1e-3, optimizer="adam", steps=2500, harm=(0.14, 20 + 10 * i, "rate", 100))
-    # Added later, with other data.
+    # Added later, with other data: the first time, and the second.
     for i, (name, kind) in enumerate([("circles", "mlp"), ("gauss", "deep"), ("hastie", "mlp"), ("friedman3", "tanh")]):
         for schedule in schedules:
             add("other-healthy", data=name, model=kind, schedule=schedule, lr=[0.03, 0.01, 0.05, 0.02, 0.03][i], steps=2000, decay=[0, 2e-3][i % 2],
@@ -267,11 +273,23 @@ def runs():
         add("other-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 6, "rate", 50), clip=10)
         add("other-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 100, "labels"))
         add("other-late", data=name, model="sigmoid", lr=0.3, steps=2500)
-    # Trained after the rules were final, with other data again.
     for i, (name, kind) in enumerate([("friedman2", "deep"), ("sparse", "norm"), ("swiss", "mlp"), ("centers", "tanh")]):
         for schedule in schedules:
-            add("fresh-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
+            add("other-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
                 noise=0.05 if name == "centers" else 0)
+        add("other-healthy", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, decay=1e-3)
+        add("other-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60)
+        add("other-diverge", data=name, model=kind, lr=[2.0, 6.0, 3.0, 30.0][i], steps=1500)
+        add("other-diverge-late", data=name, model=kind, lr=0.02, steps=2000, harm_at=0.3 + 0.1 * i, growth=[3.0, 1.0][i % 2])
+        add("other-stuck-dead", data=name, model="deep", lr=0.01, steps=1250)
+        add("other-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 4, "rate", 40), clip=10)
+        add("other-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 80, "labels"))
+        add("other-late", data=name, model="sigmoid", lr=0.2, steps=2500)
+    # Trained after the rules were final, with other data once more.
+    for i, (name, kind) in enumerate([("regression", "mlp"), ("scurve", "deep"), ("three", "norm")]):
+        for schedule in schedules:
+            add("fresh-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
+                noise=0.05 if name == "three" else 0)
         add("fresh-healthy", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, decay=1e-3)
         add("fresh-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60)
         add("fresh-diverge", data=name, model=kind, lr=[2.0, 6.0, 3.0, 30.0][i], steps=1500)
