@@ -26,10 +26,10 @@ type training struct {
 
 // row is what a run reported at a step. What it did not report is absent.
 type row struct {
-	step                       int64
-	loss, validation, accuracy float64
-	rate, norm                 float64
-	hasValidation              bool
+	step             int64
+	loss, validation float64
+	rate, norm       float64
+	hasValidation    bool
 }
 
 var readCorpus = sync.OnceValues(func() ([]training, error) {
@@ -66,8 +66,8 @@ var readCorpus = sync.OnceValues(func() ([]training, error) {
 		if l[0] != "" {
 			now = &all[at[l[0]]]
 		}
-		now.rows = append(now.rows, row{step: int64(parse(l[1])), loss: parse(l[2]), validation: parse(l[3]), accuracy: parse(l[4]),
-			rate: parse(l[5]), norm: parse(l[6]), hasValidation: l[3] != ""})
+		now.rows = append(now.rows, row{step: int64(parse(l[1])), loss: parse(l[2]), validation: parse(l[3]),
+			rate: parse(l[4]), norm: parse(l[5]), hasValidation: l[3] != ""})
 	}
 	return all, nil
 })

@@ -163,7 +163,7 @@ A spike that comes back ends nothing: BLOOM-176B went from 2.2 to 5.1 and back w
 Each verdict says in a sentence what was seen, and how many GPU-hours are left until the planned end. ` + "`slower`" + ` says what the lower throughput costs until then. These are missing if neither the files nor the run tell how long steps take, or how many there are.
 
 ## The corpus
-The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, classification, Friedman). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
+The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
 
 `
 

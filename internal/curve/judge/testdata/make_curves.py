@@ -189,14 +189,12 @@ def train(run):
         clip = run.get("clip", 0) or float("inf")
         norm = nn.utils.clip_grad_norm_(net.parameters(), clip)
         opt.step()
-        row = [step + 1, float(loss), "", "", lr, float(norm)]
+        row = [step + 1, float(loss), "", lr, float(norm)]
         if (step + 1) % check == 0:
             net.eval()
             with torch.no_grad():
                 o = out(vx)
                 row[2] = float(lossfn(o, vy))
-                if classes:
-                    row[3] = float((o.argmax(1) == vy).float().mean())
             waited = 0 if row[2] < lowest else waited + 1
             lowest = min(lowest, row[2])
             if run["schedule"] == "reduce" and waited >= 8:
@@ -318,13 +316,13 @@ def main():
     where = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     text, table = io.StringIO(), []
     curves = csv.writer(text, lineterminator="\n")
-    curves.writerow(["run", "step", "loss", "val_loss", "val_accuracy", "lr", "grad_norm"])
+    curves.writerow(["run", "step", "loss", "val_loss", "lr", "grad_norm"])
     with multiprocessing.Pool(int(os.environ.get("PROCESSES", "2"))) as pool:
         trained = pool.map(timed, runs(), chunksize=1)
     for run, (rows, seconds) in zip(runs(), trained):
         table.append([run["name"], run["kind"], run["data"], run["model"], run["schedule"], run["steps"], last_change(run), "%.3f" % seconds])
         for i, row in enumerate(rows):
-            curves.writerow([run["name"] if i == 0 else "", row[0]] + [short(v, n) for v, n in zip(row[1:], (4, 5, 4, 3, 1))])
+            curves.writerow([run["name"] if i == 0 else "", row[0]] + [short(v, n) for v, n in zip(row[1:], (3, 5, 3, 1))])
     with open(os.path.join(where, "curves.csv.gz"), "wb") as out, gzip.GzipFile("", "wb", 9, out, mtime=0) as packed:
         packed.write(text.getvalue().encode())
     with open(os.path.join(where, "runs.csv"), "w", newline="") as out:
