@@ -1,3 +1,7 @@
+// The corpus is measured without the race detector: with it, it would take ten times as long.
+
+//go:build !race
+
 package judge
 
 import (
