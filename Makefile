@@ -59,7 +59,7 @@ test: export GORACE := atexit_sleep_ms=0
 test: deps/test build ## vet, then every test under the race detector; none may skip
 	go vet -race ./...
 	go test -race -vet=off -p 2 -count=1 -timeout 20m ./...
-	go test -count=1 -run '^TestDocumentDiagnosis$$' ./internal/diagnose
+	go test -count=1 -run '^TestDocument(Diagnosis)?$$' ./internal/diagnose ./internal/curve/judge
 
 soak: export GANGRUN_TEST_NOSKIP := 1
 soak: deps/test build ## the long random tests; SEED=n and COUNT=n are passed on
@@ -93,7 +93,7 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 	go mod tidy -diff
 
 docs: ## write the generated parts of docs/ anew
-	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/diagnose/rules ./internal/failures ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
+	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/curve/judge ./internal/diagnose ./internal/diagnose/rules ./internal/failures ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -tags soak -count=1 -timeout 40m -run '^TestSoakHostFaults$$' ./cmd/gangrun
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -count=1 -run '^TestSlurm' ./cmd/gangrun
 

@@ -68,7 +68,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			runCommand(), submitCommand(), preflightCommand(), psCommand(), historyCommand(), statusCommand(), topCommand(), logsCommand(), attachCommand(), stopCommand(),
-			reportCommand(), diagnoseCommand(), checkpointsCommand(), planCommand(), topoCommand(), leasesCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
+			reportCommand(), diagnoseCommand(), checkpointsCommand(), curveCommand(), planCommand(), topoCommand(), leasesCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
 		},
 	}
 	a.Action = func(c *cli.Context) error {

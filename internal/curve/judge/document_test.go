@@ -1,0 +1,207 @@
+// The corpus is measured without the race detector: with it, it would take ten times as long.
+
+//go:build !race
+
+package judge
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in the
+// environment it writes the page. No verdict that is sure may end a run that would later have improved by more than 1 %.
+func TestDocument(t *testing.T) {
+	runs := corpus(t)
+	all := slices.Concat(runs[:]...)
+	var measures []*measured
+	for i := range runs {
+		m := measure(runs[i], all)
+		measures = append(measures, m)
+		for _, wrong := range slices.Concat(m.ends.wrongOnes, m.untold.wrongOnes) {
+			t.Errorf("%s: a wrong stop: %s", parts[i], wrong)
+		}
+	}
+	first, second := measures[0].plateau, measures[1].plateau
+	if share := (first.savedNear + second.savedNear) / (first.spent + second.spent); share < 0.4 {
+		t.Errorf("plateaus save %.1f %% of the GPU time", 100*share)
+	}
+	if len(all) < 120 {
+		t.Errorf("the corpus has %d runs", len(all))
+	}
+	var want bytes.Buffer
+	document(&want, measures)
+	path := filepath.Join("..", "..", "..", "docs", "curves.md")
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("docs/curves.md is not what was measured; run make docs")
+	}
+}
+
+// parts are the parts of the corpus, in order.
+var parts = []string{"work", "held", "other", "fresh"}
+
+func document(w io.Writer, measures []*measured) {
+	fmt.Fprint(w, introduction)
+	total, kinds, schedules := 0, map[string]int{}, map[string]int{}
+	row := func(name string, of func(m *measured) int) {
+		fmt.Fprintf(w, "| %s |", name)
+		for _, m := range measures {
+			fmt.Fprintf(w, " %d |", of(m))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, m := range measures {
+		total += m.runs
+		maps.Copy(kinds, m.kinds)
+		maps.Copy(schedules, m.schedules)
+	}
+	fmt.Fprintf(w, corpusText, total)
+	fmt.Fprintf(w, "| of the runs | %s |\n|%s\n", strings.Join(parts, " | "), strings.Repeat("---|", len(parts)+1))
+	row("all", func(m *measured) int { return m.runs })
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		row(k, func(m *measured) int { return m.kinds[k] })
+	}
+	for _, k := range slices.Sorted(maps.Keys(schedules)) {
+		row("learning rate: "+k, func(m *measured) int { return m.schedules[k] })
+	}
+	fmt.Fprint(w, precision)
+	for i, name := range parts {
+		m := measures[i]
+		fmt.Fprintf(w, "\n### %s\n", strings.ToUpper(name[:1])+name[1:])
+		fmt.Fprint(w, "| verdict | precision | recall | precision, if sure | recall, if sure |\n|---|---|---|---|---|\n")
+		for _, k := range Kinds {
+			switch k {
+			case Slower:
+				continue
+			case BelowPeers:
+				fmt.Fprintf(w, "| %s | %s | never sure | |\n", k, m.advice[k].cell())
+			default:
+				fmt.Fprintf(w, "| %s | %s | %s |\n", k, m.advice[k].cell(), m.sure[k].cell())
+			}
+		}
+	}
+	fmt.Fprint(w, wrongStops)
+	fmt.Fprint(w, "| part | what is told | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
+	for i, name := range parts {
+		for _, c := range []struct {
+			told string
+			s    stops
+		}{{"steps, and from when the learning rate no longer falls", measures[i].ends}, {"steps", measures[i].untold}} {
+			fmt.Fprintf(w, "| %s | %s | %d | %d of %d | %.0f %% |\n", name, c.told, c.s.wrong, c.s.stopped, c.s.runs, 100*c.s.saved/c.s.spent)
+		}
+	}
+	fmt.Fprint(w, saving)
+	for i, name := range parts {
+		m := measures[i]
+		fmt.Fprintf(w, "\n### %s\n", strings.ToUpper(name[:1])+name[1:])
+		fmt.Fprint(w, "| rule | stopped | GPU time saved | saved at no more than 0.1 % | more than 0.1 % from the final value | more than 1 % from the best | median distance |\n|---|---|---|---|---|---|---|\n")
+		fmt.Fprint(w, m.plateau.row("`plateau`, sure"))
+		for _, rule := range ruleNames {
+			fmt.Fprint(w, m.rules[rule].row(rule))
+		}
+	}
+	fmt.Fprint(w, strings.TrimLeft(limits, "\n"))
+}
+
+const introduction = `# Curves
+Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
+
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. ` + "`gangrun curve RUN`" + ` does it with what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+
+` + "```" + `
+gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
+gangrun curve --metric val_loss --total 4000 metrics.csv
+` + "```" + `
+
+The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 1 if no metric was found, and 64 if a file cannot be read or a flag is wrong.
+
+## Where metrics are found
+| source | what is read |
+|---|---|
+| output | the lines of [progress.md](progress.md); of these and of lines about validation, also the metrics named below |
+| TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is tested. If the directory is named ` + "`validation`, `eval`" + ` or the like, its metrics are of that |
+| CSV | also with tabs or semicolons; the first line names the columns |
+| JSON lines | an object a line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
+| W&B | ` + "`run-*.wandb`" + ` of an offline run: the history |
+| Hugging Face | ` + "`trainer_state.json`" + ` |
+| MLPerf | ` + "`:::MLLOG`" + ` lines: ` + "`eval_accuracy`, `eval_loss`, `train_loss`" + `. For the benchmarks gpt3, llama2_70b_lora, llama31_405b, llama31_8b and flux1, ` + "`eval_accuracy`" + ` is a loss |
+
+The first bytes of a file decide what it is. A file that was truncated or replaced is read anew. A TensorBoard or W&B file whose checksums are wrong is read up to there.
+
+The name of a metric tells what it is: ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in it means other data than those of the training. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
+
+The run is judged by a validation loss, else by another metric of validation, else by the training loss. ` + "`--metric NAME`" + ` chooses another.
+
+## Verdicts
+A verdict has a confidence. From 90 % on it is *sure*; below, it is advice.
+
+| verdict | when | sure |
+|---|---|---|
+| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row. 25 times with a loss scale: at the start, or while the scale falls | always; of validation alone, never |
+| ` + "`diverged`" + ` | the loss has lost 30 % of what it had gained, by more than 8 standard deviations of its noise, for 2 % of the run and at least 50 steps, and is not on its way back | 60 % lost, for four times as long |
+| ` + "`flat`" + ` | the loss has not fallen at all: neither its median nor its trend, and validation has not improved. Never in a warm-up | only if the gradient is zero |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if it is told from when the learning rate no longer falls (` + "`--decay-end`" + `), and the trend of that time, and two standard deviations more, cannot bring more than 1 % until the end, and three standard deviations of the metric's noise cannot either |
+| ` + "`reached`" + ` | the target is reached | always |
+| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight, in the second half of the run, if it is told that the learning rate does not fall any more |
+| ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
+| ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
+
+A spike that comes back ends nothing: BLOOM-176B went from 2.2 to 5.1 and back within 30 steps.
+
+Each verdict says in a sentence what was seen, and how many GPU-hours are left until the planned end. ` + "`slower`" + ` says what the lower throughput costs until then. These are missing if neither the files nor the run tell how long steps take, or how many there are.
+
+## The corpus
+The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
+
+`
+
+const corpusText = `There are %d runs:
+- *work* and *held*: two halves, by a hash of the name. The rules were written with the first. The second was measured when they were done for the first time, and again after each change.
+- *other*: other data, of two times. When the first 60 were measured first, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the next 60 were measured first, 2 of 38 were wrong: validations so noisy that luck alone brought a better value. Since then, such a plateau is not sure.
+- *fresh*: other data once more, trained after the last change of a rule, and measured once.
+
+Damage that is done on purpose, as labels that are shuffled for a while (spike, spike-long), comes in the first fifth of a run. What follows is the run's own.
+
+`
+
+const precision = `
+A verdict is right if hindsight says so:
+- ` + "`not-finite`" + `: the loss was not finite five times in a row. That is also the rule; the table shows only that none is lost.
+- ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or the run has lost half of what it had gained, and at least 10 % of the best.
+- ` + "`flat`" + `: the run was made not to learn, with a dead gradient or a learning rate of 1e-9, or its loss was never 5 % lower than at the first step.
+- ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than that until then. Missed are runs that no longer improve by 0.1 % in the last 30 % of their time, although their learning rate has settled before 60 %.
+- ` + "`reached`, `will-miss`" + `: four targets for each run, from 20 % better than its best to 10 % worse.
+- ` + "`below-peers`" + `: the best value of the run is worse than the median of the best of the others with the same data and model.
+
+` + "`slower`" + ` is tested with throughputs that were made up.
+`
+
+const wrongStops = `
+## Wrong stops
+A wrong stop ends a run whose best validation loss would later have improved by more than 1 %. Here, every sure ` + "`not-finite`, `diverged`, `flat` and `plateau`" + ` ends the run.
+
+`
+
+const saving = `
+## What a plateau saves
+Of the runs whose learning rate has settled in the first half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best until the stop; the final one is the median of the last five checks. The last line is what nobody can know before the end: when the best of the whole run was first reached, but for 0.1 %. In Philly's clusters, 62 % of the GPU time of jobs that passed went into the last 0.1 % of the loss (Jeon et al., 2019): a ceiling for such a rule.
+`
+
+const limits = `
+`

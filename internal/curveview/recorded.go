@@ -1,0 +1,71 @@
+package curveview
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/safefile"
+)
+
+// recorded is the format of the journal of a run.
+const recorded = "journal"
+
+// maxRecorded is the most losses that are kept of a journal. Of a longer one, the last count.
+const maxRecorded = 1 << 20
+
+// readJournal returns the losses that the ranks of a run have reported in its last attempt, as the lowest rank with any
+// tells them. That is also what programs write to GANGRUN_PROGRESS_FD.
+func readJournal(ctx context.Context, path string) (File, []*series, int64, error) {
+	file := File{Path: path, Format: recorded, Series: []string{}}
+	in, err := safefile.Open(path)
+	if err != nil {
+		return file, nil, 0, fmt.Errorf("read %q: %w", path, err)
+	}
+	defer in.Close()
+	byRank, attempt, total := map[int]*series{}, 0, int64(0)
+	_, err = journal.Scan(in, func(e job.Event) bool {
+		p := e.Progress
+		if e.Kind != job.KindProgress || p == nil || !p.HasLoss() || e.Attempt == 0 {
+			return ctx.Err() == nil
+		}
+		if e.Attempt != attempt {
+			byRank, attempt = map[int]*series{}, e.Attempt
+		}
+		if byRank[e.Rank] == nil {
+			byRank[e.Rank] = newSeries("loss", path)
+		}
+		if p.Total > 0 && !p.Restarts {
+			total = p.Total
+		}
+		s := byRank[e.Rank]
+		s.add(point{p.At(), float64(e.Time.UnixNano()) / 1e9, lossOf(*p)})
+		if len(s.points) > maxRecorded {
+			s.points = append(s.points[:0], s.points[maxRecorded/2:]...)
+		}
+		return ctx.Err() == nil
+	})
+	if err != nil || len(byRank) == 0 {
+		return file, nil, 0, err
+	}
+	lowest := math.MaxInt
+	for rank := range byRank {
+		lowest = min(lowest, rank)
+	}
+	file.Series = append(file.Series, "loss")
+	return file, []*series{byRank[lowest]}, total, ctx.Err()
+}
+
+func lossOf(p job.Progress) float64 {
+	switch {
+	case p.Loss != nil:
+		return *p.Loss
+	case p.LossIs == job.LossInfinite:
+		return math.Inf(1)
+	case p.LossIs == job.LossNegInfinite:
+		return math.Inf(-1)
+	}
+	return math.NaN()
+}

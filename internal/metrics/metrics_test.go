@@ -1,0 +1,425 @@
+package metrics
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMeaning(t *testing.T) {
+	type want struct {
+		signal judge.Signal
+		higher bool
+	}
+	for name, w := range map[string]want{
+		"loss": {judge.Train, false}, "train/loss": {judge.Train, false}, "lm loss": {judge.Train, false}, "train_loss_epoch": {judge.Train, false},
+		"val_loss": {judge.Validation, false}, "eval_loss": {judge.Validation, false}, "validation/epoch_loss": {judge.Validation, false},
+		"val_accuracy": {judge.Validation, true}, "eval_f1": {judge.Validation, true}, "test/acc": {judge.Validation, true}, "val/mAP": {judge.Validation, true},
+		"evalLoss": {judge.Validation, false}, "valid ppl": {judge.Validation, false}, "val_rmse": {judge.Validation, false},
+		"learning_rate": {judge.Rate, false}, "lr": {judge.Rate, false}, "lr-AdamW": {judge.Rate, false}, "grad norm": {judge.GradNorm, false}, "gnorm": {judge.GradNorm, false},
+		"loss scale": {judge.LossScale, false}, "loss_scale": {judge.LossScale, false}, "number of skipped iterations": {judge.Skipped, false},
+		"tokens_per_second": {judge.Throughput, true}, "train_samples_per_second": {judge.Throughput, true}, "wps": {judge.Throughput, true}, "samples/sec": {judge.Throughput, true},
+	} {
+		m, ok := MeaningOf(name)
+		if !ok || m.Signal != w.signal || m.Higher != w.higher {
+			t.Errorf("%s is %+v, %v; want %+v", name, m, ok, w)
+		}
+	}
+	for _, name := range []string{"", "epoch", "step", "eta", "val_time", "weights/max", "gpu memory", "accuracy", "best val loss", "loss_coefficient"} {
+		if m, ok := MeaningOf(name); ok && name != "accuracy" {
+			t.Errorf("%q is %+v", name, m)
+		}
+	}
+	if _, ok := MeaningOf("accuracy"); ok {
+		t.Error("an accuracy without a word for its data is taken for one of validation")
+	}
+	if a, _ := MeaningOf("val_loss"); a.Rank >= func() int { b, _ := MeaningOf("val_accuracy"); return b.Rank }() {
+		t.Error("a loss does not come before an accuracy")
+	}
+}
+
+// read writes a file and reads it.
+func read(t *testing.T, name string, text []byte) (Format, []Point, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, points, err := ReadAll(context.Background(), path)
+	return f.Format(), points, err
+}
+
+// say writes points, the value rounded, in order.
+func say(points []Point) string {
+	var all []string
+	for _, p := range points {
+		all = append(all, fmt.Sprintf("%s@%d=%.4g", p.Series, p.Step, p.Value))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestText holds what is found in files of text, as their writers make them.
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		format     Format
+		want       string
+	}{
+		{"metrics.csv", "epoch,step,train_loss,val_loss\n0,49,2.3,\n0,50,,2.1\n1,99,1.5,\n", CSV, "train_loss@49=2.3 val_loss@50=2.1 train_loss@99=1.5"}, // Lightning's CSVLogger
+		{"log.csv", "epoch,accuracy,loss,val_accuracy,val_loss\n0,0.5,1.2,0.6,1.1\n1,0.6,nan,0.7,inf", CSV,
+			"accuracy@0=0.5 loss@0=1.2 val_accuracy@0=0.6 val_loss@0=1.1 accuracy@1=0.6 loss@1=NaN val_accuracy@1=0.7 val_loss@1=+Inf"}, // Keras's CSVLogger
+		{"results.csv", "   epoch,  train/box_loss,  val/box_loss\r\n 1, 1.5, 1.7\r\n", CSV, "train/box_loss@1=1.5 val/box_loss@1=1.7"}, // Ultralytics
+		{"a.tsv", "step\tloss\n1\t0.5\n", CSV, "loss@1=0.5"},
+		{"a.csv", "step;loss\n1;0.5\nstep;val_loss\n2;0.4\n", CSV, "loss@1=0.5 val_loss@2=0.4"},
+		{"m.jsonl", `{"step": 1, "loss": 2.5, "note": "x"}` + "\n" + `{"step": 2, "loss": NaN, "eval": {"loss": -Infinity}}` + "\nbroken\n" + `{"step": 3, "loss": "inf"}`, JSONLines,
+			"loss@1=2.5 eval/loss@2=-Inf loss@2=NaN loss@3=+Inf"},
+		{"log.txt", `{"train_loss": 1.5, "test_acc1": 70.1, "epoch": 3, "n_parameters": 5}` + "\n", JSONLines, "n_parameters@3=5 test_acc1@3=70.1 train_loss@3=1.5"}, // DeiT, timm
+		{"trainer_state.json", `{"max_steps": 90, "log_history": [
+			{"epoch": 0.5, "grad_norm": 1.5, "learning_rate": 5e-05, "loss": 0.69, "step": 10}, {"epoch": 0.5, "eval_loss": 0.68, "eval_runtime": 3.1, "step": 10},
+			{"epoch": 1.0, "loss": NaN, "step": 20}, {"epoch": 1.0, "train_loss": 0.5, "train_runtime": 20.1, "step": 20}]}`, HFState,
+			"grad_norm@10=1.5 learning_rate@10=5e-05 loss@10=0.69 eval_loss@10=0.68 eval_runtime@10=3.1 loss@20=NaN"},
+		{"out", " iteration       10/     100 | consumed samples:          640 | elapsed time per iteration (ms): 500.1 | learning rate: 1.500E-04 | lm loss: 2.117073E+00 | loss scale: 1024.0 | grad norm: 0.150 | number of skipped iterations:   1 | number of nan iterations:   0 |\n" +
+			" validation loss at iteration 10 | lm loss value: 2.2E+00 | lm loss PPL: 9.0E+00 |\n", Output,
+			"loss@10=2.117 learning rate@10=0.00015 loss scale@10=1024 grad norm@10=0.15 number of skipped iterations@10=1 validation lm loss value@10=2.2 validation lm loss ppl@10=9"},
+		{"out", "step 250: train loss 2.4305, val loss 2.5102\niter 250: loss 2.40, time 20.1ms, mfu 3.1%\n", Output, "loss@250=2.43 val loss@250=2.51 loss@250=2.4 mfu@250=3.1"}, // nanoGPT
+		{"out", "{'loss': 0.6, 'grad_norm': 2.5, 'learning_rate': 4e-05, 'epoch': 1.0}\n{'eval_loss': 0.55, 'eval_accuracy': 0.8, 'epoch': 1.0}\n", Output,
+			"loss@1=0.6 grad_norm@1=2.5 learning_rate@1=4e-05 eval_loss@1=0.55 eval_accuracy@1=0.8"}, // HF Trainer
+		{"out", "Epoch 3/10\n100/100 - 2s - 20ms/step - loss: 0.3105 - accuracy: 0.91 - val_loss: 0.3500 - val_accuracy: 0.9000\n", Output, "loss@100=0.3105 val_loss@100=0.35 val_accuracy@100=0.9"},
+		{"out", "Train Epoch: 2 [640/60000 (1%)]\tLoss: 0.301\nTest set: Average loss: 0.0500, Accuracy: 9840/10000 (98%)\n", Output, "loss@640=0.301 test average loss@640=0.05 test accuracy@640=9840"},
+		{"out", `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "submission_benchmark", "value": "gpt3", "metadata": {}}` + "\n" +
+			`:::MLLOG {"namespace": "", "time_ms": 2, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 2.75, "metadata": {"samples_count": 512}}` + "\n", Output, "eval_loss@512=2.75"},
+		{"out", `:::MLLOG {"key": "eval_accuracy", "value": 0.75, "metadata": {"epoch_num": 3}}` + "\n", Output, "eval_accuracy@3=0.75"},
+		{"out", "hello\nno numbers here\n", Output, ""},
+		{"empty", "", Unknown, ""},
+		{"a.json", `{"loss": 1}`, JSONLines, "loss@1=1"},
+	} {
+		format, points, err := read(t, c.name, []byte(c.text))
+		if format != c.format || say(points) != c.want || err != nil {
+			t.Errorf("%s %.60q:\n got %s %s, %v\nwant %s %s", c.name, c.text, format, say(points), err, c.format, c.want)
+		}
+	}
+}
+
+// TestGrows feeds each format byte by byte: what is found is the same as at once.
+func TestGrows(t *testing.T) {
+	for name, text := range made(t) {
+		_, want, err := read(t, name, text)
+		if err != nil || len(want) < 3 {
+			t.Fatalf("%s: %s, %v", name, say(want), err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := NewFile(path)
+		var got []Point
+		add := func(p Point) { got = append(got, p) }
+		for len(text) > 0 {
+			n := min(len(text), 1+len(text)%997)
+			if _, err := file.Write(text[:n]); err != nil {
+				t.Fatal(err)
+			}
+			text = text[n:]
+			if err := f.Poll(context.Background(), add); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if f.Format() == HFState && len(text) > 0 {
+				got = nil // it is read anew each time
+			}
+		}
+		if say(got) != say(want) {
+			t.Errorf("%s: growing\n got %s\nwant %s", name, say(got), say(want))
+		}
+		// Truncated, and written again: everything is read anew.
+		got = nil
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Truncate(0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Poll(context.Background(), add); err != nil || len(got) > 0 {
+			t.Errorf("%s: truncated: %s, %v", name, say(got), err)
+		}
+		if _, err := file.WriteAt(whole, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Poll(context.Background(), add); err != nil || say(got) != say(want) {
+			t.Errorf("%s: written again\n got %s, %v\nwant %s", name, say(got), err, say(want))
+		}
+		file.Close()
+	}
+}
+
+// made returns a good file of each format by its name. The event file is by a real writer; see testdata/README.md. That
+// of W&B follows its documented layout.
+func made(t testing.TB) map[string][]byte {
+	events, err := os.ReadFile(filepath.Join("testdata", "events.out.tfevents.digits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"events.out.tfevents.1": events,
+		"run-1.wandb":           madeWandB(8),
+		"log.csv":               []byte("epoch,loss,val_loss\n0,1.5,1.6\n1,1.2,1.3\n"),
+		"log.jsonl":             []byte("{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"loss\": 1.5}\n{\"step\": 3, \"loss\": 1.2}\n"),
+		"trainer_state.json":    []byte(`{"log_history": [{"step": 1, "loss": 2}, {"step": 2, "loss": 1.5}, {"step": 3, "loss": 1.4}]}`),
+		"out":                   []byte("step 1 loss 2.0\nstep 2 loss 1.5\nstep 3 loss 1.25\n"),
+	}
+}
+
+func TestTensorBoard(t *testing.T) {
+	events := made(t)["events.out.tfevents.1"]
+	format, points, err := read(t, "events.out.tfevents.1", events)
+	if format != TensorBoard || err != nil || len(points) != 180 {
+		t.Fatalf("%s, %d points, %v", format, len(points), err)
+	}
+	if p := points[0]; p.Series != "train/loss" || p.Step != 0 || p.Time < 1e9 || p.Value < 1 || p.Value > 2 {
+		t.Errorf("the first point is %+v", p)
+	}
+	if p := points[len(points)-2]; p.Series != "validation/accuracy" || p.Step != 59 || p.Value < 0.9 {
+		t.Errorf("the last accuracy is %+v", p)
+	}
+	// A directory tells the data: TensorFlow writes both under the same tag.
+	dir := filepath.Join(t.TempDir(), "validation")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "events.out.tfevents.1.v2")
+	if err := os.WriteFile(path, frame(scalarEvent(3, 1, "epoch_loss", 1.5)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, points, err := ReadAll(context.Background(), path); err != nil || say(points) != "validation/epoch_loss@3=1.5" {
+		t.Errorf("validation: %s, %v", say(points), err)
+	}
+}
+
+// scalarEvent is an Event of TensorFlow 2 with a tensor of a kind.
+func scalarEvent(step int64, kind uint64, tag string, v float64) []byte {
+	var tensor []byte
+	tensor = protowire.AppendVarint(protowire.AppendTag(tensor, 1, protowire.VarintType), kind)
+	tensor = protowire.AppendBytes(protowire.AppendTag(tensor, 2, protowire.BytesType), nil)
+	switch kind {
+	case tensorFloat:
+		tensor = protowire.AppendBytes(protowire.AppendTag(tensor, 4, protowire.BytesType), binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(v))))
+	case tensorDouble:
+		tensor = protowire.AppendBytes(protowire.AppendTag(tensor, 6, protowire.BytesType), binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+	case tensorInt64:
+		tensor = protowire.AppendBytes(protowire.AppendTag(tensor, 10, protowire.BytesType), protowire.AppendVarint(nil, uint64(v)))
+	}
+	var value []byte
+	value = protowire.AppendString(protowire.AppendTag(value, 1, protowire.BytesType), tag)
+	value = protowire.AppendBytes(protowire.AppendTag(value, 8, protowire.BytesType), tensor)
+	summary := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), value)
+	event := protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), math.Float64bits(1.7e9))
+	event = protowire.AppendVarint(protowire.AppendTag(event, 2, protowire.VarintType), uint64(step))
+	return protowire.AppendBytes(protowire.AppendTag(event, 5, protowire.BytesType), summary)
+}
+
+func frame(data []byte) []byte {
+	out := binary.LittleEndian.AppendUint64(nil, uint64(len(data)))
+	out = binary.LittleEndian.AppendUint32(out, masked(out))
+	return binary.LittleEndian.AppendUint32(append(out, data...), masked(data))
+}
+
+func TestTensors(t *testing.T) {
+	for kind, want := range map[uint64]string{tensorFloat: "loss@7=1.5", tensorDouble: "loss@7=1.5", tensorInt64: "loss@7=1", 7: ""} {
+		_, points, err := read(t, "events.out.tfevents.1", frame(scalarEvent(7, kind, "loss", 1.5)))
+		if say(points) != want || err != nil {
+			t.Errorf("kind %d: %s, %v", kind, say(points), err)
+		}
+	}
+	large := append(frame(make([]byte, maxRecord+1)), frame(scalarEvent(7, tensorFloat, "loss", 1.5))...)
+	if _, points, err := read(t, "events.out.tfevents.1", large); say(points) != "loss@7=1.5" || err != nil {
+		t.Errorf("after a large record: %s, %v", say(points), err)
+	}
+}
+
+// TestDamaged breaks files: what comes before is found, and the reason is told.
+func TestDamaged(t *testing.T) {
+	files := made(t)
+	events, run := files["events.out.tfevents.1"], files["run-1.wandb"]
+	flip := func(data []byte, i int) []byte {
+		data = bytes.Clone(data)
+		data[i] ^= 1
+		return data
+	}
+	for _, c := range []struct {
+		name   string
+		text   []byte
+		reason string
+		some   bool // points come before
+	}{
+		{"events.out.tfevents.1", flip(events, 3), "length", false},
+		{"events.out.tfevents.1", flip(events, 9), "length", false},
+		{"events.out.tfevents.1", flip(events, 14), "record is wrong", false},
+		{"events.out.tfevents.1", flip(events, len(events)-1), "record is wrong", true},
+		{"events.out.tfevents.1", flip(events, len(events)/2), "wrong", true},
+		{"events.out.tfevents.1", append(bytes.Clone(events), make([]byte, 64)...), "length", true},
+		{"events.out.tfevents.1", frame([]byte{0xff, 0xff, 0xff}), "no event", false},
+		{"events.out.tfevents.1", []byte("this is no event file at all\n"), "length", false},
+		{"run-1.wandb", flip(run, 6), "version", false},
+		{"run-1.wandb", flip(run, 7), "record is wrong", false},
+		{"run-1.wandb", flip(run, 20), "record is wrong", false},
+		{"run-1.wandb", flip(run, 13), "wrong", false},
+		{"run-1.wandb", flip(run, len(run)-1), "record is wrong", true},
+		{"run-1.wandb", append(bytes.Clone(run), part(partMiddle, []byte("x"))...), "disorder", true},
+		{"run-1.wandb", append(bytes.Clone(run), 1, 2, 3, 4, 0xff, 0xff, 1), "longer", true},
+	} {
+		_, points, err := read(t, c.name, c.text)
+		damaged := new(DamagedError)
+		if !errors.As(err, &damaged) || !strings.Contains(damaged.Reason, c.reason) || (len(points) > 0) != c.some {
+			t.Errorf("%s, %s: %d points, %v", c.name, c.reason, len(points), err)
+		}
+	}
+	// Cut anywhere, a file is one that still grows.
+	for cut := range 300 {
+		for _, err := range []error{(&tensorBoard{}).add(events[:len(events)-cut], func(Point) {}), (&wandb{}).add(run[:len(run)-cut], func(Point) {})} {
+			if err != nil {
+				t.Fatalf("cut by %d: %v", cut, err)
+			}
+		}
+	}
+}
+
+// part is a part of a W&B record.
+func part(kind byte, data []byte) []byte {
+	body := append([]byte{kind}, data...)
+	out := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(body))
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(data)))
+	return append(out, body...)
+}
+
+// madeWandB is a file of an offline run: as many steps, each with a record of some size, so that records cross blocks.
+func madeWandB(steps int) []byte {
+	out := bytes.Clone(wandbHeader)
+	write := func(record []byte) {
+		for first := true; ; first = false {
+			left := wandbBlock - len(out)%wandbBlock
+			if left < wandbHead {
+				out = append(out, make([]byte, left)...)
+				left = wandbBlock
+			}
+			n := min(len(record), left-wandbHead)
+			last := n == len(record)
+			kind := byte(partMiddle)
+			switch {
+			case first && last:
+				kind = partFull
+			case first:
+				kind = partFirst
+			case last:
+				kind = partLast
+			}
+			out = append(out, part(kind, record[:n])...)
+			if record = record[n:]; last {
+				return
+			}
+		}
+	}
+	item := func(value string, names ...string) []byte {
+		var b []byte
+		for _, name := range names {
+			num := protowire.Number(1)
+			if len(names) > 1 {
+				num = 2
+			}
+			b = protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), name)
+		}
+		return protowire.AppendString(protowire.AppendTag(b, 16, protowire.BytesType), value)
+	}
+	for i := range steps {
+		var history []byte
+		for _, it := range [][]byte{item(fmt.Sprint(2.0/float64(i+1)), "loss"), item("NaN", "eval", "loss"), item(`"a table"`, "table"), item(fmt.Sprint(i*10), "_runtime")} {
+			history = protowire.AppendBytes(protowire.AppendTag(history, 1, protowire.BytesType), it)
+		}
+		step := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(i))
+		history = protowire.AppendBytes(protowire.AppendTag(history, 2, protowire.BytesType), step)
+		record := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), history)
+		write(protowire.AppendBytes(protowire.AppendTag(record, 4, protowire.BytesType), make([]byte, 9000))) // output, of no interest
+	}
+	return out
+}
+
+func TestWandB(t *testing.T) {
+	format, points, err := read(t, "run-1.wandb", madeWandB(40))
+	if format != WandB || err != nil || len(points) != 80 {
+		t.Fatalf("%s, %d points, %v", format, len(points), err)
+	}
+	if got := say(points[78:]); got != "eval/loss@39=NaN loss@39=0.05" || points[79].Time != 390 {
+		t.Errorf("last: %s at %g", got, points[79].Time)
+	}
+}
+
+// TestNothing holds that files without metrics disturb nothing.
+func TestNothing(t *testing.T) {
+	for _, text := range [][]byte{nil, []byte("\n\n\n"), bytes.Repeat([]byte{0}, 100), []byte("a,b,c\n1,2,3\n"), bytes.Repeat([]byte("x"), 3<<20)} {
+		if _, points, err := read(t, "file", text); err != nil || len(points) != 0 {
+			t.Errorf("%.20q: %s, %v", text, say(points), err)
+		}
+	}
+	f := NewFile(filepath.Join(t.TempDir(), "none"))
+	if err := f.Poll(context.Background(), nil); err != nil {
+		t.Errorf("no file: %v", err)
+	}
+	dir := NewFile(t.TempDir())
+	if err := dir.Poll(context.Background(), nil); err == nil {
+		t.Error("a directory is read")
+	}
+}
+
+func FuzzFormats(f *testing.F) {
+	files := made(f)
+	var names []string
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, name := range names {
+		f.Add(byte(i), files[name])
+	}
+	f.Fuzz(func(t *testing.T, which byte, text []byte) {
+		whole := func(p Point) {
+			if p.Series == "" && which%6 < 2 || p.Step < 0 {
+				t.Errorf("point %+v", p)
+			}
+		}
+		parsers := []func() parser{
+			func() parser { return &tensorBoard{} }, func() parser { return &wandb{} }, func() parser { return &lines{each: (&table{}).line} },
+			func() parser { return &lines{each: (&objects{}).line} }, func() parser { return &lines{each: (&output{at: -1}).line} },
+		}
+		if int(which%6) < len(parsers) {
+			// In two pieces it is the same as in one.
+			var a, b []Point
+			one, two := parsers[which%6](), parsers[which%6]()
+			e1 := one.add(text, func(p Point) { whole(p); a = append(a, p) })
+			e2 := two.add(text[:len(text)/2], func(p Point) { b = append(b, p) })
+			if e2 == nil {
+				e2 = two.add(text[len(text)/2:], func(p Point) { b = append(b, p) })
+			}
+			if (e1 == nil) != (e2 == nil) || say(a) != say(b) {
+				t.Errorf("in one piece %s, %v; in two %s, %v", say(a), e1, say(b), e2)
+			}
+			return
+		}
+		_, _ = state(text, whole)
+	})
+}

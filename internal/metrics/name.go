@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+)
+
+// Meaning is what a series is, as its name tells.
+type Meaning struct {
+	Signal judge.Signal
+	// Higher says whether higher values are better. It is only known if Known is true.
+	Higher, Known bool
+	// Rank orders the series of one signal: that with the lowest is the one to judge by.
+	Rank int
+}
+
+var (
+	otherData  = words("val valid validation eval evaluation test testing dev heldout")
+	lowerWords = words("loss nll ppl perplexity err error mse mae rmse wer cer bpb bpc fid kl logloss mlogloss merror crossentropy xent energy")
+	highWords  = words("acc accuracy top1 top5 acc1 acc5 f1 bleu rouge rougel auc auroc reward return iou miou dice r2 psnr ssim map recall precision mcc score mrr ndcg")
+	workWords  = words("throughput wps ups tps tflops tgs sps fps mfu ips")
+	per        = words("s sec second seconds gpu")
+	noMetric   = words("time runtime eta elapsed count num total best min max smoothed std var weight coef coefficient lambda memory mem")
+)
+
+func words(text string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		m[w] = true
+	}
+	return m
+}
+
+// tokens cuts a name into its words, in lower case: "val/mAP50-95", "evalLoss", "tokens/s".
+func tokens(name string) []string {
+	var b strings.Builder
+	letters := []rune(name)
+	for i, r := range letters {
+		if i > 0 && i+1 < len(letters) && unicode.IsUpper(r) && unicode.IsLower(letters[i-1]) && unicode.IsLower(letters[i+1]) {
+			b.WriteByte(' ')
+		}
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			r = ' '
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return strings.Fields(b.String())
+}
+
+// MeaningOf returns what a series is. It is not ok if the name says nothing that a curve is judged by.
+func MeaningOf(name string) (m Meaning, ok bool) {
+	of := tokens(name)
+	has := func(set map[string]bool) bool {
+		for _, w := range of {
+			if set[w] {
+				return true
+			}
+		}
+		return false
+	}
+	is := words(strings.Join(of, " "))
+	m.Rank = len(of)
+	switch {
+	case is["skipped"] && (is["iterations"] || is["steps"] || is["iters"] || len(of) == 1):
+		m.Signal = judge.Skipped
+		return m, true
+	case (is["loss"] || is["grad"]) && is["scale"], is["scaler"], is["lossscale"]:
+		m.Signal = judge.LossScale
+		return m, true
+	case is["lr"], is["learning"] && is["rate"], is["lr0"], is["learningrate"], is["pg0"]:
+		m.Signal = judge.Rate
+		return m, true
+	case (is["grad"] || is["gradient"]) && is["norm"], is["gnorm"], is["gradnorm"]:
+		m.Signal = judge.GradNorm
+		return m, true
+	case has(workWords), len(of) > 1 && per[of[len(of)-1]] && (is["samples"] || is["tokens"] || is["images"] || is["imgs"] || is["examples"] || is["it"] || is["steps"] || is["iterations"]):
+		m.Signal, m.Higher, m.Known = judge.Throughput, true, true
+		return m, true
+	}
+	lower, high := has(lowerWords), has(highWords)
+	if !lower && !high || has(noMetric) {
+		return m, false
+	}
+	m.Known, m.Higher = true, high && !lower
+	if has(otherData) {
+		m.Signal = judge.Validation
+		m.Rank += 10 * place(of)
+		return m, true
+	}
+	if !is["loss"] && !is["nll"] {
+		return m, false // an accuracy of the training says less than the loss
+	}
+	m.Signal = judge.Train
+	if !(is["train"] || is["training"] || is["lm"] || len(of) == 1) {
+		m.Rank += 5 // a part of the loss, perhaps
+	}
+	return m, true
+}
+
+// place orders metrics of validation: a loss is finer than an accuracy, and says more.
+func place(of []string) int {
+	for _, w := range of {
+		switch w {
+		case "loss", "nll", "logloss", "mlogloss", "crossentropy":
+			return 0
+		case "ppl", "perplexity", "mse", "rmse", "mae":
+			return 1
+		}
+	}
+	return 2
+}
+
+// counters are the names of columns and keys that count steps, the finest first.
+var counters = []string{"step", "global_step", "trainer/global_step", "train/global_step", "iteration", "iter", "num_updates", "update", "train_step",
+	"total_timesteps", "timestep", "_step", "batch", "epoch"}
+
+// clocks are the names of times.
+var clocks = words("_timestamp timestamp wall_time walltime time _runtime runtime elapsed elapsed_time train_runtime seconds")
+
+// keyed finds the step, the time and the values of a record of names and numbers.
+func keyed(of map[string]float64, row int64, emit func(Point)) {
+	at, counter := row, ""
+	for _, name := range counters {
+		if v, ok := of[name]; ok && v >= 0 && v < 1e15 {
+			at, counter = int64(v), name
+			if name == "epoch" && v != float64(at) {
+				at, counter = row, ""
+			}
+			break
+		}
+	}
+	when := 0.0
+	for name := range clocks {
+		if v, ok := of[name]; ok && v > 0 && (when == 0 || v > when) {
+			when = v
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		v := of[name]
+		if name != counter && name != "epoch" && !clocks[name] {
+			emit(Point{Series: name, Step: at, Time: when, Value: v, ByEpoch: counter == "epoch"})
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// maxLine is the longest line that is read, in bytes. Of a longer one, nothing is.
+const maxLine = 1 << 20
+
+// lines cuts a stream into lines.
+type lines struct {
+	rest []byte
+	long bool // the line that has begun is too long
+	each func(line []byte, emit func(Point)) error
+}
+
+func (l *lines) add(piece []byte, emit func(Point)) error {
+	for {
+		line, rest, whole := bytes.Cut(piece, []byte("\n"))
+		if !whole {
+			if l.long = l.long || len(l.rest)+len(piece) > maxLine; !l.long {
+				l.rest = append(l.rest, piece...)
+			}
+			return nil
+		}
+		piece = rest
+		if len(l.rest) > 0 {
+			l.rest = append(l.rest, line...)
+			line = l.rest
+		}
+		long := l.long || len(line) > maxLine
+		l.long = false
+		var err error
+		if !long {
+			err = l.each(bytes.TrimSuffix(line, []byte("\r")), emit)
+		}
+		l.rest = l.rest[:0]
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// table reads CSV, or the same with tabs or semicolons. The first line has the names of the columns. A cell may be empty.
+type table struct {
+	names []string
+	sep   rune
+	row   int64
+}
+
+func (t *table) line(line []byte, emit func(Point)) error {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return nil
+	}
+	if t.names == nil {
+		t.names, t.sep = header(line)
+		return nil
+	}
+	cells, ok := cut(line, t.sep)
+	if !ok || len(cells) != len(t.names) {
+		return nil
+	}
+	of := map[string]float64{}
+	for i, text := range cells {
+		if v, ok := cell(text); ok {
+			of[t.names[i]] = v
+		}
+	}
+	if len(of) == 0 { // the header of another run, which was appended
+		if names, sep := header(line); names != nil {
+			t.names, t.sep = names, sep
+		}
+		return nil
+	}
+	t.row++
+	keyed(of, t.row, emit)
+	return nil
+}
+
+// cell reads a number of a table. A word such as "None" is none.
+func cell(text string) (float64, bool) {
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return v, err == nil || errors.Is(err, strconv.ErrRange) && math.IsInf(v, 0)
+}
+
+func cut(line []byte, sep rune) ([]string, bool) {
+	r := csv.NewReader(bytes.NewReader(line))
+	r.Comma, r.LazyQuotes, r.TrimLeadingSpace = sep, true, sep != '\t'
+	cells, err := r.Read()
+	return cells, err == nil
+}
+
+// header returns the names of the columns of a table, or nil if the line is no header of one: all are words, at
+// least one is known, and no two are the same.
+func header(line []byte) (names []string, sep rune) {
+	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	for _, sep := range []rune{',', '\t', ';'} {
+		cells, ok := cut(line, sep)
+		if !ok || len(cells) < 2 {
+			continue
+		}
+		known, seen := false, map[string]bool{}
+		for i, name := range cells {
+			name = strings.TrimSpace(name)
+			if _, number := cell(name); number || len(name) > 100 || strings.ContainsAny(name, ":={}") || name != "" && seen[name] {
+				return nil, 0
+			}
+			_, ok := MeaningOf(name)
+			known = known || ok
+			seen[name] = true
+			cells[i] = canonical(name)
+		}
+		if known {
+			return cells, sep
+		}
+	}
+	return nil, 0
+}
+
+// canonical returns the name of a counter or a clock in lower case with underscores, and other names as they are.
+func canonical(name string) string {
+	low := strings.ReplaceAll(strings.ToLower(name), " ", "_")
+	if clocks[low] {
+		return low
+	}
+	for _, counter := range counters {
+		if low == counter {
+			return low
+		}
+	}
+	return name
+}
+
+// objects reads a JSON object a line.
+type objects struct{ row int64 }
+
+func (o *objects) line(line []byte, emit func(Point)) error {
+	of, ok := object(line)
+	if ok && len(of) > 0 {
+		o.row++
+		keyed(of, o.row, emit)
+	}
+	return nil
+}
+
+// object returns the numbers of a JSON object by their names. The names of those in objects inside of it are joined
+// by slashes. NaN and Infinity count, as Python writes them.
+func object(line []byte) (of map[string]float64, ok bool) {
+	var in map[string]any
+	text := bytes.TrimSpace(line)
+	if len(text) == 0 || text[0] != '{' {
+		return nil, false
+	}
+	if json.Unmarshal(text, &in) != nil && json.Unmarshal(standard(text), &in) != nil {
+		return nil, false
+	}
+	of = map[string]float64{}
+	flatten(in, "", 0, of)
+	return of, true
+}
+
+func flatten(in map[string]any, under string, depth int, of map[string]float64) {
+	for name, v := range in {
+		name = under + canonical(name)
+		switch v := v.(type) {
+		case float64:
+			of[name] = v
+		case string:
+			if n, ok := jsonNumber([]byte(v)); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
+				of[name] = n
+			}
+		case map[string]any:
+			if depth < 4 {
+				flatten(v, name+"/", depth+1, of)
+			}
+		}
+	}
+}
+
+// standard puts the numbers that JSON does not have into quotes. It leaves strings as they are.
+func standard(text []byte) []byte {
+	out := make([]byte, 0, len(text)+16)
+	quoted := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\' && i+1 < len(text):
+			out = append(out, c)
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted:
+			found := false
+			for _, word := range []string{"NaN", "-Infinity", "Infinity"} {
+				if bytes.HasPrefix(text[i:], []byte(word)) {
+					out = append(append(append(out, '"'), word...), '"')
+					i += len(word) - 1
+					found = true
+					break
+				}
+			}
+			if found {
+				continue
+			}
+		}
+		out = append(out, text[i])
+	}
+	return out
+}
+
+// isState reports whether a file is what the Trainer of Hugging Face saves as trainer_state.json.
+func isState(text []byte) bool { return bytes.Contains(text, []byte(`"log_history"`)) }
+
+// state reads a whole trainer_state.json. It also returns the planned steps; 0 if they are not known.
+func state(text []byte, emit func(Point)) (total int64, err error) {
+	var in struct {
+		MaxSteps   int64             `json:"max_steps"`
+		LogHistory []json.RawMessage `json:"log_history"`
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		if err := json.Unmarshal(standard(text), &in); err != nil {
+			return 0, err
+		}
+	}
+	for i, entry := range in.LogHistory {
+		if of, ok := object(entry); ok && !summary(of) {
+			keyed(of, int64(i), emit)
+		}
+	}
+	return max(0, in.MaxSteps), nil
+}
+
+// summary reports whether an entry is of the whole training, as the last one is.
+func summary(of map[string]float64) bool {
+	_, ok := of["train_runtime"]
+	return ok
+}
