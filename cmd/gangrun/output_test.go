@@ -20,8 +20,9 @@ import (
 )
 
 // maxMemory bounds the peak memory of controller, watchdogs and agents
-// together, in bytes, however much the ranks print.
-const maxMemory = 205e6
+// together, in bytes, however much the ranks print. The pages of the program's
+// file, which they share, count once.
+const maxMemory = 100e6
 
 // noise returns size bytes as programs print them at their worst: lines of all
 // lengths, progress bars, NUL, broken UTF-8, and no newline at the end. The
@@ -154,10 +155,13 @@ func (f *flood) rate() float64 {
 }
 
 // memory watches how much of it gangrun uses, until the returned function is
-// called, which gives the sum of all peaks in bytes.
+// called, which gives the sum of all peaks in bytes, with the pages of files
+// only once: how many of these the kernel maps into a process depends on how it
+// has read the file, and all processes share them.
 func (r *controlled) memory() func() int64 {
 	done := make(chan struct{})
-	peaks := map[int]int64{} // by PID
+	peaks := map[int]int64{} // by PID, without pages of files
+	var files int64          // the most that a process has mapped
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -167,8 +171,9 @@ func (r *controlled) memory() func() int64 {
 			for _, pid := range append(slices.Concat(found.agents, found.watchdogs, found.outer), r.cmd.Process.Pid) {
 				// The latest is the highest, except that a process that is just
 				// being made still has its maker's.
-				if peak := highWater(pid); peak > 0 {
-					peaks[pid] = peak
+				if peak, mapped := highWater(pid); peak > 0 {
+					peaks[pid] = peak - mapped
+					files = max(files, mapped)
 				}
 			}
 			select {
@@ -184,21 +189,25 @@ func (r *controlled) memory() func() int64 {
 		for _, peak := range peaks {
 			sum += peak
 		}
-		return sum
+		return sum + files
 	}
 }
 
-// highWater returns the peak of a process's resident memory in bytes, 0 when it
-// is gone.
-func highWater(pid int) int64 {
+// highWater returns the peak of a process's resident memory, and how much of it
+// is pages of files, both in bytes; 0 when it is gone.
+func highWater(pid int) (peak, files int64) {
 	data, _ := os.ReadFile(proc(pid, "status"))
 	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-			return kib << 10
+		name, value, _ := strings.Cut(line, ":")
+		kib, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+		switch name {
+		case "VmHWM":
+			peak = kib << 10
+		case "RssFile":
+			files = kib << 10
 		}
 	}
-	return 0
+	return peak, files
 }
 
 // TestOutput: the logs are what the ranks printed, byte by byte, and how much

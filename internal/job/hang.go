@@ -9,7 +9,7 @@ type HangReport struct {
 	Limit Duration `json:"limit"`
 	// Stage is what the gang was doing by its own measure.
 	Stage HangStage `json:"stage"`
-	// Signs are the signals of life that the gang had shown before and that have ended.
+	// Signs are the signals of life that the gang had shown before, and not since Since.
 	Signs []LifeSign `json:"signs"`
 	// Ranks are those that probably hold up the others; empty if no rank stands out. Why says what
 	// sets them apart, and Confidence, from 0 to 1, how sure that is.

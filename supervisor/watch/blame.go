@@ -21,6 +21,7 @@ func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem 
 
 // Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with its text.
 func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
+	stacks = w.settled(stacks)
 	h.Groups = stacktree.Groups(stacks)
 	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence {
 		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
@@ -51,7 +52,30 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 // pulses returns the last pulses of the ranks that have not ended.
 func (w *Watch) pulses() (all []job.Pulse) {
 	for _, number := range w.living() {
-		all = append(all, w.ranks[number].last)
+		p := w.ranks[number].last
+		if p.State == job.ProcessDisk && w.clock-w.ranks[number].stateFor < w.timeout/2 {
+			p.State = job.ProcessSleeping
+		}
+		all = append(all, p)
 	}
 	return all
+}
+
+// settled returns the stacks, in which a rank hangs in the kernel only if its pulses have found it
+// there for some time. A rank that writes to a disk is there again and again, for moments.
+func (w *Watch) settled(stacks []job.RankStack) []job.RankStack {
+	stacks = slices.Clone(stacks)
+	for i, s := range stacks {
+		r := w.ranks[s.Rank]
+		if r != nil && r.state == job.ProcessDisk && w.clock-r.stateFor >= w.timeout/2 {
+			continue
+		}
+		stacks[i].Threads = slices.Clone(s.Threads)
+		for j := range stacks[i].Threads {
+			if t := &stacks[i].Threads[j]; t.State == job.ProcessDisk {
+				t.State = job.ProcessSleeping
+			}
+		}
+	}
+	return stacks
 }

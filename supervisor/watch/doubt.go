@@ -34,6 +34,7 @@ func (w *Watch) Doubtful() bool {
 func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	limit := w.limit()
 	silent := w.silent()
+	stacks = w.settled(stacks)
 	groups := stacktree.Groups(stacks)
 	odd := stacktree.Odd(groups, w.pulses())
 	looks := w.looksNeeded(groups, odd.Ranks, silent > weakFactor*limit)
@@ -48,7 +49,7 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	}
 	stage, _ := w.stage()
 	h := w.Blame(job.HangReport{
-		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(limit),
+		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(silent),
 		Ranks: odd.Ranks, Why: odd.Why, Confidence: odd.Confidence, Step: w.step(),
 	}, stacks)
 	return &h

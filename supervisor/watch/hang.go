@@ -24,7 +24,7 @@ const (
 	// least the limit, before its silence alone is a hang.
 	leastOutput = 10
 	// leastWork is how much CPU time a rank must have used before its gang can fall asleep.
-	leastWork = time.Second
+	leastWork = 100 * time.Millisecond
 )
 
 // Hang returns why the gang counts as hung, or nil if it does not.
@@ -54,7 +54,7 @@ func (w *Watch) Hang() *job.HangReport {
 	}
 	ranks, why, confidence := w.suspects()
 	return &job.HangReport{
-		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(limit),
+		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(silent),
 		Ranks: ranks, Why: why, Confidence: confidence, Step: w.step(),
 	}
 }
@@ -75,7 +75,7 @@ func (w *Watch) stuck() *job.HangReport {
 	slices.Sort(ranks)
 	stage, _ := w.stage()
 	return &job.HangReport{
-		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: w.shown(w.timeout),
+		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: w.shown(w.clock - since),
 		Ranks: ranks, Why: w.states(ranks), Confidence: 0.95, Step: w.step(),
 	}
 }
@@ -139,10 +139,10 @@ func (w *Watch) rhythm(limit time.Duration) bool {
 	return w.stepping() || out.moves >= leastOutput && out.last-out.first >= limit
 }
 
-// shown returns the signs of life that the gang had shown, and that are missing for the limit now.
-func (w *Watch) shown(limit time.Duration) (all []job.LifeSign) {
+// shown returns the signs of life that the gang had shown, and that are missing for as long as silent.
+func (w *Watch) shown(silent time.Duration) (all []job.LifeSign) {
 	for name, s := range w.signs {
-		if s.moves > 0 && w.clock-s.last > limit {
+		if s.moves > 0 && s.last <= w.clock-silent+slack {
 			all = append(all, name)
 		}
 	}

@@ -27,7 +27,7 @@ func (w *Watch) suspects() (ranks []int, why string, confidence float64) {
 	}
 	minority := func(found []int) bool { return len(found) > 0 && 2*len(found) < len(living) }
 
-	if found := pick(func(r *rank) bool { return halted(r.state) }); len(found) > 0 && len(found) < len(living) {
+	if found := pick(func(r *rank) bool { return halted(r.state) && w.clock-r.stateFor >= w.timeout/2 }); len(found) > 0 && len(found) < len(living) {
 		return found, w.states(found), 0.95
 	}
 	if found := pick(func(r *rank) bool { return r.last.Phase == job.PhaseUnknown }); w.initialising() && len(found) > 0 {
@@ -90,7 +90,7 @@ func (w *Watch) living() (all []int) {
 // words are the states in which a rank can do nothing by itself.
 var words = map[job.ProcessState]string{
 	job.ProcessStopped: "stopped by a signal", job.ProcessTraced: "stopped by a debugger",
-	job.ProcessDisk: "waiting in the kernel for a file system or a device", job.ProcessZombie: "ended, but not waited for",
+	job.ProcessDisk: "waiting in the kernel for a file system or a device", job.ProcessZombie: "without its main thread, which has ended",
 }
 
 // states says in which states ranks are.

@@ -28,6 +28,7 @@ type Watch struct {
 	input    sign // a rank waits for its standard input
 	changed  sign // a rank has been started or has ended, or has gone through MPI_Init or a barrier of MPI
 	doubt    doubt
+	steps    int64 // the most new steps and heartbeats that a rank has shown
 }
 
 // Learnt is what earlier attempts of a run have taught about its gaps.
@@ -150,7 +151,8 @@ func (w *Watch) fresh(now time.Time) bool {
 // The least changes between two pulses that are signs of life. A rank that waits for others, even
 // in a loop, stays below those of I/O and page faults.
 const (
-	leastIO     = 64 << 10 // bytes
+	leastRead   = 64 << 10 // bytes
+	leastWrite  = 4 << 10
 	leastFaults = 256
 	leastCPU    = 0.05 // of a core; a rank that waits for a CPU uses less
 )
@@ -174,7 +176,7 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 		job.SignSteps:  p.Moves > before.Moves,
 		job.SignBeats:  p.Beats > before.Beats,
 		job.SignOutput: p.Output > before.Output,
-		job.SignIO:     p.Read+p.Written-before.Read-before.Written-(p.Output-before.Output) >= leastIO,
+		job.SignIO:     p.Read-before.Read >= leastRead || p.Written-before.Written-(p.Output-before.Output) >= leastWrite,
 		job.SignFaults: p.Faults-before.Faults >= leastFaults,
 		job.SignCPU:    p.State == job.ProcessRunning || span > 0 && float64(p.CPU-before.CPU) >= leastCPU*float64(span),
 		job.SignGPU:    p.GPU != nil && p.GPU.Memory > 0,
@@ -185,6 +187,7 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 		}
 	}
 	steps := moved[job.SignSteps] || moved[job.SignBeats]
+	w.steps = max(w.steps, p.Moves+p.Beats)
 	stepping := w.stepping()
 	if steps || moved[job.SignOutput] && !stepping {
 		w.progress.move(w.clock)
@@ -235,5 +238,5 @@ const leastSteps = 3
 
 // stepping reports whether the job tells its progress by steps or heartbeats.
 func (w *Watch) stepping() bool {
-	return w.signs[job.SignSteps].moves+w.signs[job.SignBeats].moves >= leastSteps
+	return w.steps >= leastSteps
 }
