@@ -149,7 +149,7 @@ func (g *Gang) exited(r *Rank) {
 		g.memory.Scan() // what the ranks that are left share with it
 		// A rank whose GPU has failed may end with any exit code.
 		if !exit.Stopped || exit.Core {
-			g.Reports.Lines(g.kernel.Lines(g.Host)...)
+			g.Reports.Lines(g.kernel.Lines(g.Host, g.started())...)
 		}
 		g.Reports.Lines(r.evidence(g.Host)...)
 		g.Reports.Lines(errorfile.Read(r.errorFile, g.Host, r.number)...)

@@ -76,3 +76,13 @@ func (g *Gang) pids() (all []int) {
 	}
 	return all
 }
+
+// started returns the PIDs of all ranks that were started, also of those that have ended.
+func (g *Gang) started() (all []int) {
+	for _, r := range g.ranks {
+		if child := r.child.Load(); child != nil {
+			all = append(all, child.PID)
+		}
+	}
+	return all
+}

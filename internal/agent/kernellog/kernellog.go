@@ -17,12 +17,13 @@ import (
 // Watch reads the kernel's log, if this user may read it, and the kernel's count of OOM kills.
 type Watch struct {
 	log   *Log
+	group group
 	kills int64
 }
 
 // Start returns a watch that begins at the end of the kernel's log.
 func Start() *Watch {
-	k := &Watch{log: OpenLog()}
+	k := &Watch{log: OpenLog(), group: ownGroup()}
 	k.kills, _ = oomKills()
 	return k
 }
@@ -31,14 +32,15 @@ func Start() *Watch {
 func (k *Watch) Close() { k.log.Close() }
 
 // Lines returns what the kernel has logged since the last call about killed processes, and one line
-// if the kernel's count of OOM kills has risen.
-func (k *Watch) Lines(host string) []job.Line {
+// if the kernel's count of OOM kills has risen. ours are the PIDs of the ranks. It leaves out kills of
+// other processes because a cgroup of theirs was full.
+func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {
 		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
 	}
 	for text := range k.log.New() {
-		if evidence(text) {
+		if evidence(text) && !k.group.foreign(text, ours) {
 			say(text)
 		}
 	}

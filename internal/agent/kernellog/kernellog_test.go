@@ -92,7 +92,7 @@ func TestKernelLines(t *testing.T) {
 	k := &Watch{log: &Log{fds[0]}, kills: kills - 2}
 	defer k.Close()
 	said := func() (texts []string) {
-		for _, line := range k.Lines("h1") {
+		for _, line := range k.Lines("h1", nil) {
 			if line.Source != job.SourceKernel || line.Host != "h1" || line.Rank != -1 || line.Time.IsZero() {
 				t.Errorf("got the line %+v, want one of h1's kernel and of no rank", line)
 			}

@@ -1,0 +1,67 @@
+package kernellog
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/procfs"
+)
+
+// initialCgroups is the cgroup namespace of a host, in which paths are as the kernel's log has them. See
+// PROC_CGROUP_INIT_INO in the kernel's include/linux/proc_ns.h.
+const initialCgroups = "cgroup:[4026531835]"
+
+// group is the memory cgroup of this process, by which OOM kills of other jobs are told apart; "" if
+// that cannot be done.
+type group string
+
+// ownGroup returns the group of this process.
+func ownGroup() group {
+	data, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil || procfs.Namespace(os.Getpid(), "cgroup") != initialCgroups {
+		return ""
+	}
+	return memoryGroup(string(data))
+}
+
+// memoryGroup returns the group of the memory controller that a /proc/PID/cgroup names, of version 1 if
+// there is one.
+func memoryGroup(text string) (found group) {
+	for line := range strings.Lines(text) {
+		id, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, path, _ := strings.Cut(rest, ":")
+		switch {
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
+			return group(path)
+		case id == "0" && controllers == "":
+			found = group(path)
+		}
+	}
+	return found
+}
+
+// foreign reports whether a text of the kernel's log is about an OOM kill of another process than those
+// in ours, which happened because a cgroup was full to which this agent does not belong.
+func (g group) foreign(text string, ours []int) bool {
+	if g == "" {
+		return false
+	}
+	m := regexp.MustCompile(`\boom_memcg=([^,]+).*,pid=(\d+)`).FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	full := m[1]
+	if pid, err := strconv.Atoi(m[2]); err != nil || slices.Contains(ours, pid) {
+		return false
+	}
+	return !within(string(g), full) && !(g != "/" && within(full, string(g))) && !strings.HasPrefix(full, "/gangrun."+identity.AgentName(os.Getpid()))
+}
+
+// within reports whether a group is another one, or below it.
+func within(path, other string) bool {
+	return path == other || other == "/" || strings.HasPrefix(path, other+"/")
+}
