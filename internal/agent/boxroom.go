@@ -27,6 +27,7 @@ func (b boxRoom) outOfMemory() bool {
 
 // newBox starts a container for a gang, and an agent in it. logs is the directory for the output of ranks.
 func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.Box) (*contained, error) {
+	s.boxes.Store(true)
 	b, conn, err := box.New(ctx, s.containerd(), gang, host, logs, want)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func Main(args []string) int {
 	if len(args) == 2 && args[1] == watchdog.Worker {
 		// Ranks must not inherit descriptors that the process which started gangrun had open.
 		_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
-		if err = work(); err != nil {
+		if code, err = work(); err != nil {
 			code = 70
 		}
 	} else {
@@ -51,24 +51,24 @@ func Main(args []string) int {
 
 // work serves the controller until its connection ends, the watchdog dies, or a signal comes. In
 // each case every process below this one is gone when it returns.
-func work() error {
+func work() (code int, err error) {
 	unix.CloseOnExec(watchdog.ConnFD)
 	unix.CloseOnExec(watchdog.LifelineFD)
 	unix.CloseOnExec(watchdog.AliveFD)
 	unix.CloseOnExec(watchdog.KeepFD)
 	keeper, err := watchdog.NewKeeper(os.NewFile(watchdog.KeepFD, "watchdog"))
 	if err != nil {
-		return errors.Join(err, errors.New("this command is for gangrun's own use"))
+		return 0, errors.Join(err, errors.New("this command is for gangrun's own use"))
 	}
 	file := os.NewFile(watchdog.ConnFD, "controller")
 	line, err := newLink(file)
 	_ = file.Close()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	children, err := process.NewChildren()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	defer cancel()
@@ -108,6 +108,8 @@ func work() error {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	err = errors.Join(err, s.settings.cleanTmpdir())
-	endDead()
-	return err
+	if s.boxes.Load() {
+		code = watchdog.Unswept
+	}
+	return code, err
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,6 +37,7 @@ type server struct {
 	leftovers *leftovers
 	files     gangFiles
 	devices   devices.Reader
+	boxes     atomic.Bool // it has started a container
 
 	life    context.Context    // ends all gangs when it ends
 	end     context.CancelFunc // ends life

@@ -29,6 +29,8 @@ func cleanUp(end watchdog.End) (code int, err error) {
 	tempfiles.Remove(end.Agent)
 	endDead()
 	switch {
+	case end.Status.Exited() && end.Status.ExitStatus() == watchdog.Unswept:
+		return 0, nil
 	case end.Status.Exited():
 		return end.Status.ExitStatus(), nil
 	case end.Inner:

@@ -14,6 +14,10 @@ import (
 // KillSignal makes a watchdog kill its agent, and then all that is left of it.
 const KillSignal = unix.SIGUSR1
 
+// Unswept is the exit code of an agent that has ended in order, and wants its watchdog to remove what
+// may be left of its containers.
+const Unswept = 3
+
 // End is the end of the process below a watchdog.
 type End struct {
 	Inner  bool            // this process is the inner watchdog; its child was the agent

@@ -136,6 +136,12 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 		all[i].Peers = len(hostsOf(ends))
 	}
 	median, _ := slowest(kind, ends)
+	for _, host := range hostsOf(ends) { // also where the speeds of the others are spread too widely for slowParts
+		if !slices.Contains(odd, host) && allSlow(kind, links, host, median) {
+			all = append(all, Slow{Kind: kind, Hosts: []string{host}, Speeds: on(ends, host), Median: median, Peers: len(hostsOf(ends))})
+			odd = append(odd, host)
+		}
+	}
 	for _, l := range links {
 		if slices.Contains(odd, l.Host) || slices.Contains(odd, l.Of) || !isSlow(kind, l.Value, median) {
 			continue
@@ -150,6 +156,23 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 		}
 	}
 	return all
+}
+
+// allSlow reports whether all links of a host are slow, and some of the others are not.
+func allSlow(kind job.SpeedKind, links []job.Speed, host string, median float64) bool {
+	slow, others := 0, false
+	for _, l := range links {
+		of := l.Host == host || l.Of == host
+		switch is := isSlow(kind, l.Value, median); {
+		case of && !is:
+			return false
+		case of:
+			slow++
+		case !is:
+			others = true
+		}
+	}
+	return slow > 0 && others
 }
 
 // slowest returns the median of some speeds, and those that are slow, the slowest first. Of an

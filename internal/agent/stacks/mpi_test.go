@@ -73,11 +73,11 @@ func TestMissingRank(t *testing.T) {
 		{"Open MPI", "mpicc.openmpi", "mpirun.openmpi", []string{"--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none"}},
 	} {
 		t.Run(flavour.name, func(t *testing.T) {
-			b := newBed(t)
-			program := filepath.Join(b.dir, "missing")
+			program := filepath.Join(t.TempDir(), "missing")
 			if out, err := exec.Command(flavour.cc, "-g", "-O0", "-o", program, "testdata/missing.c").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
+			b := newBed(t) // from now on, it reaps every child of this process
 			argv := append(append([]string{flavour.run}, flavour.options...), "-n", "4")
 			targets := b.ranks(nil, append(argv, program)...)
 			for _, tool := range []job.StackTool{job.StackEU, job.StackGDB} {

@@ -209,7 +209,8 @@ func (v view) calls(ranks []int) (calls []string) {
 
 // mismatch finds ranks that wait in another call than most, if all wait in one. A program may well
 // have some ranks receive what others send, and the ranks of different groups may be in different collectives: so this
-// is less sure. If no call has the majority, it names no ranks.
+// is less sure. If no call has the majority, or ranks are in the call of most at several places, it names
+// no ranks: a library may use one call for the parts of another.
 func (v view) mismatch() (Suspect, bool) {
 	by := map[string][]int{}
 	for _, r := range v.ranks {
@@ -228,7 +229,7 @@ func (v view) mismatch() (Suspect, bool) {
 			most = call
 		}
 	}
-	if 2*len(by[most]) <= len(v.ranks) {
+	if 2*len(by[most]) <= len(v.ranks) || v.scattered(by[most]) {
 		return Suspect{Why: "ranks wait for each other in different calls: " + Text(v.groups), Confidence: 0.5}, true
 	}
 	others := v.where(func(r int) bool { return v.call(r) != most })
@@ -238,6 +239,11 @@ func (v view) mismatch() (Suspect, bool) {
 	}
 	return Suspect{Ranks: others, Confidence: confidence,
 		Why: fmt.Sprintf("%s, while %s in %s", v.places(others), waitFor(by[most]), most)}, true
+}
+
+// scattered reports whether ranks are at several places.
+func (v view) scattered(ranks []int) bool {
+	return slices.ContainsFunc(ranks, func(r int) bool { return v.of[r] != v.of[ranks[0]] })
 }
 
 // late returns the ranks whose last reported step is before that of most of the ranks that report any.

@@ -28,6 +28,9 @@ var (
 	bcast = job.ThreadStack{State: job.ProcessSleeping, Syscall: "epoll_wait", Frames: []job.Frame{
 		native("epoll_wait", "../sysdeps/unix/sysv/linux/epoll_wait.c", 30), native("opal_progress", "/usr/lib/libopen-pal.so.40", 0),
 		native("MPI_Bcast", "/usr/lib/libmpi.so.40", 0), native("main", "/home/u/solver.c", 31), native("__libc_start_call_main", "../csu/libc-start.c", 360)}}
+	elsewhere = job.ThreadStack{State: job.ProcessSleeping, Syscall: "epoll_wait", Frames: []job.Frame{
+		native("epoll_wait", "../sysdeps/unix/sysv/linux/epoll_wait.c", 30), native("opal_progress", "/usr/lib/libopen-pal.so.40", 0),
+		native("MPI_Bcast", "/usr/lib/libmpi.so.40", 0), native("main", "/home/u/solver.c", 57), native("__libc_start_call_main", "../csu/libc-start.c", 360)}}
 	torch = job.ThreadStack{State: job.ProcessSleeping, Syscall: "futex", Frames: []job.Frame{
 		native("pthread_cond_wait", "/usr/lib/libc.so.6", 0), native("c10d::ProcessGroupGloo::AsyncWork::wait(std::chrono::duration<long>)", "/usr/lib/libtorch_cpu.so", 0),
 		py("all_reduce", "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", 2050), py("wrapper", "/usr/lib/python3/dist-packages/torch/distributed/c10d_logger.py", 75),
