@@ -2,12 +2,12 @@ package kernellog
 
 import (
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/pattern"
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
@@ -50,7 +50,7 @@ func (g group) foreign(text string, ours []int) bool {
 	if g == "" {
 		return false
 	}
-	m := regexp.MustCompile(`\boom_memcg=([^,]+).*,pid=(\d+)`).FindStringSubmatch(text)
+	m := oomKill().FindStringSubmatch(text)
 	if m == nil {
 		return false
 	}
@@ -59,6 +59,28 @@ func (g group) foreign(text string, ours []int) bool {
 		return false
 	}
 	return !within(string(g), full) && !(g != "/" && within(full, string(g))) && !strings.HasPrefix(full, "/gangrun."+identity.AgentName(os.Getpid()))
+}
+
+// The kernel tells an OOM kill in two lines, of which only the first has the cgroup that was full.
+var (
+	oomKill = pattern.New(`\boom_memcg=([^,]+).*,pid=(\d+)`)
+	killed  = pattern.New(`\bKilled process (\d+)`)
+)
+
+// filter leaves out the lines about OOM kills that are foreign.
+type filter struct {
+	group group
+	last  string // the PID of the last kill that was foreign
+}
+
+// drops reports whether a text is to be left out.
+func (f *filter) drops(text string, ours []int) bool {
+	if f.group.foreign(text, ours) {
+		f.last = oomKill().FindStringSubmatch(text)[2]
+		return true
+	}
+	m := killed().FindStringSubmatch(text)
+	return m != nil && f.last != "" && m[1] == f.last
 }
 
 // within reports whether a group is another one, or below it.

@@ -35,3 +35,20 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+func TestFilter(t *testing.T) {
+	f := filter{group: "/"}
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/other,task_memcg=/other,task=dd,pid=7,uid=0", true},
+		{"Memory cgroup out of memory: Killed process 7 (dd) total-vm:3292kB", true},
+		{"Memory cgroup out of memory: Killed process 8 (python3) total-vm:3292kB", false},
+		{"Out of memory: Killed process 9 (x)", false},
+	} {
+		if got := f.drops(c.text, nil); got != c.want {
+			t.Errorf("%q: got %v", c.text, got)
+		}
+	}
+}

@@ -16,14 +16,14 @@ import (
 
 // Watch reads the kernel's log, if this user may read it, and the kernel's count of OOM kills.
 type Watch struct {
-	log   *Log
-	group group
-	kills int64
+	log     *Log
+	foreign filter
+	kills   int64
 }
 
 // Start returns a watch that begins at the end of the kernel's log.
 func Start() *Watch {
-	k := &Watch{log: OpenLog(), group: ownGroup()}
+	k := &Watch{log: OpenLog(), foreign: filter{group: ownGroup()}}
 	k.kills, _ = oomKills()
 	return k
 }
@@ -40,7 +40,7 @@ func (k *Watch) Lines(host string, ours []int) []job.Line {
 		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
 	}
 	for text := range k.log.New() {
-		if evidence(text) && !k.group.foreign(text, ours) {
+		if evidence(text) && !k.foreign.drops(text, ours) {
 			say(text)
 		}
 	}
