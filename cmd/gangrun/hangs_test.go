@@ -138,8 +138,7 @@ func TestHangs(t *testing.T) {
 		mode    string
 		flavour job.MPI
 	}{{"missing", job.MPIMPICH}, {"kernel", job.MPIOpenMPI}, {"mutex", job.MPINone}} {
-		t.Run(c.mode+" "+string(c.flavour), func(t *testing.T) {
-			t.Parallel()
+		t.Run(c.mode+" "+string(c.flavour), func(t *testing.T) { // one after the other: their ranks use all cores
 			h := hangs[slices.IndexFunc(hangs, func(h aHang) bool { return h.mode == c.mode })]
 			const rank = 5
 			if wrong := h.check(h.run(t, c.flavour, rank), rank); wrong != "" {
