@@ -70,7 +70,7 @@ func TestMissingRank(t *testing.T) {
 		options       []string
 	}{
 		{"MPICH", "mpicc.mpich", "mpiexec.mpich", nil},
-		{"Open MPI", "mpicc.openmpi", "mpirun.openmpi", []string{"--oversubscribe", "--mca", "btl_vader_single_copy_mechanism", "none"}},
+		{"Open MPI", "mpicc.openmpi", "mpirun.openmpi", []string{"--oversubscribe", "--mca", "btl", "self,tcp"}},
 	} {
 		t.Run(flavour.name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "missing")
