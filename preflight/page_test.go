@@ -110,7 +110,7 @@ What is far slower than its peers is a finding of the check ` + "`health`" + `; 
 
 All hosts measure at the same time, but the links in rounds: each host then talks to only one other
 host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
-a second time, and the better value counts. Simulated hosts are one machine, which is measured once.
+up to two times more, and the best value counts. Simulated hosts are one machine, which is measured once.
 
 A speed is compared with the median of all of its kind, GPUs with those of the same model, and disks
 with those that have the same type of file system. It is slow only if it is also far outside of what the others scatter (4 robust standard

@@ -15,12 +15,14 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// mostRounds limits to how many others each host measures its link.
-const mostRounds = 6
+const (
+	mostRounds  = 6 // to how many others each host measures its link
+	mostRepeats = 2 // how often what is slow is measured again
+)
 
 // Measure has all hosts measure how fast they are, and those on several machines how fast the
-// links between them are. What is slower than its peers is measured a second time; the better
-// value counts. If job.HealthLimit passes, Measure returns what is known by then, and for each
+// links between them are. What is slower than its peers is measured up to mostRepeats times more;
+// the best value counts. If job.HealthLimit passes, Measure returns what is known by then, and for each
 // host that has not answered a Speed with an Error. connected has the agents of the hosts.
 // Simulated hosts are one machine, which the first of them measures.
 func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
@@ -49,7 +51,7 @@ type measuring struct {
 	speeds []job.Speed
 }
 
-// all measures everything, and then again what is slow.
+// all measures everything, and then what is slow again.
 func (m *measuring) all(ctx context.Context) error {
 	if err := m.host(ctx, func(_ job.Host, k job.SpeedKind) bool { return !k.OfGPU() }); err != nil {
 		return err
@@ -65,11 +67,21 @@ func (m *measuring) all(ctx context.Context) error {
 	if err = errors.Join(err, gpuErr); err != nil {
 		return err
 	}
-	slow := compare.SlowSpeeds(m.speeds)
-	if len(slow) == 0 {
-		return nil
+	for range mostRepeats {
+		slow := compare.SlowSpeeds(m.speeds)
+		if len(slow) == 0 {
+			return nil
+		}
+		if err := m.again(ctx, slow); err != nil {
+			return err
+		}
 	}
-	err = m.host(ctx, func(h job.Host, k job.SpeedKind) bool {
+	return nil
+}
+
+// again measures what is slow again.
+func (m *measuring) again(ctx context.Context, slow []compare.Slow) error {
+	err := m.host(ctx, func(h job.Host, k job.SpeedKind) bool {
 		return slices.ContainsFunc(slow, func(s compare.Slow) bool { return s.Kind == k && slices.Contains(s.Hosts, h.Name) })
 	})
 	return errors.Join(err, m.links(ctx, func(a, b string) bool {
