@@ -49,11 +49,12 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	return h
 }
 
-// pulses returns the last pulses of the ranks that have not ended.
-func (w *Watch) pulses() (all []job.Pulse) {
+// pulses returns what the pulses of the ranks that have not ended say.
+func (w *Watch) pulses() (all []stacktree.Rank) {
 	for _, number := range w.living() {
-		p := w.ranks[number].last
-		if p.State == job.ProcessDisk && w.clock-w.ranks[number].stateFor < w.timeout/2 {
+		r := w.ranks[number]
+		p := stacktree.Rank{Pulse: r.last, Busy: w.busy(r), Asleep: w.asleep(r)}
+		if p.State == job.ProcessDisk && w.clock-r.stateFor < w.timeout/2 {
 			p.State = job.ProcessSleeping
 		}
 		all = append(all, p)

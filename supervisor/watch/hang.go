@@ -2,12 +2,14 @@ package watch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
 const (
@@ -52,31 +54,30 @@ func (w *Watch) Hang() *job.HangReport {
 	default:
 		return nil
 	}
-	ranks, why, confidence := w.suspects()
+	odd := stacktree.Odd(nil, w.pulses())
 	return &job.HangReport{
 		Since: w.arrived.Add(-silent), Limit: job.Duration(limit), Stage: stage, Signs: w.shown(silent),
-		Ranks: ranks, Why: why, Confidence: confidence, Step: w.step(),
+		Ranks: odd.Ranks, Why: odd.Why, Confidence: odd.Confidence, Step: w.step(),
 	}
 }
 
 // stuck finds ranks that cannot go on whatever the others do.
 func (w *Watch) stuck() *job.HangReport {
-	var ranks []int
+	states := map[int]job.ProcessState{}
 	since := w.clock
 	for number, r := range w.ranks {
 		if !r.ended && halted(r.state) && w.clock-r.stateFor > w.timeout {
-			ranks = append(ranks, number)
+			states[number] = r.state
 			since = min(since, r.stateFor)
 		}
 	}
-	if len(ranks) == 0 {
+	if len(states) == 0 {
 		return nil
 	}
-	slices.Sort(ranks)
 	stage, _ := w.stage()
 	return &job.HangReport{
 		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(w.timeout), Stage: stage, Signs: w.shown(w.clock - since),
-		Ranks: ranks, Why: w.states(ranks), Confidence: 0.95, Step: w.step(),
+		Ranks: slices.Sorted(maps.Keys(states)), Why: stacktree.Halted(states), Confidence: 0.95, Step: w.step(),
 	}
 }
 

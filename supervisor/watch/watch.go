@@ -3,6 +3,8 @@
 package watch
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -110,6 +112,16 @@ func (w *Watch) rank(number int) *rank {
 		w.ranks[number] = r
 	}
 	return r
+}
+
+// living returns the numbers of the ranks that have not ended, in order.
+func (w *Watch) living() (all []int) {
+	for _, number := range slices.Sorted(maps.Keys(w.ranks)) {
+		if !w.ranks[number].ended {
+			all = append(all, number)
+		}
+	}
+	return all
 }
 
 // stale is how many periods a host's pulses may be late before the clock waits for them.

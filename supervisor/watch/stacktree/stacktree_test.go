@@ -135,20 +135,39 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-func steps(at ...int64) (pulses []job.Pulse) {
+func steps(at ...int64) (pulses []Rank) {
 	for r, s := range at {
-		pulses = append(pulses, job.Pulse{Rank: r, Progress: &job.Progress{Step: s}})
+		pulses = append(pulses, Rank{Pulse: job.Pulse{Rank: r, Progress: &job.Progress{Step: s}}})
 	}
 	return pulses
 }
 
+// phases has ranks in these phases.
+func phases(in ...job.RankPhase) (pulses []Rank) {
+	for r, phase := range in {
+		pulses = append(pulses, Rank{Pulse: job.Pulse{Rank: r, Phase: phase}})
+	}
+	return pulses
+}
+
+// working has ranks of which some are busy and the others asleep.
+func working(busy ...bool) (pulses []Rank) {
+	for r, b := range busy {
+		pulses = append(pulses, Rank{Pulse: job.Pulse{Rank: r}, Busy: b, Asleep: !b})
+	}
+	return pulses
+}
+
+func state(rank int, s job.ProcessState) Rank { return Rank{Pulse: job.Pulse{Rank: rank, State: s}} }
+
 func TestOdd(t *testing.T) {
 	unknown := job.ThreadStack{}
-	inInit := []job.Pulse{{Rank: 0, Phase: job.PhaseInit}, {Rank: 1, Phase: job.PhaseInit}, {Rank: 2}, {Rank: 3, Phase: job.PhaseInit}}
+	inInit := phases(job.PhaseInit, job.PhaseInit, job.PhaseUnknown, job.PhaseInit)
+	atEnd := phases(job.PhaseBarrier, job.PhaseWorking, job.PhaseBarrier, job.PhaseLeft)
 	for _, c := range []struct {
 		name   string
 		stacks []job.RankStack
-		pulses []job.Pulse
+		pulses []Rank
 		want   []int
 		least  float64 // confidence
 		most   float64
@@ -156,8 +175,8 @@ func TestOdd(t *testing.T) {
 	}{
 		{"stopped", gang(allreduce, allreduce, stopped, allreduce), nil, []int{2}, 0.95, 1, "stopped by a signal"},
 		{"stopped, and another outside", gang(allreduce, reading, stopped, allreduce), nil, []int{2}, 0.95, 1, "stopped"},
-		{"stopped, by the pulse alone", nil, []job.Pulse{{Rank: 0}, {Rank: 1, State: job.ProcessStopped}}, []int{1}, 0.95, 1, "stopped"},
-		{"no longer stopped", gang(allreduce, reading), []job.Pulse{{Rank: 0, State: job.ProcessStopped}}, []int{1}, 0.85, 1, "read"},
+		{"stopped, by the pulse alone", nil, []Rank{state(0, ""), state(1, job.ProcessStopped)}, []int{1}, 0.95, 1, "stopped"},
+		{"no longer stopped", gang(allreduce, reading), []Rank{state(0, job.ProcessStopped)}, []int{1}, 0.85, 1, "read"},
 		{"all stopped", gang(stopped, stopped), nil, nil, 0, 0, "ranks 0-1 are stopped"},
 		{"a frozen mount", gang(allreduce, frozen, allreduce), nil, []int{1}, 0.9, 1, "/mnt/frozen/data"},
 		{"two on a frozen mount", gang(allreduce, frozen, frozen, allreduce, allreduce), nil, []int{1, 2}, 0.9, 1, "are hanging in the kernel"},
@@ -171,8 +190,17 @@ func TestOdd(t *testing.T) {
 		{"mismatch", gang(allreduce, allreduce, bcast, allreduce), nil, []int{2}, 0.8, 0.8, "rank 2 is in MPI_Bcast (solver.c:31 main), while ranks 0-1,3 wait in MPI_Allreduce"},
 		{"mismatch of halves", gang(allreduce, bcast), nil, nil, 0.5, 0.5, "different calls"},
 		{"GPU of one rank never joined", gang(gpu, gpu, gpu, sleeping), nil, []int{3}, 0.9, 1, "evaluate"},
-		{"behind", gang(allreduce, allreduce, allreduce), steps(9, 8, 9), []int{1}, 0.6, 0.6, "rank 1 has not reached step 9"},
+		{"behind", gang(allreduce, allreduce, allreduce), steps(9, 8, 9), []int{1}, 0.8, 0.8, "rank 1 has not reached step 9"},
 		{"in MPI_Init, by the pulses", gang(polling, polling, pipe, polling), inInit, []int{2}, 0.9, 0.9, "rank 2 is in read of a pipe, while ranks 0-1,3 wait for other ranks"},
+		{"in MPI_Init, by the pulses alone", nil, inInit, []int{2}, 0.9, 0.9, "rank 2 has not called MPI_Init, while ranks 0-1,3 wait"},
+		{"in MPI_Finalize, by the pulses alone", nil, atEnd, []int{1}, 0.9, 0.9, "rank 1 is not in MPI_Finalize"},
+		{"in MPI_Finalize, where its library has no symbols", gang(spin, reading, polling, spin), atEnd, []int{1}, 0.9, 0.9, "rank 1 is in read of /data/x.fifo"},
+		{"behind, and others without steps", gang(allreduce, allreduce, allreduce, allreduce), steps(9, 8, 9), []int{1}, 0.6, 0.6, "rank 1 has not reached step 9"},
+		{"two behind, at different steps", nil, steps(9, 8, 9, 9, 7, 9), []int{1, 4}, 0.8, 0.8, "ranks 1,4 have not reached step 9, which most ranks have"},
+		{"at many steps", nil, steps(1, 2, 3, 4), nil, 0, 0, "no rank stands out"},
+		{"one sleeps", nil, working(true, true, false), []int{2}, 0.6, 0.6, "rank 2 sleeps, while the others use CPU time"},
+		{"one computes", nil, working(false, true, false), []int{1}, 0.6, 0.6, "rank 1 uses CPU time, while the others sleep"},
+		{"half of them sleep", nil, working(false, true), nil, 0, 0, "no rank stands out"},
 		{"only /proc", gang(polling, polling, polling, pipe), nil, []int{3}, 0.55, 0.55, "read of a pipe"},
 		{"another place, no library known", gang(spin, spin, spin, deadlock), nil, []int{3}, 0.55, 0.55, "while most ranks are in iterate"},
 		{"all the same", gang(allreduce, allreduce), nil, nil, 0, 0, "all ranks are in MPI_Allreduce (train.py:120 average)"},
