@@ -96,6 +96,9 @@ func GangWords(g vitals.Gang) []string {
 	if g.Rate > 0 {
 		words = append(words, rate(g.Rate)+"/min")
 	}
+	if g.Still > 0 {
+		words = append(words, "no step for "+Short(time.Duration(g.Still)))
+	}
 	if g.Left > 0 {
 		words = append(words, Short(time.Duration(g.Left))+" left")
 	}

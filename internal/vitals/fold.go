@@ -121,6 +121,7 @@ func (f *Fold) Vitals(now time.Time) Vitals {
 		v.Ranks = append(v.Ranks, figures)
 	}
 	v.Gang = sum(v.Ranks)
+	v.Gang.still(v.Ranks)
 	if g := &v.Gang; g.Total > g.Highest && g.Highest >= 0 && g.Rate > 0 {
 		g.Left = job.Duration(float64(g.Total-g.Highest) / g.Rate * float64(time.Minute))
 	}

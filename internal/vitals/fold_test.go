@@ -60,6 +60,34 @@ func TestFigures(t *testing.T) {
 }
 
 // One pulse says nothing of speeds, nor does a clock that was set back.
+// TestStill: a gang whose ranks make no steps any more has no rate, and no time until its end.
+func TestStill(t *testing.T) {
+	var f Fold
+	add := func(s float64, step int64) Gang {
+		f.Add(at(s), 1, pulses("h1", s, stepping(0, step, s), stepping(1, step, s)))
+		return f.Vitals(at(s)).Gang
+	}
+	for s := range 60 {
+		add(float64(s), int64(s))
+	}
+	if g := add(85, 59); g.Still != 0 || g.Rate <= 0 || g.Left <= 0 {
+		t.Errorf("after a pause of 26 s: %+v", g)
+	}
+	if g := add(119, 59); g.Still != seconds(60) || g.Rate != 0 || g.Left != 0 {
+		t.Errorf("after a minute without a step: %+v", g)
+	}
+	if g := add(120, 60); g.Still != 0 || g.Rate <= 0 {
+		t.Errorf("the gang goes on: %+v", g)
+	}
+	// Steps that take minutes are no standstill.
+	for s := range 10 {
+		add(float64(200+200*s), int64(61+s))
+	}
+	if g := add(2180, 70); g.Still != 0 {
+		t.Errorf("180 s after a step of 200 s: %+v", g)
+	}
+}
+
 func TestUnknown(t *testing.T) {
 	var f Fold
 	f.Add(at(0), 1, pulses("h1", 0, stepping(0, 7, 3)))

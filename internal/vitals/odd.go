@@ -18,6 +18,8 @@ const (
 	// behind is by how much time a rank must be behind at the usual rate, beside the age of its pulse:
 	// ranks report their steps at most once a second, and pulses are delayed.
 	behind = 5 * time.Second
+	// stillSteps is how many steps a gang that stands still would have made meanwhile.
+	stillSteps = 5
 	// leastRanks is how many ranks there must be for one to differ from most.
 	leastRanks = 3
 )
@@ -56,6 +58,23 @@ func sum(ranks []Rank) Gang {
 		}
 	}
 	return g
+}
+
+// still notes that no rank has made a step for longer than a window of rates, and for longer than
+// stillSteps steps at the last rate, which falls meanwhile.
+func (g *Gang) still(ranks []Rank) {
+	var shortest *job.Duration
+	for _, r := range ranks {
+		if r.Idle != nil && (shortest == nil || *r.Idle < *shortest) {
+			shortest = r.Idle
+		}
+	}
+	if shortest == nil || g.Rate <= 0 {
+		return
+	}
+	if idle := time.Duration(*shortest); idle > window && idle.Minutes()*g.Rate > stillSteps {
+		g.Still, g.Rate = *shortest, 0
+	}
 }
 
 // usual are the medians of the ranks.

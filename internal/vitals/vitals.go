@@ -28,8 +28,11 @@ type Gang struct {
 	Total   int64 `json:"total"` // steps of the job; 0 if unknown
 	// ByEpoch is true if the steps are epochs.
 	ByEpoch bool `json:"by_epoch,omitempty"`
-	// Rate is the median of the ranks' steps per minute; 0 if unknown.
+	// Rate is the median of the ranks' steps per minute; 0 if unknown, or if the gang stands still.
 	Rate float64 `json:"steps_per_minute"`
+	// Still is how long no rank has made a step, if that is far longer than the ranks' usual steps
+	// take; 0 otherwise.
+	Still job.Duration `json:"still,omitempty"`
 	// Left is the time until Total is reached at that rate; 0 if that is not known.
 	Left job.Duration `json:"left,omitempty"`
 	// CPU and RSS are sums over the ranks: percent of a core, and bytes.
