@@ -35,6 +35,8 @@ type aHang struct {
 	all  bool   // every rank hangs, and none is to blame
 	mpi  bool   // only programs of MPI can hang so
 	none bool   // only programs without MPI can
+	// file returns the file that a rank opens and reads; nil: it is a FIFO.
+	file func(t *testing.T) string
 }
 
 var hangs = []aHang{
@@ -45,6 +47,7 @@ var hangs = []aHang{
 	{mode: "missing", what: "a rank is not in the collective call of the others"},
 	{mode: "mismatch", what: "a rank is in another collective call", mpi: true},
 	{mode: "fifo", what: "a rank opens a FIFO to which nobody writes"},
+	{mode: "fifo", what: "a rank reads from a file system that does not answer (FUSE)", file: frozenFile},
 	{mode: "kernel", what: "a rank waits in the kernel (state D)", mpi: true},
 	{mode: "worker", what: "the process that feeds a rank with data has died"},
 	{mode: "gil", what: "a rank holds Python's global interpreter lock", none: true},
@@ -65,6 +68,16 @@ func (h aHang) in() []job.MPI {
 	return append(slices.Clone(mpiFlavours), job.MPINone)
 }
 
+// fifo returns a FIFO to which nobody writes.
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // foundHang is what gangrun has found of a gang that hangs.
 type foundHang struct {
 	report job.HangReport
@@ -76,10 +89,10 @@ type foundHang struct {
 func (h aHang) run(t *testing.T, flavour job.MPI, rank int) (f foundHang) {
 	t.Helper()
 	b := newBench(t)
-	fifo := filepath.Join(b.dir, "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
+	if h.file == nil {
+		h.file = fifo
 	}
+	file := h.file(t)
 	who := rank
 	if h.all {
 		who = -1
@@ -95,7 +108,7 @@ func (h aHang) run(t *testing.T, flavour job.MPI, rank int) (f foundHang) {
 	} else {
 		args = append(args, "--", mpiProgram(t, hangSource, flavour))
 	}
-	r := b.start(nil, append(args, h.mode, strconv.Itoa(who), fifo)...)
+	r := b.start(nil, append(args, h.mode, strconv.Itoa(who), file)...)
 	if code := r.finish(); code == 0 {
 		t.Error("exit code 0 of a gang that hangs")
 	}

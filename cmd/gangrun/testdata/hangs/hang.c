@@ -26,8 +26,9 @@ static void lock_twice(void) {
 }
 
 static void read_fifo(void) {
+	char c;
 	int fd = open(fifo, O_RDONLY);
-	if (fd < 0)
+	if (fd < 0 || read(fd, &c, 1) < 0)
 		perror(fifo);
 }
 
