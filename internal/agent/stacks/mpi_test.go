@@ -59,6 +59,13 @@ func (b *bed) ranks(env []string, argv ...string) []Target {
 	return targets
 }
 
+// kill ends ranks, which mpirun leaves behind when it is killed, and which would use all cores.
+func (b *bed) kill(targets []Target) {
+	for _, t := range targets {
+		b.signal(t.PID, unix.SIGKILL)
+	}
+}
+
 // TestMissingRank: real ranks in C and in Python with MPICH and Open MPI, of which one never enters
 // an allreduce. Their stacks are grouped, and that rank is named.
 func TestMissingRank(t *testing.T) {
@@ -83,9 +90,7 @@ func TestMissingRank(t *testing.T) {
 			for _, tool := range []job.StackTool{job.StackEU, job.StackGDB} {
 				b.named(targets, []job.StackTool{tool}, "MPI_Allreduce (missing.c:", " average)", "read", " load)")
 			}
-			for _, t := range targets { // or they would use all cores
-				b.signal(t.PID, unix.SIGKILL)
-			}
+			b.kill(targets)
 			if flavour.name != "Open MPI" { // the mpi4py of Debian
 				return
 			}
@@ -103,6 +108,7 @@ func TestMissingRank(t *testing.T) {
 				targets[i].Faults = filepath.Join(b.dir, fmt.Sprintf("faults.%d", targets[i].Rank))
 			}
 			b.named(targets, []job.StackTool{job.StackEU}, "MPI_Allreduce (missing.py:8 average)", "", "", "(missing.py:12 load)")
+			b.kill(targets)
 		})
 	}
 }
