@@ -46,6 +46,9 @@ func (b *bed) ranks(env []string, argv ...string) []Target {
 		b.Fatal(err)
 	}
 	_ = w.Close()
+	if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		b.Fatal(err)
+	}
 	var targets []Target
 	for lines := bufio.NewScanner(r); len(targets) < 4 && lines.Scan(); {
 		var t Target
