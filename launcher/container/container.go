@@ -77,7 +77,9 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 		return nil, err
 	}
 	c.User = User{UID: spec.Process.User.UID, GID: spec.Process.User.GID, Groups: spec.Process.User.AdditionalGids}
-	if c.task, err = made.NewTask(ctx, cio.LogFile(s.Log)); err != nil {
+	creating, cancel := lasting(ctx) // a shim whose start is interrupted may be left behind
+	defer cancel()
+	if c.task, err = made.NewTask(creating, cio.LogFile(s.Log)); err != nil {
 		return nil, err
 	}
 	ended, err := c.task.Wait(context.WithoutCancel(ctx))
@@ -99,6 +101,19 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 
 // endLimit bounds how long the end of a container may take whose start has failed.
 const endLimit = 10 * time.Second
+
+// lasting returns a context that ends endLimit later than ctx, or when cancel is called.
+func lasting(ctx context.Context) (late context.Context, cancel context.CancelFunc) {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(endLimit):
+			end()
+		case <-late.Done():
+		}
+	})
+	return late, func() { stop(); end() }
+}
 
 // Said returns the last part of what the first process of the container has printed.
 func (c *Container) Said() string {
