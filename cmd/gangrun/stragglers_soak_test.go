@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,11 +35,11 @@ const (
 	slowed = 0.65
 	// slowLine is the rate of a slow line.
 	slowLine = "20mbit"
-	// preferred is the nice value of ranks that shall run as on a machine of their own, and most
-	// that of a process that takes their CPUs from them.
-	preferred, most = -10, -20
-	// competitorTime is how many seconds of CPU time such a process uses at most, if nobody ends it.
-	competitorTime = 300
+	// preferred is the nice value of ranks that shall run as on a machine of their own.
+	preferred = -10
+	// competitors is how many processes take the CPU of a rank, and competitorTime how many seconds
+	// of CPU time each uses at most, if nobody ends it.
+	competitors, competitorTime = 4, 300
 )
 
 // aSlowdown slows down the process of a rank, as long as the test runs.
@@ -104,23 +105,26 @@ func limitCPU(t *testing.T, pids []int, rank int) {
 	}
 }
 
-// compete binds a process to a core, and another one to it, which the kernel prefers: a process that
-// sleeps between short pieces of work otherwise gets all the CPU time that it needs. Other users of this
-// machine matter little to both, and to the other ranks.
+// compete binds a process to a core, and others to it, each in a session of its own: the kernel may share
+// a core between sessions. With one, a process that sleeps between short pieces of work would get all the CPU
+// time that it needs.
 func compete(t *testing.T, pids []int, rank int) {
 	var core unix.CPUSet
 	core.Set(1)
 	if err := unix.SchedSetaffinity(pids[rank], &core); err != nil {
 		t.Fatal(err)
 	}
-	other := exec.Command("taskset", "-c", "1", "nice", "-n", strconv.Itoa(most), "sh", "-c", fmt.Sprintf("ulimit -t %d; while :; do :; done", competitorTime))
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
+	for range competitors {
+		other := exec.Command("taskset", "-c", "1", "nice", "-n", strconv.Itoa(preferred), "sh", "-c", fmt.Sprintf("ulimit -t %d; while :; do :; done", competitorTime))
+		other.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = other.Process.Kill()
+			_ = other.Wait()
+		})
 	}
-	t.Cleanup(func() {
-		_ = other.Process.Kill()
-		_ = other.Wait()
-	})
 }
 
 // limitDisk lets a process read fewer blocks from the disk than it does.
