@@ -138,7 +138,7 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"note: " + e.Text}
 	case job.KindSuspect, job.KindHang:
 		return []string{"warning: " + e.Text}
-	case job.KindStraggler:
+	case job.KindStraggler, job.KindCurve:
 		return withHint("warning: "+e.Text, e.Hint)
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {
