@@ -140,6 +140,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Env:           l.env(),
 		CheckpointDir: l.spec.CheckpointDir,
 		ResumeFrom:    from,
+		StopFile:      l.spec.StopFile(l.info.ID),
 		LogDir:        logs,
 		Grace:         l.spec.Grace,
 		Retries:       l.spec.Retries,

@@ -171,7 +171,7 @@ func TestStragglerIsAsked(t *testing.T) {
 	w.supervisor.Launcher, w.spec.Ranks = slow, 4
 	w.spec.CheckpointDir, w.spec.BeforeStop = "/ckpt", job.BeforeStopUSR1
 	w.spec.Policy = map[job.Category]job.Action{job.Straggler: job.RetryAgain}
-	w.launcher.asked.set(func() { w.checkpoints.newest = ckpt(8, 40) })
+	w.launcher.asked.set(func() { w.checkpoints.put(ckpt(8, 40), nil) })
 	slow.started = true
 	w.run(t)
 	if a := &w.launcher.asked; a.asks != 1 || len(w.launcher.runs) != 2 || w.launcher.runs[1].ResumeFrom != ckpt(8, 40).Path {

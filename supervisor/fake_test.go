@@ -95,7 +95,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	}
 	g := f.gangs[a.Number-1]
 	if g.saves != nil && g.answers == 0 {
-		defer func() { f.disk.newest, f.disk.older = g.saves, g.older }()
+		defer f.disk.put(g.saves, g.older)
 	}
 	if !pause(ctx, g.launch) {
 		return f.end(a, emit, g)
@@ -114,7 +114,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 			return
 		}
 		time.AfterFunc(g.answers, func() {
-			if f.disk.newest = g.saves; g.quits {
+			if f.disk.put(g.saves, g.older); g.quits {
 				leave()
 			}
 		})
@@ -258,6 +258,7 @@ func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event
 }
 
 type fakeCheckpoints struct {
+	mu     sync.Mutex // guards newest and older
 	newest *job.Checkpoint
 	older  []*job.Checkpoint // the latest first
 	notes  []string
@@ -265,6 +266,13 @@ type fakeCheckpoints struct {
 	wait   time.Duration
 	poison map[string]bool // paths of those with NaN
 	freeze bool            // until the run is being ended, nothing answers
+}
+
+// put makes these the checkpoints of the directory.
+func (f *fakeCheckpoints) put(newest *job.Checkpoint, older []*job.Checkpoint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.newest, f.older = newest, older
 }
 
 func (f *fakeCheckpoints) NotFinite(_ context.Context, c job.Checkpoint) (string, error) {
@@ -287,6 +295,8 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	if f.err != nil {
 		return nil, f.notes, f.err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, c := range append([]*job.Checkpoint{f.newest}, f.older...) {
 		if c != nil && !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return sameCheckpoint(&n, c) }) {
 			found := *c

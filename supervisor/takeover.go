@@ -36,12 +36,17 @@ type trace struct {
 	logs      string
 	launched  bool
 	whole     bool // every rank was started
+	ordered
+	outcome *job.Outcome
+	verdict *job.Verdict
+	judged  time.Time
+}
+
+// ordered is what gangrun had begun to do about the attempt.
+type ordered struct {
 	stopping  bool
 	cancelled bool              // by the user
-	early     *job.CurveVerdict // for which the attempt was being ended
-	outcome   *job.Outcome
-	verdict   *job.Verdict
-	judged    time.Time
+	early     *job.CurveVerdict // for which it was being ended
 }
 
 // adopted is what the journal says of the attempt that is adopted.

@@ -188,6 +188,14 @@ func (p *Progress) SetLoss(value float64) {
 	}
 }
 
+// LossValue returns the loss, which may not be finite. HasLoss must be true.
+func (p Progress) LossValue() float64 {
+	if p.Loss != nil {
+		return *p.Loss
+	}
+	return map[string]float64{LossNaN: math.NaN(), LossInfinite: math.Inf(1), LossNegInfinite: math.Inf(-1)}[p.LossIs]
+}
+
 // HasLoss reports whether the line has a loss, finite or not.
 func (p Progress) HasLoss() bool { return p.Loss != nil || p.LossIs != "" }
 

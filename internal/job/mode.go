@@ -153,6 +153,14 @@ func (b BeforeStop) Number() int {
 // Asks reports whether ranks are asked for a checkpoint.
 func (b BeforeStop) Asks() bool { return b == BeforeStopFile || b.Number() != 0 }
 
+// StopFile returns the path of the file by which the ranks of a run are asked for a checkpoint; "" if none is made.
+func (s Spec) StopFile(run string) string {
+	if s.BeforeStop != BeforeStopFile || s.CheckpointDir == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.CheckpointDir, "/") + "/.gangrun-stop-" + run
+}
+
 // EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank
 // from those variables.
 type EnvCompat string
