@@ -46,6 +46,7 @@ type Watcher struct {
 	runner  Runner
 	options Options
 	track   *track
+	files   *files  // nil before the first attempt, and while a reader of them does not end
 	spent   float64 // GPU-seconds of earlier attempts
 }
 
@@ -77,8 +78,12 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	defer stop()
 	found := make(chan batch)
 	var readers, judging sync.WaitGroup
-	logs, files := newLogs(a, t.tellers), newFiles(w.options.Dirs, began, w.step(a))
-	for _, r := range []*reader{{from: began, files: logs.all}, {from: began, files: files.all}} {
+	files := w.files
+	if files == nil {
+		files = newFiles(w.options.Dirs, began)
+	}
+	files.again(began, w.step(a))
+	for _, r := range []*reader{{from: began, files: newLogs(a, t.tellers).all}, {from: began, files: files.all}} {
 		readers.Go(func() { r.run(watching, found) })
 	}
 	judging.Go(func() { w.watch(watching, a, began, t, found, serial) })
@@ -96,7 +101,9 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	go func() { defer close(ended); readers.Wait() }()
 	select {
 	case <-ended:
+		w.files = files
 	case <-time.After(lastLook): // nobody can end a read of a file system that does not answer
+		w.files = nil
 	}
 	return outcome, err
 }

@@ -20,20 +20,30 @@ const (
 	maxSearch = time.Minute
 )
 
-// files are the files with metrics that a job leaves in some directories. Only those that have changed since the attempt
-// began are read, and of those that were there before, only what was added.
+// files are the files with metrics that a job leaves in some directories. Only those that have changed since the first
+// attempt began are read, and of those that were there before, only what was added.
 type files struct {
 	dirs  []string
-	began time.Time              // the attempt
-	step  int64                  // at which the attempt begins
-	was   map[string]fs.FileInfo // when it began; nil before the first search
+	began time.Time              // the first attempt
+	step  int64                  // at which the newest one began
+	was   map[string]fs.FileInfo // what was there before; nil before the first search
 	known map[string]*source
 	next  time.Time // of the next search
 	wait  time.Duration
 }
 
-func newFiles(dirs []string, began time.Time, step int64) *files {
-	return &files{dirs: dirs, began: began, step: step, known: map[string]*source{}, wait: minSearch}
+func newFiles(dirs []string, began time.Time) *files {
+	return &files{dirs: dirs, began: began, known: map[string]*source{}, wait: minSearch}
+}
+
+// again prepares for the next attempt, which began then at a step.
+func (f *files) again(began time.Time, step int64) {
+	f.step, f.next, f.wait = step, began, minSearch
+	for _, s := range f.known {
+		if s != nil {
+			s.read, s.step = began, min(s.step, max(0, step))
+		}
+	}
 }
 
 // all returns the files to read now.
@@ -59,6 +69,9 @@ func (f *files) all(ctx context.Context) (all []*source) {
 	return all
 }
 
+// coarse is how much the times of files may be behind the clock.
+const coarse = time.Second
+
 // search looks for files.
 func (f *files) search() {
 	found := map[string]fs.FileInfo{}
@@ -70,7 +83,7 @@ func (f *files) search() {
 	if f.was == nil {
 		f.was = map[string]fs.FileInfo{}
 		for path, info := range found {
-			if info.ModTime().Before(f.began) {
+			if info.ModTime().Before(f.began.Add(-coarse)) {
 				f.was[path] = info
 			}
 		}

@@ -73,9 +73,22 @@ func (t *track) total(steps int64) {
 	}
 }
 
-// add adds a value. Values whose name says nothing are left out.
-func (t *track) add(source string, name string, p point) {
+// find returns the index of the series of a name in a source; -1 if there is none. A series of earlier attempts goes on
+// in the first source of this one that has its name.
+func (t *track) find(source, name string) int {
 	i := slices.IndexFunc(t.series, func(s *series) bool { return s.name == name && s.source == source })
+	if i >= 0 {
+		return i
+	}
+	if i = slices.IndexFunc(t.series, func(s *series) bool { return s.name == name && !s.new }); i >= 0 {
+		t.series[i].source = source
+	}
+	return i
+}
+
+// add adds a value. Values whose name says nothing are left out.
+func (t *track) add(source, name string, p point) {
+	i := t.find(source, name)
 	if i < 0 {
 		if _, known := metrics.MeaningOf(name); !known && metrics.Named([]metrics.Candidate{{Name: name}}, t.metric) < 0 || len(t.series) == maxSeries {
 			return
