@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/curve/judge"
@@ -48,6 +49,9 @@ func (g *guard) curve(e job.Event, emit func(job.Event)) {
 		v.Action = job.EarlyAdvise
 	}
 	e.Curve, e.Text, e.Hint = &v, runreport.CurveText(v), earlyHints[judge.Kind(v.Kind)]
+	if v.Sure && g.spec.EarlyStop.For(v.Kind) == job.EarlyAdvise {
+		e.Hint = strings.TrimPrefix(fmt.Sprintf("%s; with early-stop: {%s: stop}, gangrun ends such a run", e.Hint, v.Kind), "; ")
+	}
 	emit(e)
 	if v.Action == job.EarlyEnd {
 		g.end(StoppedEarly{v})

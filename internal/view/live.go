@@ -138,7 +138,12 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"note: " + e.Text}
 	case job.KindSuspect, job.KindHang:
 		return []string{"warning: " + e.Text}
-	case job.KindStraggler, job.KindCurve:
+	case job.KindStraggler:
+		return withHint("warning: "+e.Text, e.Hint)
+	case job.KindCurve:
+		if v := e.Curve; v != nil && !v.Sure {
+			return withHint("note: "+e.Text, e.Hint)
+		}
 		return withHint("warning: "+e.Text, e.Hint)
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {
