@@ -128,6 +128,7 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 		{"time limit, and the ranks exit when they have saved", quits(long), func(w *world) {
 			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume = job.Duration(time.Minute), job.ExitVerdict, true
 		}, 1, 4200 * time.Millisecond, job.StateFailed, 75},
+		{"preemption", long, func(w *world) { cancel(w); w.supervisor.Batch = func() job.Ended { return job.EndedPreempted } }, 1, 9500 * time.Millisecond, job.StateFailed, 75},
 		{"plateau", saves(shows(judge.Plateau)), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},
 		{"plateau, and the ranks exit when they have saved", quits(saves(shows(judge.Plateau))), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},
 		{"a diverged model is worth no checkpoint", saves(shows(judge.Diverged)), nil, 0, -1, job.StateStoppedEarly, 1},
@@ -230,6 +231,51 @@ func TestRetryOnDiverge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNotAsked: who cannot answer, or shall not, is not asked.
+func TestNotAsked(t *testing.T) {
+	for _, c := range []struct {
+		cause error
+		want  bool
+	}{
+		{Hung{}, false}, {Straggled{}, true}, {Interrupted{Now: true}, false}, {Interrupted{}, true}, {TimeLimit{}, true}, {BatchEnd{job.EndedPreempted}, true},
+		{StoppedEarly{job.CurveVerdict{Kind: "not-finite"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "diverged"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "reached"}}, true},
+	} {
+		if got := mayAnswer(c.cause); got != c.want {
+			t.Errorf("%#v: %t", c.cause, got)
+		}
+	}
+}
+
+// TestTakeoverOfEarlyStop: a controller that takes over a gang that was being stopped early ends it for the same reason.
+func TestTakeoverOfEarlyStop(t *testing.T) {
+	v := shows(judge.Diverged).curve
+	v.Action = job.EarlyEnd
+	past := []job.Event{
+		{Kind: job.KindPlaced, Attempt: 1, Placement: new(job.Placement)}, {Kind: job.KindAttempt, Attempt: 1}, {Kind: job.KindAllStarted, Attempt: 1},
+		{Kind: job.KindCurve, Attempt: 1, Curve: &v},
+	}
+	spoilt := []job.Checkpoint{*ckpt(6, 6)}
+	l := &loop{Supervisor: &Supervisor{}, spec: job.Default()}
+	if got := l.restore(past); got.early == nil || got.early.Kind != "diverged" || got.cancelled {
+		t.Errorf("restored %+v", got)
+	}
+	if !l.adopted.knows(past[3]) || l.adopted.knows(job.Event{Kind: job.KindCurve, Curve: &job.CurveVerdict{Kind: "diverged"}}) {
+		t.Error("a verdict that was told would be told again, or one that was not sure would hide a sure one")
+	}
+	past = append(past, job.Event{Kind: job.KindStop, Attempt: 1, Stop: job.StopFailure, Text: v.Text},
+		job.Event{Kind: job.KindCause, Attempt: 1, Cause: &job.Cause{Category: job.ModelDiverged, Signature: "diverged", Rank: -1}},
+		job.Event{Kind: job.KindVerdict, Attempt: 1, Verdict: &job.Verdict{Action: job.Restart, Avoid: spoilt}})
+	l = &loop{Supervisor: &Supervisor{}, spec: job.Default()}
+	l.spec.RetryOnDiverge = job.Diverge{Resume: job.DivergeEarlier, SkipSteps: 3, Env: map[string]string{"LR": "1"}, Times: 1}
+	l.restore(past)
+	if never, _ := avoided(l.past); len(never) != 1 || !sameCheckpoint(&never[0], &spoilt[0]) {
+		t.Errorf("avoids %v", never)
+	}
+	if env := l.env(); env[skipSteps] != "3" || env["LR"] != "1" {
+		t.Errorf("the next attempt has %v", env)
 	}
 }
 

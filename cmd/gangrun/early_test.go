@@ -61,7 +61,7 @@ func TestEarlyStop(t *testing.T) {
 			}
 			for _, x := range a.Exits {
 				killed := x.Status == job.Signalled && x.Signal == 9
-				if !x.Stopped || c.how == "quits" && !x.Good() && x.Code != 0 || killed != (c.how == "ignores") {
+				if !x.Stopped || c.how == "quits" && (x.Status != job.Exited || x.Code != 0) || killed != (c.how == "ignores") {
 					t.Errorf("%s", x)
 				}
 			}

@@ -1,13 +1,20 @@
 package controller
 
 import (
+	"context"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/gangrun/gangrun/checkpoint"
+	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/curvewatch"
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/history"
+	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -16,7 +23,61 @@ func (s *session) watchCurves(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.EarlyStop == "" || s.spec.EarlyStop == job.EarlyStop(job.EarlyOff) { // it is empty in records of older versions
 		return l
 	}
-	return curvewatch.New(l, curveOptions(s.spec))
+	o := curveOptions(s.spec)
+	o.Earlier = s.earlierCurves
+	s.curves = curvewatch.New(l, o)
+	return s.curves
+}
+
+// curveName is the file in the directory of a run that has the curve by which it was judged.
+const curveName = "curve.json"
+
+const (
+	maxEarlier   = 10      // runs that are compared
+	maxLooked    = 1000    // entries of the history that are looked at for them
+	maxCurveFile = 1 << 20 // bytes
+)
+
+// keepCurve writes the curve by which the run was judged, for later runs of the job.
+func (s *session) keepCurve() error {
+	if s.curves == nil {
+		return nil
+	}
+	c, ok := s.curves.Judged()
+	if !ok {
+		return nil
+	}
+	text, err := exact.Marshal(c)
+	if err == nil {
+		err = atomicfile.WriteFile(filepath.Join(s.run.Dir, curveName), text, 0o600)
+	}
+	return err
+}
+
+// earlierCurves returns the curves of the newest runs of the same job that ended well: those with the same name or, if the
+// job has none, with the same command. A curve that cannot be read is left out.
+func (s *session) earlierCurves(ctx context.Context) (all []curvewatch.Curve) {
+	ctx, cancel := context.WithTimeout(ctx, historyLimit)
+	defer cancel()
+	entries, err := history.In(s.home).List(ctx, s.spec.Name, maxLooked)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if e.ExitCode != 0 || s.spec.Name == "" && !slices.Equal(e.Command, s.spec.Command) || len(all) == maxEarlier || ctx.Err() != nil {
+			continue
+		}
+		run, err := home.Find(s.home, e.Run)
+		if err != nil {
+			continue
+		}
+		var c curvewatch.Curve
+		text, err := safefile.ReadFile(filepath.Join(run.Dir, curveName), maxCurveFile)
+		if err == nil && exact.Unmarshal(text, &c) == nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // curveOptions returns how the curves of a job are judged.

@@ -136,6 +136,9 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		saving.Go(func() {
 			s.save(&report, s.show.Say)
 			s.remember(report)
+			if err := s.keepCurve(); err != nil {
+				s.show.Say(fmt.Sprintf("note: later runs of the job will not be compared with this one: %v", err))
+			}
 		})
 	}
 

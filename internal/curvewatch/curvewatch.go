@@ -26,6 +26,8 @@ type Options struct {
 	Higher *bool       // whether higher values of it are better; nil if its name says so
 	Setup  judge.Setup // without Higher
 	Dirs   []string    // in which the job may leave files with metrics
+	// Earlier returns the curves of earlier runs of the job that ended well. It may be nil.
+	Earlier func(context.Context) []Curve
 	// StepOf returns the step of a checkpoint, by its path; -1 if that is not known.
 	StepOf func(checkpoint string) int64
 }
@@ -54,6 +56,9 @@ type Watcher struct {
 func New(runner Runner, o Options) *Watcher {
 	return &Watcher{runner: runner, options: o, track: newTrack(o.Metric, o.Higher, o.Setup)}
 }
+
+// Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
+func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
 // Run runs an attempt to its end. Nothing that the metrics have, or lack, disturbs the gang.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
@@ -86,7 +91,11 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	for _, r := range []*reader{{from: began, files: newLogs(a, t.tellers).all}, {from: began, files: files.all}} {
 		readers.Go(func() { r.run(watching, found) })
 	}
-	judging.Go(func() { w.watch(watching, a, began, t, found, serial) })
+	earlier := make(chan []Curve, 1)
+	if ask := w.options.Earlier; ask != nil && w.track.earlier == nil {
+		readers.Go(func() { earlier <- ask(watching) })
+	}
+	judging.Go(func() { w.watch(watching, a, began, t, found, earlier, serial) })
 	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
 		t.see(e)
 		serial(e)
@@ -131,7 +140,7 @@ func gpus(a job.Attempt) float64 {
 }
 
 // watch judges what is found until ctx ends.
-func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, emit func(job.Event)) {
+func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, earlier <-chan []Curve, emit func(job.Event)) {
 	w.track.begin(w.step(a))
 	each := gpus(a)
 	add := func(source string, p metrics.Point, at time.Time) {
@@ -143,6 +152,8 @@ func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *
 		select {
 		case <-ctx.Done():
 			return
+		case w.track.earlier = <-earlier:
+			w.track.stale = true
 		case b := <-found:
 			w.track.total(b.total)
 			for i, p := range b.points {

@@ -22,9 +22,12 @@ type track struct {
 	higher *bool
 	setup  judge.Setup
 
+	earlier []Curve // of other runs of the job
+
 	series []*series
 	choice metrics.Choice
 	stale  bool // the choice, or what the judge knows, is not up to date
+	more   bool // values have come since the verdicts were looked at
 	judge  *judge.Judge
 	told   map[judge.Kind]bool // the verdicts of this attempt that were told; true if they were sure
 }
@@ -52,7 +55,7 @@ func newTrack(metric string, higher *bool, setup judge.Setup) *track {
 // begin begins an attempt that starts from a checkpoint of that step; 0 is the beginning of the job, and -1 a
 // checkpoint whose step is not known. What came after that step in earlier attempts is forgotten.
 func (t *track) begin(step int64) {
-	t.told, t.stale = map[judge.Kind]bool{}, true
+	t.told, t.stale, t.judge, t.choice = map[judge.Kind]bool{}, true, nil, metrics.Choice{}
 	if step <= 0 {
 		t.series = nil
 		return
@@ -99,7 +102,7 @@ func (t *track) add(source, name string, p point) {
 	s := t.series[i]
 	before := len(s.points)
 	s.add(p)
-	s.new = true
+	s.new, t.more = true, true
 	if after := len(s.points); before < after && after <= 3 { // it is chosen only then
 		t.stale = true
 	}
@@ -145,6 +148,13 @@ func (t *track) choose() bool {
 	t.choice, t.stale = choice, false
 	setup := t.setup
 	setup.Higher = choice.Higher
+	if s := t.about(judge.BelowPeers); s != nil {
+		for _, c := range t.earlier {
+			if c.Metric == s.name {
+				setup.Earlier = append(setup.Earlier, c.Points)
+			}
+		}
+	}
 	t.judge = judge.New(setup)
 	type value struct {
 		of judge.Signal
@@ -167,9 +177,10 @@ func (t *track) choose() bool {
 
 // verdicts returns what is true of the run now, and was not told in this attempt, or was not sure.
 func (t *track) verdicts() (all []job.CurveVerdict) {
-	if t.stale && !t.choose() || t.judge == nil {
+	if !t.more || t.stale && !t.choose() || t.judge == nil {
 		return nil
 	}
+	t.more = false
 	for _, v := range t.judge.Verdicts() {
 		s := t.about(v.Kind)
 		if sure, told := t.told[v.Kind]; s == nil || !s.new || told && (sure || !v.Sure) {
@@ -217,6 +228,31 @@ func (s *series) verdict(v judge.Verdict) job.CurveVerdict {
 		}
 	}
 	return out
+}
+
+// Curve is what a run has shown of the metric by which it was judged.
+type Curve struct {
+	Metric string      `json:"metric"`
+	Points judge.Trace `json:"points"`
+}
+
+// maxKept is how many points of a curve are kept for later runs.
+const maxKept = 512
+
+// judged returns the curve by which the run was judged. It is not ok if there is none.
+func (t *track) judged() (c Curve, ok bool) {
+	s := t.about(judge.BelowPeers)
+	if s == nil {
+		return c, false
+	}
+	c.Metric = s.name
+	every := max(1, (len(s.points)+maxKept-1)/maxKept)
+	for i, p := range s.points {
+		if finite(p.value) && (i%every == 0 || i == len(s.points)-1) {
+			c.Points = append(c.Points, judge.TracePoint{Step: p.step, Value: p.value})
+		}
+	}
+	return c, len(c.Points) > 0
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

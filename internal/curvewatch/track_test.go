@@ -3,6 +3,7 @@ package curvewatch
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,9 @@ func TestNextAttempt(t *testing.T) {
 	if len(r.series) != 0 {
 		t.Error("an attempt that starts from the beginning has curves")
 	}
+	if _, ok := r.judged(); ok {
+		t.Error("it was judged by a curve")
+	}
 	r.begin(-1)
 }
 
@@ -137,5 +141,29 @@ func TestPointsOfProgress(t *testing.T) {
 	}
 	if n := totalOf(job.Progress{Step: 3, Count: 13, Total: 10, Restarts: true}); n != 0 {
 		t.Errorf("the total of an epoch is that of the run: %d", n)
+	}
+}
+
+// TestEarlier: a run that is worse than earlier ones at the same step is told so, if they were judged by the same metric.
+func TestEarlier(t *testing.T) {
+	good := newTrack("", nil, judge.Setup{Total: 100})
+	feed(good, "a", "val_loss", 0, 100, func(step int64) float64 { return 1 / float64(step+1) })
+	good.said()
+	c, ok := good.judged()
+	if !ok || c.Metric != "val_loss" || len(c.Points) != 100 {
+		t.Fatalf("judged by %s, %d points", c.Metric, len(c.Points))
+	}
+	for metric, want := range map[string]bool{"val_loss": true, "loss": false} {
+		c.Metric = metric
+		r := newTrack("", nil, judge.Setup{Total: 100})
+		r.earlier = []Curve{c, c, c}
+		feed(r, "a", "val_loss", 0, 50, func(step int64) float64 { return 2 - float64(step)/100 })
+		if said := r.said(); strings.Contains(said, "below-peers") != want {
+			t.Errorf("beside %s: %s", metric, said)
+		}
+	}
+	feed(good, "a", "val_loss", 100, 3000, func(int64) float64 { return 1 })
+	if c, _ = good.judged(); len(c.Points) > maxKept+1 || c.Points[len(c.Points)-1].Step != 2999 {
+		t.Errorf("%d points are kept", len(c.Points))
 	}
 }

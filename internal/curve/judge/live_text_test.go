@@ -29,7 +29,7 @@ curve:
   decay-end: 15000    # --decay-end: from this step on, the learning rate no longer falls. Without it, no plateau is sure
 ´´´
 
-Earlier runs are not compared while a job runs: ´below-peers´ is a verdict of ´gangrun curve --earlier´ only.
+For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
 
 ## Early stop
 ´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing.
