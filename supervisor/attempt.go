@@ -111,7 +111,8 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	l.state(job.StateLaunching, "")
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
-	l.withdraw(ctx)
+	l.withdraw(ctx) // what a controller that died has left
+	defer l.withdraw(context.WithoutCancel(ctx))
 	end := l.endOf(ctx)
 	defer end.release()
 	defer watchLease(ctx, lease.Held, end.now)()

@@ -144,8 +144,8 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 			if r := w.report; r.State != c.state || *r.ExitCode != c.code {
 				t.Errorf("got %s and %d (%s), want %s and %d\n%s\n%s", r.State, *r.ExitCode, r.ExitWhy, c.state, c.code, w.story(), w.notes())
 			}
-			if a := &w.launcher.asked; a.asks != c.asks || a.withdrawns != 1 {
-				t.Errorf("asked %d times, want %d; withdrawn %d times, want once", a.asks, c.asks, a.withdrawns)
+			if a := &w.launcher.asked; a.asks != c.asks || a.withdrawns != 2 {
+				t.Errorf("asked %d times, want %d; withdrawn %d times, want twice", a.asks, c.asks, a.withdrawns)
 			}
 			if took := w.took - time.Minute; c.took >= 0 && took != c.took {
 				t.Errorf("the end took %s, want %s", took, c.took)

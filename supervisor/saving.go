@@ -16,7 +16,7 @@ const saveLook = 500 * time.Millisecond
 type Asker interface {
 	// Ask asks the ranks.
 	Ask(ctx context.Context) error
-	// Withdraw removes what an earlier Ask has left for the ranks. It is called before each attempt.
+	// Withdraw removes what an earlier Ask has left for the ranks. It is called before and after each attempt.
 	Withdraw(ctx context.Context) error
 }
 
@@ -169,7 +169,7 @@ func (l *loop) newest(ctx context.Context) (c *job.Checkpoint, ok bool) {
 	return c, ctx.Err() == nil
 }
 
-// withdraw removes what the ranks of an earlier attempt were asked with.
+// withdraw removes what the ranks of a gang that has ended were asked with.
 func (l *loop) withdraw(ctx context.Context) {
 	if l.Asker == nil || !l.spec.BeforeStop.Asks() {
 		return

@@ -217,3 +217,46 @@ func TestNothingDisturbs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTensorBoard: an event file of a real writer is followed while it grows.
+func TestTensorBoard(t *testing.T) {
+	data, err := os.ReadFile("../metrics/testdata/events.out.tfevents.digits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, rest := t.TempDir(), data[7:]
+	path := filepath.Join(dir, "runs", "events.out.tfevents.1.host")
+	target := -1e9 // any accuracy is higher
+	w := New(gang{work: func(job.Attempt, func(job.Event)) { write(t, path, string(data[:7])) }, more: func() {
+		n := min(len(rest), 1000)
+		write(t, path, string(rest[:n]))
+		rest = rest[n:]
+	}}, Options{Dirs: []string{dir}, Setup: judge.Setup{Target: &target}})
+	if v := until(t, w, attempt(t, 1), judge.Reached); v.Source != path || v.Value == nil {
+		t.Errorf("got %+v", v)
+	}
+}
+
+// TestFrozen: what does not answer holds up the end of the gang for no longer than lastLook.
+func TestFrozen(t *testing.T) {
+	frozen := make(chan struct{})
+	defer close(frozen)
+	w := New(gang{}, Options{Earlier: func(context.Context) []Curve { <-frozen; return nil }})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if _, err := w.Run(ended, attempt(t, 1), func(job.Event) {}); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-over:
+	case <-time.After(limit):
+		t.Fatal("the gang does not end")
+	}
+	if w.files != nil {
+		t.Error("the next attempt would share its files with the reader that is left")
+	}
+}

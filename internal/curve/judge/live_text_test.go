@@ -52,7 +52,7 @@ The run is ´stopped-early´, with the verdict as the signature of its cause. Th
 ´before-stop´ is how ranks are asked for a checkpoint before gangrun ends their gang:
 
 - ´sigusr1´, ´sigusr2´, ´sighup´, ´sigint´ and ´sigterm´ are signals. They go to the ranks that handle them, and end no other.
-- ´file´ makes the file that ´GANGRUN_STOP_FILE´ names, in the checkpoint directory. Ranks look for it from time to time. If they save together, rank 0 should look, and tell the others. The file is removed before the next attempt starts.
+- ´file´ makes the file that ´GANGRUN_STOP_FILE´ names, in the checkpoint directory. Ranks look for it from time to time. If they save together, rank 0 should look, and tell the others. The file is removed when the gang has ended.
 
 ´´´python
 stop = os.environ.get("GANGRUN_STOP_FILE")
