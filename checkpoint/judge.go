@@ -45,8 +45,8 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	case err != nil:
 		return judgement{verdict: Unreadable, why: err.Error(), err: err}
 	}
-	if n := seen.Numbers; n.NaN+n.PosInf > 0 {
-		return judgement{found, NotFinite, fmt.Sprintf("%s has %d NaN and %d Inf, of %d numbers in all", n.First, n.NaN, n.PosInf+n.NegInf, n.Scanned), nil}
+	if why := notFinite(seen); why != "" {
+		return judgement{found, NotFinite, why, nil}
 	}
 	if reason := c.suspicion(open, older); reason != "" {
 		return judgement{found, Suspect, reason, nil}

@@ -46,6 +46,14 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		Devices: devicesOf(placement, cause.Rank),
 	}
 	earlier := l.before()
+	if category(cause) == job.ModelDiverged && l.policy(ctx).Diverge > 0 {
+		var curve StoppedEarly
+		var seen *job.CurveVerdict
+		if errors.As(lost, &curve) {
+			seen = &curve.Verdict
+		}
+		last.Spoilt = l.spoilt(ctx, earlier, seen)
+	}
 	l.lookAgain(ctx, number, append(slices.Clip(earlier), last))
 	last.Saved, last.Next = l.resume.best, l.resume.newest
 	if l.adopted.known == nil {
@@ -82,8 +90,8 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 // ending is the end of a run whose last verdict is not to restart.
 func ending(verdict job.Verdict, cause job.Cause) *end {
 	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
-	if cause.Category == job.StoppedEarly {
-		e.ending.State = job.StateStoppedEarly
+	if yes, worth := early(cause); yes {
+		e.ending.State, e.ending.Worth = job.StateStoppedEarly, worth
 	}
 	if verdict.Deterministic {
 		e.ending.Action = job.RetryNever
@@ -103,10 +111,12 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	l.state(job.StateLaunching, "")
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
-	gang, cancel, release := l.gangContext(ctx)
-	defer release()
-	defer watchLease(ctx, lease.Held, cancel)()
-	return l.stay(ctx, gang, cancel, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
+	l.withdraw(ctx) // what a controller that died has left
+	defer l.withdraw(context.WithoutCancel(ctx))
+	end := l.endOf(ctx)
+	defer end.release()
+	defer watchLease(ctx, lease.Held, end.now)()
+	return l.stay(ctx, end, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(end, number))
 }
 
 // watchLease ends the gang when its lease is lost, until stop is called. A lease that ends because
@@ -128,9 +138,10 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Workdir:       l.spec.RankDir(),
 		Box:           l.spec.Box(),
 		Placement:     placement,
-		Env:           l.spec.Env,
+		Env:           l.env(),
 		CheckpointDir: l.spec.CheckpointDir,
 		ResumeFrom:    from,
+		StopFile:      l.spec.StopFile(l.info.ID),
 		LogDir:        logs,
 		Grace:         l.spec.Grace,
 		Retries:       l.spec.Retries,
@@ -148,21 +159,22 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 	}
 }
 
-// stay lets the launcher run the gang, whose context is gang, to its end. end ends that context.
-func (l *loop) stay(ctx, gang context.Context, end context.CancelCauseFunc, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
-	g := l.newGuard(gang, end, a.Number)
-	outcome, err := l.Launcher.Run(gang, a, g.over(emit))
+// stay lets the launcher run the gang to its end.
+func (l *loop) stay(ctx context.Context, end *gangEnd, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
+	g := l.newGuard(end, a.Number)
+	outcome, err := l.Launcher.Run(end.gang, a, g.over(emit))
 	g.close()
+	l.answered(end, outcome, len(a.Placement.Ranks))
 	if a.Adopt {
 		outcome = l.adopted.complete(outcome)
 	}
 	l.emit(job.Event{Kind: job.KindOutcome, Attempt: a.Number, Outcome: &outcome})
-	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
+	if err != nil && !(end.gang.Err() != nil && onlyEnded(err)) {
 		return outcome, l.failed("launch", err, a.Number), nil
 	}
 	var gone LeaseLost
 	var left controllerDied
-	switch cause := context.Cause(gang); {
+	switch cause := end.cause(); {
 	case ctx.Err() != nil:
 	case byWatch(cause):
 		lost = cause
@@ -175,8 +187,8 @@ func (l *loop) stay(ctx, gang context.Context, end context.CancelCauseFunc, a jo
 }
 
 // watch returns a function that forwards a gang's events and emits the states that follow from
-// them. gang is the context of the gang: if it has ended, its cause is the reason of a stop.
-func (l *loop) watch(gang context.Context, number int) func(job.Event) {
+// them. If gangrun ends the gang, the cause of end is the reason of a stop.
+func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
@@ -188,7 +200,7 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		}
 		var lost LeaseLost
 		var left controllerDied
-		switch cause := context.Cause(gang); {
+		switch cause := end.cause(); {
 		case e.Kind != job.KindStop || stopping:
 		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause):
 			e.Stop, e.Text = job.StopFailure, cause.Error()
@@ -256,6 +268,10 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	var slow Straggled
 	if errors.As(lost, &slow) && !failedByItself(o) {
 		return stragglerCause(slow.Report)
+	}
+	var curve StoppedEarly
+	if errors.As(lost, &curve) && !failedByItself(o) {
+		return earlyCause(curve.Verdict)
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{

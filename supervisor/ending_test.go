@@ -185,7 +185,7 @@ func TestLateStart(t *testing.T) {
 		}
 		return nil
 	}}}
-	emit := l.watch(t.Context(), 1)
+	emit := l.watch(&gangEnd{gang: t.Context(), wish: t.Context()}, 1)
 	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})
 	emit(job.Event{Kind: job.KindAllStarted})
 	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})

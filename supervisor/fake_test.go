@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -41,6 +42,11 @@ type gang struct {
 	// saves is the checkpoint that lies in the directory afterwards.
 	saves *job.Checkpoint
 	older []*job.Checkpoint // beside it
+	// curve is reported once every rank has started, if it has a Kind. answers is what ranks do when they are asked for
+	// a checkpoint: after that time they have written it, and if quits is true, they exit.
+	curve   job.CurveVerdict
+	answers time.Duration
+	quits   bool
 }
 
 type fakeLauncher struct {
@@ -49,7 +55,34 @@ type fakeLauncher struct {
 	disk   *fakeCheckpoints
 	placer *fakePlacer
 	runs   []job.Attempt
+	asked  fakeAsker
 }
+
+// fakeAsker asks the ranks of the gang that runs.
+type fakeAsker struct {
+	mu               sync.Mutex
+	answer           func()
+	asks, withdrawns int
+	err              error
+}
+
+func (f *fakeAsker) set(answer func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answer = answer
+}
+
+func (f *fakeAsker) Ask(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asks++
+	if f.err == nil {
+		f.answer()
+	}
+	return f.err
+}
+
+func (f *fakeAsker) Withdraw(context.Context) error { f.withdrawns++; return nil }
 
 func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	f.runs = append(f.runs, a)
@@ -61,8 +94,8 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		return job.Outcome{}, errors.New("not expected")
 	}
 	g := f.gangs[a.Number-1]
-	if g.saves != nil {
-		defer func() { f.disk.newest, f.disk.older = g.saves, g.older }()
+	if g.saves != nil && g.answers == 0 {
+		defer f.disk.put(g.saves, g.older)
 	}
 	if !pause(ctx, g.launch) {
 		return f.end(a, emit, g)
@@ -71,7 +104,22 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
 	}
 	emit(job.Event{Kind: job.KindAllStarted})
-	if !pause(ctx, g.life) {
+	if g.curve.Kind != "" {
+		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
+	}
+	left, leave := context.WithCancel(ctx)
+	defer leave()
+	f.asked.set(func() {
+		if g.answers == 0 {
+			return
+		}
+		time.AfterFunc(g.answers, func() {
+			if f.disk.put(g.saves, g.older); g.quits {
+				leave()
+			}
+		})
+	})
+	if !pause(left, g.life) && ctx.Err() != nil {
 		return f.end(a, emit, g)
 	}
 	if g.err != nil {
@@ -210,16 +258,36 @@ func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event
 }
 
 type fakeCheckpoints struct {
+	mu     sync.Mutex // guards newest and older
 	newest *job.Checkpoint
 	older  []*job.Checkpoint // the latest first
 	notes  []string
 	err    error
 	wait   time.Duration
+	poison map[string]bool // paths of those with NaN
+	freeze bool            // until the run is being ended, nothing answers
+}
+
+// put makes these the checkpoints of the directory.
+func (f *fakeCheckpoints) put(newest *job.Checkpoint, older []*job.Checkpoint) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.newest, f.older = newest, older
+}
+
+func (f *fakeCheckpoints) NotFinite(_ context.Context, c job.Checkpoint) (string, error) {
+	if f.poison[c.Path] {
+		return "it has NaN", nil
+	}
+	return "", nil
 }
 
 func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
 	if dir != "/ckpt" {
 		return nil, nil, fmt.Errorf("unexpected directory %q", dir)
+	}
+	if _, limited := ctx.Deadline(); limited && f.freeze {
+		time.Sleep(10 * time.Minute) // whatever ctx says
 	}
 	if !pause(ctx, f.wait) {
 		return nil, nil, ctx.Err()
@@ -227,6 +295,8 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	if f.err != nil {
 		return nil, f.notes, f.err
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, c := range append([]*job.Checkpoint{f.newest}, f.older...) {
 		if c != nil && !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return sameCheckpoint(&n, c) }) {
 			found := *c
@@ -268,7 +338,7 @@ func newWorld(t *testing.T, gangs ...gang) *world {
 	w.launcher = &fakeLauncher{t: t, gangs: gangs, disk: w.checkpoints, placer: w.placer}
 	w.logDir = func(n int) (string, error) { return fmt.Sprintf("/logs/%d", n), nil }
 	w.supervisor = &Supervisor{
-		Launcher: w.launcher, Placer: w.placer, Holder: w.placer, Checker: w.checker, Checkpoints: w.checkpoints,
+		Launcher: w.launcher, Asker: &w.launcher.asked, Placer: w.placer, Holder: w.placer, Checker: w.checker, Checkpoints: w.checkpoints,
 		Diagnose: w.diagnose,
 		Emit: func(e job.Event) error {
 			w.events = append(w.events, e)
@@ -309,6 +379,9 @@ func (w *world) run(t *testing.T) {
 		began := time.Now()
 		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
+		if w.checkpoints.freeze {
+			time.Sleep(time.Hour) // then what was left behind has ended
+		}
 		synctest.Wait()
 	})
 	if w.placer.held != 0 {

@@ -45,6 +45,7 @@ func avoided(past []Past) (never, rather []job.Checkpoint) {
 	}
 	var uses []*use
 	for _, p := range past {
+		never = append(never, p.Spoilt...)
 		if p.Resumed == nil {
 			continue
 		}

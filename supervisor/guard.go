@@ -25,7 +25,7 @@ func (e Hung) Error() string { return "the gang hangs: " + e.Report.Text }
 type guard struct {
 	*loop
 	number int
-	gang   context.Context
+	gang   context.Context         // ends when gangrun wants the gang to end
 	end    context.CancelCauseFunc // ends gang
 
 	mu       sync.Mutex // guards what follows
@@ -36,8 +36,8 @@ type guard struct {
 }
 
 // newGuard returns the guard of an attempt.
-func (l *loop) newGuard(gang context.Context, end context.CancelCauseFunc, number int) *guard {
-	g := &guard{loop: l, number: number, gang: gang, end: end, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
+func (l *loop) newGuard(end *gangEnd, number int) *guard {
+	g := &guard{loop: l, number: number, gang: end.wish, end: end.decide, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
 	window := time.Duration(l.spec.StragglerWindow)
 	if len(l.spec.Apps) > 1 {
 		window = 0 // the ranks do different work
@@ -50,6 +50,11 @@ func (l *loop) newGuard(gang context.Context, end context.CancelCauseFunc, numbe
 // others.
 func (g *guard) over(emit func(job.Event)) func(job.Event) {
 	return func(e job.Event) {
+		if e.Kind == job.KindCurve && e.Curve != nil {
+			e.Attempt = g.number
+			g.curve(e, emit)
+			return
+		}
 		var slow []job.StragglerReport
 		var lasting *job.StragglerReport
 		g.mu.Lock()
@@ -180,7 +185,8 @@ func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Ca
 func byWatch(err error) bool {
 	var hung Hung
 	var slow Straggled
-	return errors.As(err, &hung) || errors.As(err, &slow)
+	var early StoppedEarly
+	return errors.As(err, &hung) || errors.As(err, &slow) || errors.As(err, &early)
 }
 
 // hungBy returns the report of the hang for which a gang was ended, if it was.

@@ -159,7 +159,12 @@ func (l *loop) preflight(ctx context.Context) *end {
 
 func (l *loop) policy(ctx context.Context) Policy {
 	deadline, _ := ctx.Deadline()
+	diverge := 0
+	if l.spec.RetryOnDiverge.Resume == job.DivergeEarlier {
+		diverge = l.spec.RetryOnDiverge.Times
+	}
 	return Policy{
+		Diverge:     diverge,
 		Retries:     l.spec.Retries,
 		Actions:     l.spec.Policy,
 		Checkpoints: l.spec.CheckpointDir != "",

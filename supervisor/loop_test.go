@@ -117,9 +117,6 @@ func TestRun(t *testing.T) {
 			func(w *world) { w.placer.full, w.spec.ExitCode = true, job.ExitVerdict }, want{
 				story: begin + attempt + "killed restart waiting failed", state: job.StateFailed, code: 75,
 				reason: "no place for another attempt: no other host; ranks may still be running on h2"}},
-		{"stopped early", []gang{dies(exited(0, 0), job.StoppedEarly, -1).faulty().saving(3)}, func(w *world) { w.spec.CheckpointDir = "/ckpt" }, want{
-			story: begin + attempt + "checkpoint stopped-early stop stopped-early", state: job.StateStoppedEarly, code: 0,
-			reason: "stopped early: going on would be waste"}},
 		{"preflight: inputs", nil, func(w *world) { w.checker.findings = refused("inputs", job.IncorrectInputs) }, want{
 			story: "created preflight finding finding finding preflight-failed", state: job.StatePreflightFailed, code: 65, reason: "it is not there"}},
 		{"preflight: findings told as they come", nil, func(w *world) { w.checker.findings, w.checker.live = refused("inputs", job.IncorrectInputs), true }, want{

@@ -44,6 +44,8 @@ type Policy struct {
 	Checkpoints bool
 	// Elsewhere is true if the job could use another host.
 	Elsewhere bool
+	// Diverge is how often a run goes back to an earlier checkpoint because its model has diverged.
+	Diverge int
 	// Deadline is when the run reaches its time limit; zero means that it has none. There is no
 	// restart after Deadline.
 	Deadline time.Time
@@ -62,6 +64,8 @@ type Past struct {
 	Step int64
 	// Devices are the names (job.DeviceID) of the root-cause rank's GPUs.
 	Devices []string
+	// Spoilt are checkpoints from which no later attempt starts, because the model had diverged.
+	Spoilt []job.Checkpoint
 }
 
 // Action returns the action for a cause. This is the action in Actions for the cause's
@@ -81,6 +85,9 @@ func (p Policy) Action(c job.Cause) job.Action {
 // before it.
 func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
 	what, action := category(latest.Cause), p.Action(latest.Cause)
+	if what == job.ModelDiverged && p.Diverge > 0 {
+		return p.afterDivergence(history, latest, now)
+	}
 	rescues := p.rescues(history, latest)
 	if action == job.RetryNever && rescues {
 		action = job.RetryOnce

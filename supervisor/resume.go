@@ -113,7 +113,7 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Check
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 		defer cancel()
 	}
-	c, texts, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
+	c, texts, err := l.search(ctx, not)
 	for _, text := range texts {
 		notes = append(notes, "checkpoints: "+text)
 	}
@@ -123,3 +123,32 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Check
 	}
 	return c, notes, true
 }
+
+// search looks for the newest good checkpoint that is not in not, until ctx ends. If the file system does not answer
+// until then, a goroutine is left, which nobody can end.
+func (l *loop) search(ctx context.Context, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
+	type answer struct {
+		c     *job.Checkpoint
+		notes []string
+		err   error
+	}
+	found := make(chan answer, 1)
+	go func() {
+		c, notes, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
+		found <- answer{c, notes, err}
+	}()
+	select {
+	case a := <-found:
+		return a.c, a.notes, a.err
+	case <-ctx.Done():
+	}
+	select { // an answer in the last moment
+	case a := <-found:
+		return a.c, a.notes, a.err
+	case <-time.After(searchSlack):
+		return nil, nil, context.Cause(ctx)
+	}
+}
+
+// searchSlack is how long a search that is over may take to notice.
+const searchSlack = 100 * time.Millisecond

@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -12,66 +12,169 @@ import (
 // saveLook is the time between two looks for the checkpoint that ranks were asked for.
 const saveLook = 500 * time.Millisecond
 
-// gangContext returns the context of a gang. It ends with ctx, for the same cause, but not before
-// the ranks have had time for a checkpoint, if the job can be asked for one. end ends it before
-// that. release must be called when the gang has ended.
-func (l *loop) gangContext(ctx context.Context) (gang context.Context, end context.CancelCauseFunc, release func()) {
-	gang, end = context.WithCancelCause(context.WithoutCancel(ctx))
+// Asker asks the ranks of the running gang for a checkpoint, in the way of Spec.BeforeStop.
+type Asker interface {
+	// Ask asks the ranks.
+	Ask(ctx context.Context) error
+	// Withdraw removes what an earlier Ask has left for the ranks. It is called before and after each attempt.
+	Withdraw(ctx context.Context) error
+}
+
+// gangEnd is how a gang comes to its end.
+type gangEnd struct {
+	// gang is the context of the launcher. wish ends when gangrun wants the gang to end. That is before gang
+	// ends, if the ranks are asked for a checkpoint.
+	gang, wish context.Context
+	decide     context.CancelCauseFunc // ends wish, and gang when the ranks have had time for a checkpoint
+	now        context.CancelCauseFunc // ends gang at once
+	release    func()                  // must be called when the gang has ended
+
+	mu    sync.Mutex
+	asked bool         // the ranks were asked for a checkpoint
+	gone  map[int]bool // ranks that had ended before
+}
+
+// endOf returns how the gang of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
+// before the ranks have had time for a checkpoint, if the job can be asked for one.
+func (l *loop) endOf(ctx context.Context) *gangEnd {
+	g := &gangEnd{}
+	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
+	g.wish, g.decide = context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		select {
-		case <-gang.Done():
+		case <-g.gang.Done():
 			return
-		case <-ctx.Done():
+		case <-g.wish.Done():
 		}
-		l.saveBefore(ctx, gang)
-		end(context.Cause(ctx))
+		l.saveBefore(g)
+		g.now(context.Cause(g.wish))
 	}()
-	return gang, end, func() { end(nil); <-done }
+	g.release = func() { g.now(nil); g.decide(nil); <-done }
+	return g
 }
 
-// saveBefore asks the ranks for a checkpoint, and waits until there is a new good one, until
-// gang ends, or for the job's limit. ctx, that of the run, is done.
-func (l *loop) saveBefore(ctx, gang context.Context) {
-	if l.Signal == nil || l.spec.BeforeStop.Number() == 0 || !l.up() {
-		return
+// cause returns why gangrun ends the gang; nil if it does not.
+func (g *gangEnd) cause() error {
+	if g.gang.Err() != nil {
+		return context.Cause(g.gang)
 	}
+	return context.Cause(g.wish)
+}
+
+// mayAnswer reports whether ranks are asked for a checkpoint before they are ended for a cause. A gang that
+// hangs could not answer, and the weights of a model that has diverged are worth nothing: they could replace the last
+// good checkpoint.
+func mayAnswer(cause error) bool {
 	var by Interrupted
-	if errors.As(context.Cause(ctx), &by) && by.Now {
+	var hung Hung
+	var early StoppedEarly
+	switch {
+	case errors.As(cause, &by):
+		return !by.Now
+	case errors.As(cause, &hung):
+		return false
+	case errors.As(cause, &early):
+		return !spoils(early.Verdict.Kind)
+	}
+	return true
+}
+
+// saveBefore asks the ranks for a checkpoint, and waits until there is a new good one, until the gang ends, or for the
+// job's limit.
+func (l *loop) saveBefore(g *gangEnd) {
+	if l.Asker == nil || !l.spec.BeforeStop.Asks() || !mayAnswer(context.Cause(g.wish)) || !l.ask(g) {
 		return
 	}
 	limit := time.Duration(l.spec.BeforeStopWait)
 	l.note("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", l.spec.BeforeStop, l.spec.BeforeStopWait)
-	before := l.newest(gang)
+	ctx, cancel := context.WithTimeout(g.gang, limit)
+	defer cancel()
 	began := time.Now()
-	l.Signal(syscall.Signal(l.spec.BeforeStop.Number()))
-	for time.Since(began) < limit && pause(gang, min(saveLook, limit-time.Since(began))) {
-		if c := l.newest(gang); newer(before, c) {
+	before, ok := l.newest(ctx)
+	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
+		l.note("the ranks could not be asked for a checkpoint: %v", err)
+		return
+	}
+	for ok && pause(ctx, saveLook) {
+		var c *job.Checkpoint
+		if c, ok = l.newest(ctx); ok && fresh(before, c) {
 			l.note("there is a new good checkpoint after %s: %s", job.Duration(time.Since(began).Round(100*time.Millisecond)), c.Path)
 			return
 		}
 	}
-	if gang.Err() == nil {
+	<-ctx.Done() // what the ranks do cannot be seen, but they have the time for it
+	if g.gang.Err() == nil {
 		l.note("no new good checkpoint was found within %s", limit)
 	}
 }
 
-// newest returns the newest good checkpoint; nil if there is none, or none can be found.
-func (l *loop) newest(ctx context.Context) *job.Checkpoint {
-	if l.spec.CheckpointDir == "" {
-		return nil
-	}
-	c, _, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, nil)
-	if err != nil {
-		return nil
-	}
-	return c
-}
-
-// up reports whether all ranks of the current attempt have been started and it is not being ended.
-func (l *loop) up() bool {
+// ask reports whether all ranks of the gang have been started and it is not being ended. Ranks that end from then
+// on do so because they were asked.
+func (l *loop) ask(g *gangEnd) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.folder.Report().State == job.StateRunning
+	r := l.folder.Report()
+	if r.State != job.StateRunning {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked, g.gone = true, map[int]bool{}
+	for _, x := range r.Last().Exits {
+		g.gone[x.Rank] = true
+	}
+	return true
+}
+
+// answered marks the ranks that have ended after they were asked for a checkpoint as ended by gangrun. A gang that has
+// made all its steps has ended by itself.
+func (l *loop) answered(g *gangEnd, o job.Outcome, ranks int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked || o.Good(ranks) && l.complete() {
+		return
+	}
+	for i, x := range o.Exits {
+		if !g.gone[x.Rank] && (x.Status == job.Exited || x.Status == job.Signalled) {
+			o.Exits[i].Stopped = true
+		}
+	}
+}
+
+// complete reports whether the current attempt has made the last of its steps.
+func (l *loop) complete() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.folder.Report().Last()
+	return a != nil && a.Total > 0 && a.Step >= a.Total-1
+}
+
+// fresh reports whether a checkpoint was written after another one.
+func fresh(before, c *job.Checkpoint) bool {
+	return newer(before, c) || before != nil && c != nil && c.Path == before.Path && c.Time.After(before.Time)
+}
+
+// newest returns the newest good checkpoint; nil if there is none, or none can be found. It is not ok if ctx ended
+// before the file system has answered.
+func (l *loop) newest(ctx context.Context) (c *job.Checkpoint, ok bool) {
+	if l.spec.CheckpointDir == "" {
+		return nil, true
+	}
+	c, _, err := l.search(ctx, nil)
+	if err != nil {
+		c = nil
+	}
+	return c, ctx.Err() == nil
+}
+
+// withdraw removes what the ranks of a gang that has ended were asked with.
+func (l *loop) withdraw(ctx context.Context) {
+	if l.Asker == nil || !l.spec.BeforeStop.Asks() {
+		return
+	}
+	if err := l.Asker.Withdraw(ctx); err != nil {
+		l.note("the request for a checkpoint could not be withdrawn: %v", err)
+	}
 }

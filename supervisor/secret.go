@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// values returns the values of a secret in the environments of the job and of its trial.
+// values returns the values of a secret in the environments of the job, of its trial and of its retry.
 func values(spec job.Spec, name string) (all []string) {
-	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
+	for _, env := range []map[string]string{spec.Env, spec.Trial.Env, spec.RetryOnDiverge.Env} {
 		if value, ok := env[name]; ok {
 			all = append(all, value)
 		}

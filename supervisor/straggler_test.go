@@ -14,9 +14,14 @@ import (
 type slowLauncher struct {
 	*fakeLauncher
 	lasts time.Duration
+	// started makes the first gang one whose ranks have all been started before its pulses begin.
+	started bool
 }
 
 func (s *slowLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if s.started && a.Number == 1 {
+		emit(job.Event{Kind: job.KindAllStarted})
+	}
 	pulses := make([]job.Pulse, len(a.Placement.Ranks))
 	for range int(s.lasts / time.Second) {
 		if !pause(ctx, time.Second) {
@@ -69,7 +74,7 @@ func TestStragglers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			good := gang{launch: time.Second, life: time.Second, steps: 100, exits: []job.Exit{exited(0, 0), exited(1, 0), exited(2, 0), exited(3, 0)}}
 			w := newWorld(t, good, good)
-			w.supervisor.Launcher = &slowLauncher{w.launcher, 5 * time.Minute}
+			w.supervisor.Launcher = &slowLauncher{fakeLauncher: w.launcher, lasts: 5 * time.Minute}
 			w.spec.Ranks = 4
 			if c.set != nil {
 				c.set(w)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -63,9 +62,11 @@ type Checker interface {
 
 // Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or nil
 // if there is none. It ignores the checkpoints in avoided, except those that have changed. notes
-// tell the user which newer checkpoints are not good.
+// tell the user which newer checkpoints are not good. NotFinite says which numbers of a checkpoint are NaN or Inf; ""
+// if none is.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
+	NotFinite(ctx context.Context, c job.Checkpoint) (why string, err error)
 }
 
 // NoPlacement is the error of a Placer if there is no place for the gang in time.
@@ -113,9 +114,8 @@ type Supervisor struct {
 	// Rand returns numbers in [0, 1) for the jitter of the back-off. If it is nil, math/rand/v2
 	// is used.
 	Rand func() float64
-	// Signal sends a signal to those ranks of the running gang that handle it. If it is nil,
-	// gangrun does not ask the ranks for a checkpoint before it ends them.
-	Signal func(syscall.Signal)
+	// Asker asks the ranks for a checkpoint before gangrun ends them. If it is nil, they are not asked.
+	Asker Asker
 	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil,
 	// gangrun ends a gang that hangs without looking.
 	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack

@@ -36,11 +36,17 @@ type trace struct {
 	logs      string
 	launched  bool
 	whole     bool // every rank was started
+	ordered
+	outcome *job.Outcome
+	verdict *job.Verdict
+	judged  time.Time
+}
+
+// ordered is what gangrun had begun to do about the attempt.
+type ordered struct {
 	stopping  bool
-	cancelled bool // by the user
-	outcome   *job.Outcome
-	verdict   *job.Verdict
-	judged    time.Time
+	cancelled bool              // by the user
+	early     *job.CurveVerdict // for which it was being ended
 }
 
 // adopted is what the journal says of the attempt that is adopted.
@@ -107,6 +113,10 @@ func (l *loop) restore(past []job.Event) trace {
 		case job.KindStop:
 			t.cancelled = !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
 			t.stopping = true
+		case job.KindCurve:
+			if e.Curve != nil && e.Curve.Action == job.EarlyEnd {
+				t.early = e.Curve
+			}
 		case job.KindOutcome:
 			t.outcome = e.Outcome
 		case job.KindVerdict:
@@ -114,7 +124,7 @@ func (l *loop) restore(past []job.Event) trace {
 				break
 			}
 			t.verdict, t.judged = e.Verdict, e.Time
-			p := Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number)}
+			p := Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number), Spoilt: e.Verdict.Avoid}
 			if c := l.adopted.known; c != nil {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
@@ -183,7 +193,11 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
 		l.resume.best = t.before // its checkpoints are found again
-		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, nil)
+		var lost error
+		if t.early != nil {
+			lost = StoppedEarly{*t.early}
+		}
+		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, lost)
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
 		if e != nil {
@@ -208,19 +222,23 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
-	gang, cancel, ended := l.gangContext(ctx)
-	defer ended()
-	if !t.whole && !l.adopted.failed {
-		cancel(controllerDied{t.number})
+	defer l.withdraw(context.WithoutCancel(ctx))
+	end := l.endOf(ctx)
+	defer end.release()
+	switch {
+	case !t.whole && !l.adopted.failed:
+		end.now(controllerDied{t.number})
+	case t.early != nil && ctx.Err() == nil:
+		end.decide(StoppedEarly{*t.early})
 	}
 	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // a gang that the user ends is not lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
-	defer watchLease(ctx, held, cancel)()
+	defer watchLease(ctx, held, end.now)()
 	a := l.order(t.number, t.placement, t.from, t.logs)
 	a.Adopt = true
-	emit := l.watch(gang, t.number)
-	return l.stay(ctx, gang, cancel, a, func(e job.Event) {
+	emit := l.watch(end, t.number)
+	return l.stay(ctx, end, a, func(e job.Event) {
 		known := e
 		if l.clean != nil {
 			known = hide(e, l.clean)
@@ -287,6 +305,10 @@ func keyOf(e job.Event) string {
 		return string(e.Kind) + " " + e.Host
 	case job.KindHealth:
 		return string(e.Kind) + " " + e.Host + " " + e.Text
+	case job.KindCurve:
+		if e.Curve != nil {
+			return fmt.Sprintf("%s %s %t", e.Kind, e.Curve.Kind, e.Curve.Sure)
+		}
 	case job.KindExit:
 		if e.Exit == nil {
 			return ""

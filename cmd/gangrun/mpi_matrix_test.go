@@ -34,7 +34,7 @@ var mpiFlavours = []job.MPI{job.MPIMPICH, job.MPIOpenMPI}
 // lie beside the gangrun that is tested.
 var mpiPrograms = func() map[string]func() (string, error) {
 	programs := map[string]func() (string, error){}
-	for _, source := range []string{"testdata/mpi/fail.c", "testdata/mpi/speak.c", linesSource, hangSource, beatsSource, evenSource, "../../examples/ring/ring.c", "../../examples/steady/steady.c"} {
+	for _, source := range []string{"testdata/mpi/fail.c", "testdata/mpi/speak.c", linesSource, hangSource, beatsSource, evenSource, trainSource, "../../examples/ring/ring.c", "../../examples/steady/steady.c"} {
 		for _, flavour := range mpiFlavours {
 			programs[source+string(flavour)] = sync.OnceValues(func() (string, error) {
 				gangrun, err := binary()

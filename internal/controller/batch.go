@@ -90,7 +90,7 @@ const endTime = 5 * time.Second
 
 // reserve returns how long before the time limit of its batch job a run ends.
 func reserve(spec job.Spec, shell bool) time.Duration {
-	switch saving := spec.BeforeStop.Number() != 0; {
+	switch saving := spec.BeforeStop.Asks(); {
 	case spec.TimeReserve > 0:
 		return time.Duration(spec.TimeReserve)
 	case saving:

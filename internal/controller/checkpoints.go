@@ -51,6 +51,11 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Chec
 	return &best, notes, nil
 }
 
+// NotFinite says which numbers of a checkpoint are NaN or Inf; "" if none is.
+func (c *checkpoints) NotFinite(ctx context.Context, found job.Checkpoint) (why string, err error) {
+	return checkpoint.NaN(ctx, found.Path)
+}
+
 // maxRecord bounds the size of the file seen, in bytes.
 const maxRecord = 64 << 20
 

@@ -39,8 +39,8 @@ func Run(spec job.Spec, options Options) error {
 func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
-			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Signal: s.launcher.Signal, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
+			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Asker: asker{s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal}, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), LogDir: s.run.AttemptDir}
@@ -136,6 +136,9 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		saving.Go(func() {
 			s.save(&report, s.show.Say)
 			s.remember(report)
+			if err := s.keepCurve(); err != nil {
+				s.show.Say(fmt.Sprintf("note: later runs of the job will not be compared with this one: %v", err))
+			}
 		})
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/controller/userenv"
+	"github.com/gangrun/gangrun/internal/curvewatch"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/hostlist"
@@ -45,6 +46,7 @@ type session struct {
 	batch    batchWatch
 	several  bool // the job names several hosts
 	dialer   hosts.Dialer
+	curves   *curvewatch.Watcher // nil if the curves of the job are not judged
 }
 
 // Options say how a run communicates with its user. They also have settings that a job file

@@ -113,7 +113,7 @@ func (t *Taken) underWay() bool {
 // process's environment. If the run is only to be ended, they may be missing.
 func (t *Taken) spec(ending bool) (job.Spec, error) {
 	spec := *record.Spec(t.past)
-	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
+	for _, env := range []map[string]string{spec.Env, spec.Trial.Env, spec.RetryOnDiverge.Env} {
 		for _, name := range spec.Secret {
 			if _, has := env[name]; !has {
 				continue

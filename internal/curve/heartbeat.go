@@ -2,6 +2,7 @@ package curve
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -10,8 +11,13 @@ import (
 // heartbeat begins the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
 const heartbeat = "gangrun: progress "
 
+const (
+	maxMetrics = 16 // values of a line
+	maxName    = 64 // bytes of a name
+)
+
 // Heartbeat reads a line that a program has written of itself: "gangrun: progress STEP [KEY=VALUE ...]".
-// The keys total, epoch and loss count, others are ignored.
+// The values of other keys than total, epoch and loss are its Metrics, up to maxMetrics.
 func Heartbeat(line []byte) (job.Progress, bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(heartbeat))
 	if !ok {
@@ -42,6 +48,14 @@ func Heartbeat(line []byte) (job.Progress, bool) {
 			}
 		case "loss":
 			p.SetLoss(value)
+		default:
+			if math.IsNaN(value) || math.IsInf(value, 0) || len(key) > maxName || len(p.Metrics) == maxMetrics {
+				continue
+			}
+			if p.Metrics == nil {
+				p.Metrics = map[string]float64{}
+			}
+			p.Metrics[string(key)] = value
 		}
 	}
 	return p, true

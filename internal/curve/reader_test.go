@@ -130,7 +130,7 @@ func FuzzReader(f *testing.F) {
 			if q, parsed := Parse(line); parsed && !ok && !setup {
 				t.Errorf("%q: not found, yet it is %s", line, want(q))
 			}
-			if !ok && p != (job.Progress{}) {
+			if !ok && !reflect.DeepEqual(p, job.Progress{}) {
 				t.Errorf("%q: refused, yet with progress %s", line, want(p))
 			}
 			if p.Step < 0 || p.Total < 0 || p.Epoch < -1 || p.Loss != nil && (math.IsNaN(*p.Loss) || math.IsInf(*p.Loss, 0) || p.LossIs != "") {

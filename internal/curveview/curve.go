@@ -8,12 +8,10 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/metrics"
-	"github.com/gangrun/gangrun/internal/text"
 )
 
 // Options says how curves are chosen and judged.
@@ -77,41 +75,14 @@ type point struct {
 // series is what a file has under a name.
 type series struct {
 	name, path string
-	meaning    metrics.Meaning
-	known      bool // its name says what it is
 	points     []point
 }
 
-// NoMetricError reports that files have no metric that is known.
-type NoMetricError struct {
-	Metric string // that was asked for; "" if none was
-	Series []string
-}
-
-func (e *NoMetricError) Error() string {
-	if e.Metric != "" {
-		return fmt.Sprintf("there is no metric %q", e.Metric)
-	}
-	return "no metric was found"
-}
-
-// Hint says what to do about it.
-func (e *NoMetricError) Hint() string {
-	if len(e.Series) == 0 {
-		return "gangrun curve reads the output of trainers, event files of TensorBoard, CSV, JSON lines, W&B offline runs and trainer_state.json"
-	}
-	return "name one with --metric: " + text.And(e.Series[:min(len(e.Series), 12)])
-}
-
-// DirectionError reports that nothing says whether higher values of a metric are better.
-type DirectionError struct{ Metric string }
-
-func (e *DirectionError) Error() string {
-	return fmt.Sprintf("the name %q does not say whether higher or lower values are better", e.Metric)
-}
-
-// Hint says what to do about it.
-func (e *DirectionError) Hint() string { return "add --higher or --lower" }
+// The errors of Read if there is nothing to judge.
+type (
+	NoMetricError  = metrics.NoMetricError
+	DirectionError = metrics.DirectionError
+)
 
 // Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the report,
 // unless there is no other; one that does not exist is an error. The error is a NoMetricError if there is nothing to judge.
@@ -202,9 +173,7 @@ func read(ctx context.Context, path string) (File, []*series, int64, error) {
 }
 
 func newSeries(name, path string) *series {
-	s := &series{name: name, path: path}
-	s.meaning, s.known = metrics.MeaningOf(name)
-	return s
+	return &series{name: name, path: path}
 }
 
 // add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
@@ -222,76 +191,34 @@ type chosen struct {
 	higher bool
 }
 
-// choose picks the series of each signal: that with the best name, and of several with the same, the longest.
+// choose picks the series of each signal.
 func choose(all []*series, o Options) (chosen, error) {
 	c := chosen{by: map[judge.Signal]*series{}}
-	for _, s := range all {
-		if !s.known {
-			continue
-		}
-		old := c.by[s.meaning.Signal]
-		if old == nil || few(old) && !few(s) || few(old) == few(s) && (s.meaning.Rank < old.meaning.Rank || s.meaning.Rank == old.meaning.Rank && len(s.points) > len(old.points)) {
-			c.by[s.meaning.Signal] = s
-		}
+	choice, err := metrics.Choose(candidates(all), o.Metric, o.Higher)
+	if err != nil {
+		return c, err
 	}
-	var names []string
-	for _, s := range all {
-		if !slices.Contains(names, s.name) {
-			names = append(names, s.name)
-		}
+	for of, i := range choice.By {
+		c.by[of] = all[i]
 	}
-	if o.Metric != "" {
-		s := named(all, o.Metric)
-		if s == nil {
-			return c, &NoMetricError{o.Metric, names}
-		}
-		if o.Higher == nil && !s.meaning.Known {
-			return c, &DirectionError{s.name}
-		}
-		delete(c.by, judge.Validation)
-		if s.meaning.Signal == judge.Train && s.known && s.meaning.Known && (o.Higher == nil || !*o.Higher) {
-			c.by[judge.Train] = s
-		} else {
-			c.by[judge.Validation] = s
-		}
-	}
-	if c.by[judge.Train] == nil && c.by[judge.Validation] == nil {
-		return c, &NoMetricError{Series: names}
-	}
-	if s := c.by[judge.Validation]; s != nil {
-		c.higher = s.meaning.Higher
-		if o.Higher != nil {
-			c.higher = *o.Higher
-		}
-	}
+	c.higher = choice.Higher
 	return c, nil
 }
 
-// few reports whether a series is too short to be judged by.
-func few(s *series) bool { return len(s.points) < 3 }
-
-// named returns the longest series of a name, or one whose name ends with it after a slash.
-func named(all []*series, name string) (found *series) {
+func candidates(all []*series) (out []metrics.Candidate) {
 	for _, s := range all {
-		if s.name == name && (found == nil || found.name != name || len(s.points) > len(found.points)) {
-			found = s
-		}
+		out = append(out, metrics.Candidate{Name: s.name, Values: len(s.points)})
 	}
-	for _, s := range all {
-		if found == nil && strings.HasSuffix(s.name, "/"+name) {
-			found = s
-		}
-	}
-	return found
+	return out
 }
 
 // trace returns the series of a name as an earlier run.
 func trace(all []*series, name string) (t judge.Trace) {
-	s := named(all, name)
-	if s == nil {
+	i := metrics.Named(candidates(all), name)
+	if i < 0 {
 		return nil
 	}
-	for _, p := range s.points {
+	for _, p := range all[i].points {
 		if finite(p.value) {
 			t = append(t, judge.TracePoint{Step: p.step, Value: p.value})
 		}

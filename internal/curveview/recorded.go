@@ -41,7 +41,7 @@ func readJournal(ctx context.Context, path string) (File, []*series, int64, erro
 			total = p.Total
 		}
 		s := byRank[e.Rank]
-		s.add(point{p.At(), float64(e.Time.UnixNano()) / 1e9, lossOf(*p)})
+		s.add(point{p.At(), float64(e.Time.UnixNano()) / 1e9, p.LossValue()})
 		if len(s.points) > maxRecorded {
 			s.points = append(s.points[:0], s.points[maxRecorded/2:]...)
 		}
@@ -56,16 +56,4 @@ func readJournal(ctx context.Context, path string) (File, []*series, int64, erro
 	}
 	file.Series = append(file.Series, "loss")
 	return file, []*series{byRank[lowest]}, total, ctx.Err()
-}
-
-func lossOf(p job.Progress) float64 {
-	switch {
-	case p.Loss != nil:
-		return *p.Loss
-	case p.LossIs == job.LossInfinite:
-		return math.Inf(1)
-	case p.LossIs == job.LossNegInfinite:
-		return math.Inf(-1)
-	}
-	return math.NaN()
 }

@@ -20,6 +20,8 @@ type Attempt struct {
 	Env           map[string]string `json:"-"`
 	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
 	ResumeFrom    string            `json:"resume_from,omitempty"`
+	// StopFile is the file by which the ranks are asked for a checkpoint; empty if none is made.
+	StopFile string `json:"stop_file,omitempty"`
 	// LogDir is an existing directory for the ranks' log files.
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`

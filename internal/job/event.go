@@ -44,6 +44,7 @@ const (
 	KindStacks      Kind = "stacks"      // Attempt, Stacks: where the ranks are
 	KindPulse       Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
 	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
+	KindCurve       Kind = "curve"       // Attempt, Curve, Text: what a curve of the job shows
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
@@ -83,6 +84,7 @@ type Event struct {
 	Health      *Health          `json:"health,omitempty"`
 	Hang        *HangReport      `json:"hang,omitempty"`
 	Straggler   *StragglerReport `json:"straggler,omitempty"`
+	Curve       *CurveVerdict    `json:"curve,omitempty"`
 	Stacks      []RankStack      `json:"stacks,omitempty"`
 	Pulses      *Pulses          `json:"pulses,omitempty"`
 	ExitCode    *int             `json:"exit_code,omitempty"`
@@ -157,6 +159,8 @@ type Progress struct {
 	// JSON has no such numbers. LossIs then has the value.
 	Loss   *float64 `json:"loss,omitempty"`
 	LossIs string   `json:"loss_is,omitempty"`
+	// Metrics are further finite values, by the names that the program has given to GANGRUN_PROGRESS_FD.
+	Metrics map[string]float64 `json:"metrics,omitempty"`
 }
 
 // At returns how far the rank is: Count, or Step in records of older versions of gangrun.
@@ -182,6 +186,14 @@ func (p *Progress) SetLoss(value float64) {
 	default:
 		p.Loss = &value
 	}
+}
+
+// LossValue returns the loss, which may not be finite. HasLoss must be true.
+func (p Progress) LossValue() float64 {
+	if p.Loss != nil {
+		return *p.Loss
+	}
+	return map[string]float64{LossNaN: math.NaN(), LossInfinite: math.Inf(1), LossNegInfinite: math.Inf(-1)}[p.LossIs]
 }
 
 // HasLoss reports whether the line has a loss, finite or not.

@@ -84,6 +84,7 @@ func events() []job.Event {
 	finding, cause, verdict := filled[job.Finding](), filled[job.Cause](), filled[job.Verdict]()
 	pulses := filled[job.Pulses]()
 	health, hang, straggler := filled[job.Health](), filled[job.HangReport](), filled[job.StragglerReport]()
+	curve := filled[job.CurveVerdict]()
 	exit, checkpoint, controller := filled[job.Exit](), filled[job.Checkpoint](), filled[job.Controller]()
 	return []job.Event{
 		{Time: at, Kind: job.KindCreated, Run: "calm-otter", Controller: &controller, Spec: &spec},
@@ -121,6 +122,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindStacks, Attempt: 1, Stacks: []job.RankStack{filled[job.RankStack]()}},
 		{Time: at, Kind: job.KindPulse, Attempt: 1, Host: "h2", Pulses: &pulses},
 		{Time: at, Kind: job.KindStraggler, Attempt: 1, Host: "h2", Straggler: &straggler, Text: "rank 3 is slow"},
+		{Time: at, Kind: job.KindCurve, Attempt: 1, Curve: &curve, Text: "the loss is NaN"},
 	}
 }
 

@@ -126,7 +126,7 @@ const (
 // WatchModes lists every WatchMode.
 func WatchModes() []WatchMode { return []WatchMode{WatchOn, WatchOff} }
 
-// BeforeStop is the signal that asks ranks for a checkpoint before gangrun ends them.
+// BeforeStop is how ranks are asked for a checkpoint before gangrun ends them: by a signal or a file.
 type BeforeStop string
 
 // The values of BeforeStop.
@@ -136,16 +136,29 @@ const (
 	BeforeStopUSR2 BeforeStop = "sigusr2"
 	BeforeStopHUP  BeforeStop = "sighup"
 	BeforeStopINT  BeforeStop = "sigint"
+	BeforeStopTERM BeforeStop = "sigterm"
+	BeforeStopFile BeforeStop = "file" // GANGRUN_STOP_FILE
 )
 
 // BeforeStops lists every BeforeStop.
 func BeforeStops() []BeforeStop {
-	return []BeforeStop{BeforeStopNone, BeforeStopUSR1, BeforeStopUSR2, BeforeStopHUP, BeforeStopINT}
+	return []BeforeStop{BeforeStopNone, BeforeStopUSR1, BeforeStopUSR2, BeforeStopHUP, BeforeStopINT, BeforeStopTERM, BeforeStopFile}
 }
 
 // Number returns the number of the signal. It returns 0 if there is no signal.
 func (b BeforeStop) Number() int {
-	return map[BeforeStop]int{BeforeStopUSR1: 10, BeforeStopUSR2: 12, BeforeStopHUP: 1, BeforeStopINT: 2}[b]
+	return map[BeforeStop]int{BeforeStopUSR1: 10, BeforeStopUSR2: 12, BeforeStopHUP: 1, BeforeStopINT: 2, BeforeStopTERM: 15}[b]
+}
+
+// Asks reports whether ranks are asked for a checkpoint.
+func (b BeforeStop) Asks() bool { return b == BeforeStopFile || b.Number() != 0 }
+
+// StopFile returns the path of the file by which the ranks of a run are asked for a checkpoint; "" if none is made.
+func (s Spec) StopFile(run string) string {
+	if s.BeforeStop != BeforeStopFile || s.CheckpointDir == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.CheckpointDir, "/") + "/.gangrun-stop-" + run
 }
 
 // EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank

@@ -103,9 +103,8 @@ type Spec struct {
 	Launcher LauncherMode `json:"launcher,omitempty"`
 	// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2; empty means pass.
 	OnSignal OnSignal `json:"on_signal,omitempty"`
-	// BeforeStop is a signal that asks ranks for a checkpoint; empty means none. gangrun sends
-	// it to the ranks that handle it, before a user, a time limit or the batch system ends the
-	// run. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
+	// BeforeStop is how ranks are asked for a checkpoint before gangrun ends the gang; empty means
+	// none. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
 	// TimeReserve is how long before the time limit of the batch job gangrun ends the run. If it
@@ -122,6 +121,11 @@ type Spec struct {
 	// StragglerWindow is the time over which the speed of ranks is compared to find stragglers; 0
 	// means that none is looked for.
 	StragglerWindow Duration `json:"straggler_window"`
+	// EarlyStop is what gangrun does about what the curves of the job show. Curve helps to judge
+	// them. RetryOnDiverge is how a job that has diverged is started again.
+	EarlyStop      EarlyStop `json:"early_stop,omitempty"`
+	Curve          Curve     `json:"curve"`
+	RetryOnDiverge Diverge   `json:"retry_on_diverge,omitzero"`
 	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
@@ -158,6 +162,7 @@ const (
 	DefaultInitTimeout = Duration(60 * time.Second)
 
 	DefaultHangTimeout = Duration(10 * time.Minute)
+	DefaultEarlyStop   = "not-finite=stop,diverged=stop"
 
 	DefaultStragglerWindow = Duration(30 * time.Second)
 
@@ -199,6 +204,8 @@ func Default() Spec {
 
 		BeforeStopWait: DefaultBeforeStopWait,
 
+		EarlyStop: DefaultEarlyStop, Curve: Curve{Goal: GoalAuto, DecayEnd: -1}, RetryOnDiverge: Diverge{Resume: DivergeOff, Times: 1},
+
 		HostTimeout: DefaultHostTimeout,
 		OrphanGrace: DefaultOrphanGrace,
 	}
@@ -218,6 +225,6 @@ func (s Spec) Redacted() Spec {
 		}
 		return out
 	}
-	s.Env, s.Trial.Env = hide(s.Env), hide(s.Trial.Env)
+	s.Env, s.Trial.Env, s.RetryOnDiverge.Env = hide(s.Env), hide(s.Trial.Env), hide(s.RetryOnDiverge.Env)
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,6 +28,7 @@ func (s Spec) Validate() error {
 	s.validatePaths(&errs)
 	s.validateCommands(&errs)
 	s.validateModes(&errs)
+	s.validateCurve(&errs)
 	s.validateContainer(&errs)
 	return errors.Join(errs...)
 }
@@ -135,7 +137,7 @@ func (s Spec) validatePaths(errs *faults) {
 
 // validateCommands checks the arguments and the environment of every program.
 func (s Spec) validateCommands(errs *faults) {
-	for _, env := range []map[string]string{s.Env, s.Trial.Env} {
+	for _, env := range []map[string]string{s.Env, s.Trial.Env, s.RetryOnDiverge.Env} {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
 				errs.bad("environment variable %q has a name or value that no process can be given", name)
@@ -196,6 +198,34 @@ func (s Spec) validateModes(errs *faults) {
 		if !slices.Contains(Actions(), s.Policy[c]) {
 			errs.bad("policy gives %s the action %q, which is none of never, once, again, elsewhere", c, s.Policy[c])
 		}
+	}
+}
+
+// validateCurve checks what is done about curves, and how a checkpoint is asked for.
+func (s Spec) validateCurve(errs *faults) {
+	for _, err := range []error{
+		s.EarlyStop.Validate(),
+		check("curve.goal", cmp.Or(s.Curve.Goal, GoalAuto), Goals()),
+		check("retry-on-diverge.resume", cmp.Or(s.RetryOnDiverge.Resume, DivergeOff), DivergeResumes()),
+	} {
+		if err != nil {
+			errs.add(err)
+		}
+	}
+	if _, err := strconv.ParseFloat(s.Curve.Target, 64); err != nil && s.Curve.Target != "" {
+		errs.bad("curve.target %q is no number", s.Curve.Target)
+	}
+	if s.Curve.Total < 0 || s.Curve.DecayEnd < -1 {
+		errs.bad("curve.total is %d and curve.decay-end %d, but must be 0 or more (-1 if decay-end is not known)", s.Curve.Total, s.Curve.DecayEnd)
+	}
+	if d := s.RetryOnDiverge; d.SkipSteps < 0 || d.Times < 0 {
+		errs.bad("retry-on-diverge.skip-steps is %d and retry-on-diverge.times %d, but must be 0 or more", d.SkipSteps, d.Times)
+	}
+	if s.CheckpointDir == "" && s.RetryOnDiverge.Resume == DivergeEarlier {
+		errs.bad("retry-on-diverge needs a checkpoint-dir")
+	}
+	if s.CheckpointDir == "" && s.BeforeStop == BeforeStopFile {
+		errs.bad("before-stop file needs a checkpoint-dir, in which the file is made")
 	}
 }
 

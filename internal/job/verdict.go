@@ -23,4 +23,6 @@ type Verdict struct {
 	// Deterministic is set if the run stops because the same failure came again at the same
 	// step. Another run of the job would fail in the same way.
 	Deterministic bool `json:"deterministic,omitempty"`
+	// Avoid are checkpoints from which no later attempt starts, because the job had diverged.
+	Avoid []Checkpoint `json:"avoid,omitempty"`
 }

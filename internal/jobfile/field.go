@@ -14,26 +14,28 @@ type Kind int
 
 // The kinds of values.
 const (
-	Number   Kind = iota // a whole number
-	Range                // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, and MIN the field with "min-" before this name
-	Switch               // true or false; a flag of this kind needs no value
-	Text                 // any text
-	Path                 // a path, made absolute against the caller's directory
-	Hosts                // names of hosts in one text, with commas between
-	Network              // a network as a CIDR, or the name of an interface
-	Duration             // a duration with its unit
-	Choice               // one of the Field's Choices
-	Stdin                // a rank's number, or one of the Field's Choices
-	Env                  // a mapping of names to values; the flag K=V may be repeated
-	Command              // words, or one line that is split into words
-	Words                // the same as Command, but the first word may be any text
-	Paths                // a list of paths, left as they are
-	Names                // a list of names of environment variables
-	Mounts               // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
-	Size                 // a number of bytes with its unit
-	Policy               // a mapping of categories to actions
-	Patience             // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
-	Group                // a mapping of the fields whose names begin with the name of this one
+	Number    Kind = iota // a whole number
+	Range                 // a whole number, or MIN..MAX, as in 8..16: MAX sets this field, and MIN the field with "min-" before this name
+	Switch                // true or false; a flag of this kind needs no value
+	Text                  // any text
+	Path                  // a path, made absolute against the caller's directory
+	Hosts                 // names of hosts in one text, with commas between
+	Network               // a network as a CIDR, or the name of an interface
+	Duration              // a duration with its unit
+	Choice                // one of the Field's Choices
+	Stdin                 // a rank's number, or one of the Field's Choices
+	Env                   // a mapping of names to values; the flag K=V may be repeated
+	Command               // words, or one line that is split into words
+	Words                 // the same as Command, but the first word may be any text
+	Paths                 // a list of paths, left as they are
+	Names                 // a list of names of environment variables
+	Mounts                // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
+	Size                  // a number of bytes with its unit
+	Policy                // a mapping of categories to actions
+	Patience              // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
+	EarlyStop             // off, advise or stop; or one of these for each verdict, as a mapping or as VERDICT=ACTION with commas
+	Real                  // a number, which may have a fraction
+	Group                 // a mapping of the fields whose names begin with the name of this one
 )
 
 // Field is one setting of a job: a flag of "gangrun run", a key of the job file, or both.
@@ -254,8 +256,8 @@ var table = withDefaults([]Field{
 	{Name: "on-signal", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.OnSignals()),
 		Usage: "on SIGUSR1 or SIGUSR2, as sbatch --signal sends them: pass the signal to the ranks that handle it, stop the run in order, or ignore it",
 		at:    func(s *job.Spec) any { return &s.OnSignal }},
-	{Name: "before-stop", Kind: Choice, Value: "SIGNAL", Flag: true, Key: true, Choices: texts(job.BeforeStops()),
-		Usage: "before the gang is ended by a signal, gangrun stop or a time limit, send this signal to the ranks that handle it, and wait until there is a new good checkpoint",
+	{Name: "before-stop", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.BeforeStops()),
+		Usage: "before gangrun ends the gang, ask the ranks for a checkpoint, and wait until there is a new good one: send this signal to the ranks that handle it, or make the file that GANGRUN_STOP_FILE names",
 		at:    func(s *job.Spec) any { return &s.BeforeStop }},
 	{Name: "before-stop-wait", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "wait for this checkpoint no longer than this",
@@ -275,6 +277,40 @@ var table = withDefaults([]Field{
 	{Name: "straggler-window", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "compare the speed of the ranks over this time, and report ranks that stay below 0.75 of the median of the others; 0 never does",
 		at:    func(s *job.Spec) any { return &s.StragglerWindow }},
+	{Name: "early-stop", Kind: EarlyStop, Value: "ACTION", Flag: true, Key: true,
+		Usage: "what to do about verdicts on the loss curve and other metrics, while the gang runs: off, advise only says it, and stop ends the run if the verdict is sure, after a checkpoint if before-stop is set; the value is one action for all verdicts, or one for each: {plateau: stop, flat: off}, on the command line plateau=stop,flat=off; verdicts that are not named keep their default: stop for not-finite and diverged, else advise",
+		at:    func(s *job.Spec) any { return &s.EarlyStop }},
+	{Name: "curve", Kind: Group, Key: true, Default: "see below",
+		Usage: "what helps to judge the curves of the job"},
+	{Name: "curve.metric", FlagName: "metric", Kind: Text, Value: "NAME", Flag: true, Key: true, Default: "the one that looks best",
+		Usage: "judge the run by this metric",
+		at:    func(s *job.Spec) any { return &s.Curve.Metric }},
+	{Name: "curve.goal", FlagName: "goal", Kind: Choice, Value: "GOAL", Flag: true, Key: true, Choices: texts(job.Goals()),
+		Usage: "whether lower values of the metric are better (min), or higher ones (max); auto decides by its name",
+		at:    func(s *job.Spec) any { return &s.Curve.Goal }},
+	{Name: "curve.target", FlagName: "target", Kind: Real, Value: "VALUE", Flag: true, Key: true, Default: "none",
+		Usage: "the metric should reach this value",
+		at:    func(s *job.Spec) any { return &s.Curve.Target }},
+	{Name: "curve.total", FlagName: "total-steps", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (what the job tells)",
+		Usage: "the run has this many steps",
+		at:    func(s *job.Spec) any { return &s.Curve.Total }},
+	{Name: "curve.decay-end", FlagName: "decay-end", Kind: Number, Value: "N", Flag: true, Key: true, Default: "-1 (not known)",
+		Usage: "from this step on, the learning rate no longer falls; 0 is a constant rate; without it, no plateau is sure",
+		at:    func(s *job.Spec) any { return &s.Curve.DecayEnd }},
+	{Name: "retry-on-diverge", Kind: Group, Key: true, Default: "see below",
+		Usage: "how a job that has diverged is started again"},
+	{Name: "retry-on-diverge.resume", FlagName: "retry-on-diverge", Kind: Choice, Value: "WHERE", Flag: true, Key: true, Choices: texts(job.DivergeResumes()),
+		Usage: "start a job that has diverged again, from the newest good checkpoint that is older than the rise of the loss and has no NaN or Inf (earlier), or do not (off)",
+		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Resume }},
+	{Name: "retry-on-diverge.skip-steps", FlagName: "skip-steps", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0",
+		Usage: "set GANGRUN_SKIP_STEPS to this number in an attempt that begins at that checkpoint, for programs that skip so many batches of data then",
+		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.SkipSteps }},
+	{Name: "retry-on-diverge.env", Kind: Env, Key: true, Default: "none",
+		Usage: "set environment variables for all attempts from then on; they take precedence over the job's",
+		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Env }},
+	{Name: "retry-on-diverge.times", Kind: Number, Key: true,
+		Usage: "do so at most this often in a run",
+		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Times }},
 	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
 		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy, and ranks of PyTorch with NCCL which collectives they have called; uses PYTHONPATH and the signal 57",
 		at:    func(s *job.Spec) any { return &s.Faulthandler }},

@@ -88,7 +88,9 @@ func node(at any) *yaml.Node {
 	case *map[job.Category]job.Action:
 		return mappingNode(*v)
 	case *job.Patience:
-		return patienceNode(*v)
+		return partsNode(string(*v), v.Validate())
+	case *job.EarlyStop:
+		return partsNode(string(*v), v.Validate())
 	case *int, *bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: written(at)}
 	default:

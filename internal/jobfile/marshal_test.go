@@ -100,6 +100,15 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.HangTimeout = anyDuration(0).Draw(t, "hang-timeout")
 		s.Faulthandler = rapid.Bool().Draw(t, "faulthandler")
 		s.BeforeStop = rapid.SampledFrom(job.BeforeStops()).Draw(t, "before-stop")
+		s.EarlyStop = rapid.SampledFrom([]job.EarlyStop{"off", "advise", "stop", "plateau=stop", "not-finite=advise,flat=off"}).Draw(t, "early-stop")
+		s.Curve = job.Curve{
+			Metric: anyText().Draw(t, "metric"), Goal: rapid.SampledFrom(job.Goals()).Draw(t, "goal"), Target: rapid.SampledFrom([]string{"", "0.5", "-1e3"}).Draw(t, "target"),
+			Total: rapid.IntRange(0, 1<<40).Draw(t, "total"), DecayEnd: rapid.IntRange(-1, 99).Draw(t, "decay-end"),
+		}
+		s.RetryOnDiverge = job.Diverge{
+			Resume: rapid.SampledFrom(job.DivergeResumes()).Draw(t, "retry"), SkipSteps: rapid.IntRange(0, 99).Draw(t, "skip-steps"),
+			Env: anyEnv().Draw(t, "retry env"), Times: rapid.IntRange(0, 9).Draw(t, "times"),
+		}
 		s.Container.Network = job.NetworkHost
 		if rapid.Bool().Draw(t, "has an image") {
 			s.Image = rapid.SampledFrom([]string{"ubuntu:24.04", "/images/a.tar"}).Draw(t, "image")
@@ -184,7 +193,8 @@ func TestTableHoldsTheWholeSpec(t *testing.T) {
 	walk = func(v reflect.Value, path string) {
 		for i := range v.NumField() {
 			name := path + v.Type().Field(i).Name
-			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() || v.Field(i).Type() == reflect.TypeFor[job.Container]() {
+			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() || v.Field(i).Type() == reflect.TypeFor[job.Container]() ||
+				v.Field(i).Type() == reflect.TypeFor[job.Curve]() || v.Field(i).Type() == reflect.TypeFor[job.Diverge]() {
 				walk(v.Field(i), name+".")
 			} else if name == "Apps" { // of mpiexec alone
 				continue
@@ -246,6 +256,15 @@ init-timeout: 1m
 watch: on
 hang-timeout: 10m
 straggler-window: 30s
+early-stop:
+  not-finite: stop
+  diverged: stop
+curve:
+  goal: auto
+  decay-end: -1
+retry-on-diverge:
+  resume: off
+  times: 1
 `
 	if string(data) != want {
 		t.Errorf("got\n%s\nwant\n%s", data, want)

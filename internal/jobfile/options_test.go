@@ -62,7 +62,7 @@ func TestFlags(t *testing.T) {
 // TestEveryFlagIsSet holds that every flag of the table takes a value, and
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
-	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b", Mounts: "/data", Size: "8GiB"}
+	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b", Mounts: "/data", Size: "8GiB", EarlyStop: "plateau=stop", Real: "-0.5"}
 	texts := map[string]string{"container.workdir": "/work", "container.user": "image", "progress": `step (?P<step>\d+)`}
 	for _, f := range Fields() {
 		value := values[f.Kind]

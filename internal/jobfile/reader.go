@@ -163,8 +163,8 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		r.env(f, n)
 	case Policy:
 		r.policy(f, n)
-	case Patience:
-		r.patience(f, n)
+	case Patience, EarlyStop:
+		r.parts(f, n)
 	case Command, Words:
 		r.words(f, n)
 	case Paths, Names, Mounts:

@@ -3,6 +3,7 @@ package jobfile
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"reflect"
@@ -53,6 +54,10 @@ func (f *Field) wants() string {
 		return "a mapping of categories to actions"
 	case Patience:
 		return "a duration with a unit, as in 2m, strict, or a mapping of levels to them"
+	case EarlyStop:
+		return "off, advise, stop, or a mapping of verdicts to them"
+	case Real:
+		return "a number"
 	case Group:
 		if f.Name == "trial" {
 			return "a mapping, or off"
@@ -110,8 +115,13 @@ func (f *Field) scalar(text string) (any, *fault) {
 			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), suggest.DidYouMean(text, f.Choices))
 		}
 		return s, nil
-	case Patience:
-		return text, f.patience(text)
+	case Patience, EarlyStop:
+		return text, f.parts(text)
+	case Real:
+		if v, err := strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, faultf("", "%s wants a number, not %s", f.Name, quote(text))
+		}
+		return text, nil
 	case Size:
 		size, err := job.ParseSize(text)
 		if err != nil {
@@ -236,6 +246,7 @@ func add[K comparable, V any](p *map[K]V, entries map[K]V) {
 // own gives s mappings of its own, so that put changes nobody else's.
 func own(s *job.Spec) {
 	s.Env, s.Trial.Env, s.Policy = maps.Clone(s.Env), maps.Clone(s.Trial.Env), maps.Clone(s.Policy)
+	s.RetryOnDiverge.Env = maps.Clone(s.RetryOnDiverge.Env)
 }
 
 // reset gives a field its default value back.

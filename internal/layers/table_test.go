@@ -170,6 +170,7 @@ var rooms = []room{
 	{paths: []string{"supervisor/watch/stacktree"}, ours: withLeaves("internal/job"), not: world, noClock: true},
 
 	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/curvewatch"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/metrics", "internal/safefile")},
 	{paths: []string{"internal/controller/gpuwatch"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/gpuqueue"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/userenv"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
@@ -181,7 +182,7 @@ var rooms = []room{
 	{paths: []string{"internal/slurmjob"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/controller/batchjob"}, ours: withLeaves("internal/slurmjob")},
 	{paths: []string{"internal/controller/requeue"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/safefile", "internal/exact", "supervisor/runreport")},
-	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "supervisor/exitcode", "supervisor/runreport", "internal/exact")},
+	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "supervisor/exitcode", "supervisor/runreport", "internal/exact", "internal/curve/judge")},
 	{paths: []string{"internal/controller/hosts"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/hostclean"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller"}, ours: allBut("internal/agent/...")},

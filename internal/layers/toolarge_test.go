@@ -6,5 +6,5 @@ var tooLarge = map[string]int{
 	"package internal/diagnose/rules": 3300,
 	// Data: the fields of everything that is in a journal or a report. One file a noun keeps them
 	// easy to find, and every other room imports this one.
-	"package internal/job": 3600,
+	"package internal/job": 3800,
 }

@@ -59,7 +59,8 @@ type File struct {
 	info   fs.FileInfo
 	total  int64
 	broken error
-	final  bool // the file will not grow
+	final  bool  // the file will not grow
+	quiet  int64 // of what is before this offset, no points are reported
 }
 
 // NewFile returns the file at path, which need not exist yet. Poll reads it.
@@ -68,6 +69,14 @@ func NewFile(path string) *File {
 	if dir := strings.ToLower(filepath.Base(filepath.Dir(path))); otherData[dir] || dir == "train" {
 		f.under = dir + "/"
 	}
+	return f
+}
+
+// NewFileFrom is like NewFile, but the points in the first bytes of the file, up to from, are not reported, unless the
+// file is a trainer_state.json or becomes shorter.
+func NewFileFrom(path string, from int64) *File {
+	f := NewFile(path)
+	f.quiet = from
 	return f
 }
 
@@ -131,10 +140,14 @@ func changed(now, before fs.FileInfo) bool {
 func (f *File) more(ctx context.Context, file io.ReaderAt, emit func(Point)) error {
 	buffer := make([]byte, 64<<10)
 	for ctx.Err() == nil {
-		n, err := file.ReadAt(buffer, f.offset)
+		piece, tell := buffer, emit
+		if left := f.quiet - f.offset; left > 0 {
+			piece, tell = buffer[:min(left, int64(len(buffer)))], func(Point) {}
+		}
+		n, err := file.ReadAt(piece, f.offset)
 		f.offset += int64(n)
 		if n > 0 {
-			if f.broken = f.parser.add(buffer[:n], emit); f.broken != nil {
+			if f.broken = f.parser.add(piece[:n], tell); f.broken != nil {
 				return f.broken
 			}
 		}

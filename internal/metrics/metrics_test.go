@@ -423,3 +423,17 @@ func FuzzFormats(f *testing.F) {
 		_, _ = state(text, whole)
 	})
 }
+
+// TestFrom: of what was in a file before, nothing is reported, and its header counts.
+func TestFrom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.csv")
+	old := "step,loss\n1,0.1\n2,0.2\n"
+	if err := os.WriteFile(path, []byte(old+"3,0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var steps []int64
+	f := NewFileFrom(path, int64(len(old)))
+	if err := f.Poll(t.Context(), func(p Point) { steps = append(steps, p.Step) }); err != nil || !slices.Equal(steps, []int64{3}) {
+		t.Errorf("got %v, %v", steps, err)
+	}
+}

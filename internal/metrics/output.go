@@ -1,12 +1,10 @@
 package metrics
 
 import (
-	"math"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/curve"
 	"github.com/gangrun/gangrun/internal/curve/judge"
-	"github.com/gangrun/gangrun/internal/job"
 )
 
 // output reads the lines that a rank has printed.
@@ -45,11 +43,8 @@ func (o *output) line(line []byte, emit func(Point)) error {
 		}
 	}
 	if ok {
-		switch {
-		case p.Loss != nil:
-			add("loss", *p.Loss)
-		case p.LossIs != "":
-			add("loss", map[string]float64{job.LossNaN: math.NaN(), job.LossInfinite: math.Inf(1), job.LossNegInfinite: math.Inf(-1)}[p.LossIs])
+		if p.HasLoss() {
+			add("loss", p.LossValue())
 		}
 	}
 	for _, v := range curve.Values(line) {

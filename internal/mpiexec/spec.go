@@ -13,7 +13,7 @@ func (a Args) Spec(cwd string) job.Spec {
 	spec := job.Default()
 	spec.Command, spec.Ranks, spec.Loopback, spec.Env = a.apps[0].Command, a.ranks(), a.loopback, maps.Clone(a.env)
 	spec.Workdir, spec.Timeout, spec.MPI, spec.Stdin = cwd, job.Duration(a.timeout), a.mpi, a.stdin
-	spec.Preflight, spec.Retries, spec.Output, spec.HangTimeout = job.PreflightOff, 0, job.OutputAll, 0
+	spec.Preflight, spec.Retries, spec.Output, spec.HangTimeout, spec.EarlyStop = job.PreflightOff, 0, job.OutputAll, 0, job.EarlyStop(job.EarlyOff)
 	spec.StragglerWindow = 0
 	spec.GPUs = 0 // mpiexec knows of none
 	apps := slices.Clone(a.apps)

@@ -140,6 +140,11 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"warning: " + e.Text}
 	case job.KindStraggler:
 		return withHint("warning: "+e.Text, e.Hint)
+	case job.KindCurve:
+		if v := e.Curve; v != nil && !v.Sure {
+			return withHint("note: "+e.Text, e.Hint)
+		}
+		return withHint("warning: "+e.Text, e.Hint)
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)

@@ -38,6 +38,7 @@ func Gang(a job.Attempt, at Rendezvous) []string {
 		"GANGRUN_ATTEMPT=" + strconv.Itoa(a.Number),
 		"GANGRUN_CHECKPOINT_DIR=" + a.CheckpointDir,
 		"GANGRUN_RESUME_FROM=" + a.ResumeFrom,
+		"GANGRUN_STOP_FILE=" + a.StopFile,
 	}
 	if at.Address == Loopback {
 		// Gloo resolves the host's own name, which may fail. Ranks that are all on

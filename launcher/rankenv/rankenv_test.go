@@ -10,7 +10,7 @@ import (
 // placed is an attempt of four ranks on two hosts.
 func placed() job.Attempt {
 	return job.Attempt{
-		Run: "calm-otter", Number: 2, Retries: 5, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20",
+		Run: "calm-otter", Number: 2, Retries: 5, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20", StopFile: "/ckpt/.stop",
 		Placement: job.Placement{
 			Ranks: []job.Rank{
 				{Rank: 0, Host: "h1", LocalRank: 0, LocalSize: 2, Node: 0},
@@ -28,7 +28,7 @@ func TestGangEnv(t *testing.T) {
 	want := []string{
 		"WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500", "GROUP_WORLD_SIZE=2", "ROLE_NAME=default", "ROLE_WORLD_SIZE=4",
 		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=1", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
-		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=2", "GANGRUN_CHECKPOINT_DIR=/ckpt", "GANGRUN_RESUME_FROM=/ckpt/step-20",
+		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=2", "GANGRUN_CHECKPOINT_DIR=/ckpt", "GANGRUN_RESUME_FROM=/ckpt/step-20", "GANGRUN_STOP_FILE=/ckpt/.stop",
 	}
 	if got := Gang(a, Rendezvous{"10.0.0.1", 29500}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -36,11 +36,11 @@ func TestGangEnv(t *testing.T) {
 	// On this machine only, Gloo is told the interface. The variables are set,
 	// and empty, where there is nothing to resume from. A trial, which has the number
 	// 0, restarts nothing.
-	a.CheckpointDir, a.ResumeFrom, a.Number = "", "", 0
+	a.CheckpointDir, a.ResumeFrom, a.StopFile, a.Number = "", "", "", 0
 	want = []string{
 		"WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1", "GROUP_WORLD_SIZE=2", "ROLE_NAME=default", "ROLE_WORLD_SIZE=4",
 		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
-		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=0", "GANGRUN_CHECKPOINT_DIR=", "GANGRUN_RESUME_FROM=", "GLOO_SOCKET_IFNAME=lo",
+		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=0", "GANGRUN_CHECKPOINT_DIR=", "GANGRUN_RESUME_FROM=", "GANGRUN_STOP_FILE=", "GLOO_SOCKET_IFNAME=lo",
 	}
 	if got := Gang(a, Rendezvous{"127.0.0.1", 1}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

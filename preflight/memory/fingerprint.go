@@ -72,6 +72,7 @@ func essence(spec job.Spec) job.Spec {
 	spec.Faulthandler, spec.Watch, spec.StragglerWindow = false, "", 0
 	spec.Grace, spec.Timeout, spec.InitTimeout, spec.HangTimeout, spec.TimeReserve = 0, 0, 0, 0, 0
 	spec.OnSignal, spec.BeforeStop, spec.BeforeStopWait = "", "", 0
+	spec.EarlyStop, spec.Curve, spec.RetryOnDiverge = "", job.Curve{}, job.Diverge{}
 	spec.Loopback, spec.Hosts, spec.Hostfile, spec.Inventory, spec.Network, spec.Launcher = 0, "", "", "", "", ""
 	spec.HostTimeout, spec.OrphanGrace, spec.Locality, spec.Patience = 0, 0, "", ""
 	return spec

@@ -44,6 +44,8 @@ type Ending struct {
 	Action job.Action
 	// Signal is the signal that cancelled the run.
 	Signal int
+	// Worth is true if gangrun stopped the run early because it had reached its target, or no longer improved.
+	Worth bool
 	// TimeLimit is true if the run reached its time limit.
 	TimeLimit bool
 	// Internal is true if gangrun itself failed.
@@ -73,8 +75,8 @@ type exitRule struct {
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "gangrun stopped the run early on purpose, and the run has written a good checkpoint.",
-		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
+	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because its target was reached, or because it no longer improved (plateau), and the run has written a good checkpoint.",
+		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
@@ -108,6 +110,8 @@ var exitRules = []exitRule{
 		match: fixed(Environment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed
 		})},
+	{codes: "1", doc: "gangrun stopped the run early for another reason, such as a loss that is NaN or has diverged.",
+		match: fixed(Failed, "stopped early because it went on in vain", func(e Ending) bool { return e.State == job.StateStoppedEarly && !e.Worth })},
 	{codes: "1", doc: "gangrun stopped the run early, and the run has written no good checkpoint.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached.",

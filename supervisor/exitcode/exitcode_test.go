@@ -47,8 +47,9 @@ func TestExitCode(t *testing.T) {
 	}{
 		{"success", Ending{State: job.StateSucceeded, Exits: []job.Exit{exited(0, 0)}}, 0, 0, "success"},
 		{"success after a failed attempt", Ending{State: job.StateSucceeded, Cause: &job.Cause{Category: job.Killed}}, 0, 0, "success"},
-		{"stopped early, saved", Ending{State: job.StateStoppedEarly, Saved: true}, 0, 0, "stopped early with a good checkpoint"},
-		{"stopped early, nothing saved", Ending{State: job.StateStoppedEarly}, 1, 93, "stopped early without a good checkpoint"},
+		{"stopped early, saved", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}, 0, 0, "stopped early with a good checkpoint"},
+		{"stopped early, nothing saved", Ending{State: job.StateStoppedEarly, Worth: true}, 1, 93, "stopped early without a good checkpoint"},
+		{"stopped early in vain, saved", Ending{State: job.StateStoppedEarly, Saved: true}, 1, 93, "stopped early because it went on in vain"},
 		{"SIGINT", Ending{State: job.StateCancelled, Signal: 2}, 130, 130, "128 + SIGINT"},
 		{"SIGTERM", Ending{State: job.StateCancelled, Signal: 15}, 143, 143, "128 + SIGTERM"},
 		{"SIGHUP", Ending{State: job.StateCancelled, Signal: 1}, 129, 129, "128 + SIGHUP"},
@@ -198,8 +199,9 @@ func TestOwnEndings(t *testing.T) {
 		{"The time limit is reached, and the next run would start from the beginning", 124, 93},
 		{"The time limit is reached, and the next run resumes", 124, 75},
 		{"The batch system preempts the job", 75, 75},
-		{"gangrun ends the gang early on purpose, and the run has written no good", 1, 93},
-		{"gangrun ends the gang early on purpose, and the run has written a good", 0, 0},
+		{"gangrun ends the gang early because its loss is NaN", 1, 93},
+		{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written no", 1, 93},
+		{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written a", 0, 0},
 		{"The run is cancelled", 143, 143},
 	}
 	if len(want) != len(ownEndings) {

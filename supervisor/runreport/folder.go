@@ -109,6 +109,10 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 		if e.Straggler != nil && len(a.Stragglers) < maxStragglers {
 			a.Stragglers = append(a.Stragglers, *e.Straggler)
 		}
+	case job.KindCurve:
+		if e.Curve != nil && len(a.Curves) < maxCurves {
+			a.Curves = append(a.Curves, *e.Curve)
+		}
 	case job.KindExit:
 		if e.Exit != nil {
 			a.Exits = append(a.Exits, *e.Exit)
@@ -180,6 +184,7 @@ func (f *Folder) Report() Report {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
 		a.Activity, a.Signs, a.Stragglers = list(a.Activity), list(a.Signs), list(a.Stragglers)
+		a.Curves = list(a.Curves)
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}

@@ -88,7 +88,12 @@ type Life struct {
 	Hang *job.HangReport `json:"hang"`
 	// Stragglers are the ranks and hosts that were slower than their peers, at most maxStragglers.
 	Stragglers []job.StragglerReport `json:"stragglers"`
+	// Curves are the verdicts on the curves of the job, at most maxCurves.
+	Curves []job.CurveVerdict `json:"curves"`
 }
+
+// maxCurves bounds the verdicts on curves of an attempt in a report. The journal has all of them.
+const maxCurves = 100
 
 // maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
 const maxStragglers = 100

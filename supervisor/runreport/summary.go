@@ -125,8 +125,28 @@ func summarizeAttempt(line liner, a Attempt) {
 	}
 }
 
-// summarizeLife says which ranks were slow, and where the ranks of a gang were that hung.
+// CurveText says what a curve shows, how sure that is, and what stopping would save.
+func CurveText(v job.CurveVerdict) string {
+	said := fmt.Sprintf("%s, confidence %.0f %%: %s", v.Kind, 100*v.Confidence, v.Text)
+	switch {
+	case v.Saves == nil || *v.Saves < 0.005:
+	case v.Kind == "slower":
+		said += fmt.Sprintf("; until the planned end, that costs about %.2f GPU-hours", *v.Saves)
+	default:
+		said += fmt.Sprintf("; the planned end is about %.2f GPU-hours away", *v.Saves)
+	}
+	return said
+}
+
+// summarizeLife says what the curves showed, which ranks were slow, and where the ranks of a gang were that hung.
 func summarizeLife(line liner, a Attempt) {
+	for i, v := range a.Curves {
+		if i == maxShown {
+			line("", "and %d more", len(a.Curves)-i)
+			break
+		}
+		line("  curve", "%s", CurveText(v))
+	}
 	for i, s := range a.Stragglers {
 		if i == maxShown {
 			line("", "and %d more", len(a.Stragglers)-i)

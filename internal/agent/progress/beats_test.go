@@ -56,9 +56,12 @@ func TestBeats(t *testing.T) {
 	if p := r.Sample().Latest; p.Total != 10 || p.Epoch != 1 || *p.Loss != 0.5 {
 		t.Errorf("latest is %+v", p)
 	}
-	write(t, program, "gress 3\nhello\ngangrun: progress\ngangrun: progress -1\ngangrun: progress 4\n")
+	write(t, program, "gress 3\nhello\ngangrun: progress\ngangrun: progress -1\ngangrun: progress 4 lr=0.5 loss=2 bad=NaN\n")
 	b.Poll()
 	check(t, r, 4, 2, 3)
+	if p := r.Sample().Latest; len(p.Metrics) != 1 || p.Metrics["lr"] != 0.5 || *p.Loss != 2 {
+		t.Errorf("the metrics of a heartbeat: %+v", p)
+	}
 	(&Scanner{Rank: r}).Scan([]byte("step 99 loss 1\n"))
 	check(t, r, 4, 2, 3) // what is printed no longer counts
 }

@@ -185,6 +185,9 @@ func (p *Rank) record(found job.Progress) {
 	if p.pending && !found.HasLoss() {
 		found.Loss, found.LossIs = p.latest.Loss, p.latest.LossIs
 	}
+	if p.pending && found.Metrics == nil {
+		found.Metrics = p.latest.Metrics
+	}
 	now := time.Now()
 	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
 		p.moved = now

@@ -66,7 +66,7 @@ func CheckSize(spec job.Spec, inherited []string, limit int) error {
 // of its programs, and that of its trial.
 func environmentsOf(spec job.Spec, inherited []string) [][]string {
 	var all [][]string
-	for _, own := range slices.Concat([]map[string]string{nil, spec.Trial.Env}, appEnvs(spec)) {
+	for _, own := range slices.Concat([]map[string]string{nil, spec.Trial.Env, spec.RetryOnDiverge.Env}, appEnvs(spec)) {
 		layers := [2][]string{}
 		for i, set := range []map[string]string{spec.Env, own} {
 			for _, name := range slices.Sorted(maps.Keys(set)) {

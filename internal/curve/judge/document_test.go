@@ -57,7 +57,7 @@ func TestDocument(t *testing.T) {
 var parts = []string{"work", "held", "other", "fresh"}
 
 func document(w io.Writer, measures []*measured) {
-	fmt.Fprint(w, introduction)
+	fmt.Fprint(w, introduction, live)
 	total, kinds, schedules := 0, map[string]int{}, map[string]int{}
 	row := func(name string, of func(m *measured) int) {
 		fmt.Fprintf(w, "| %s |", name)

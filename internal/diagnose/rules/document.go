@@ -20,7 +20,7 @@ var meanings = map[job.Category]string{
 	job.Assertion:           "The program or a library checked a condition, and it did not hold.",
 	job.CPUOOM:              "The memory of the host, or of the job's share of it, is full.",
 	job.GPUOOM:              "The memory of the GPU is full.",
-	job.ModelDiverged:       "The loss is no longer a finite number, or grows.",
+	job.ModelDiverged:       "The loss is no longer a finite number, or grows. If gangrun has found that itself and has ended the gang ([curves.md](curves.md)), the signature is not-finite or diverged.",
 	job.OutputError:         "The job cannot write its results to the place that the user named.",
 	job.CoreDump:            "The process crashed: it called abort(), or a signal for a fault of the program ended it.",
 	job.InvalidMemoryAccess: "The process accessed memory that does not belong to it.",
@@ -45,7 +45,7 @@ var meanings = map[job.Category]string{
 	job.Straggler:           "One rank is much slower than the others, and the job's policy is not to go on then (docs/stragglers.md). The rule recognises what another program reports about it.",
 	job.TimeLimit:           "A time limit ended the job.",
 	job.Cancelled:           "Somebody ended the run.",
-	job.StoppedEarly:        "Reserved for runs that gangrun ends because they can no longer succeed. gangrun does not end runs for this reason yet.",
+	job.StoppedEarly:        "gangrun has ended the run because of what a curve of the job shows, as `early-stop` says ([curves.md](curves.md)). The signature is the verdict: reached, plateau, flat or will-miss.",
 	job.Unknown:             "The job failed, and gangrun found no cause.",
 }
 

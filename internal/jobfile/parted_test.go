@@ -94,3 +94,43 @@ func TestPatienceErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestEarlyStop(t *testing.T) {
+	for text, want := range map[string]job.EarlyStop{
+		"early-stop: off":                                     "off",
+		"early-stop: stop":                                    "stop",
+		"early-stop: {plateau: stop, flat: off}":              "plateau=stop,flat=off",
+		"early-stop: plateau=stop,flat=off":                   "plateau=stop,flat=off",
+		"early-stop: {}":                                      job.DefaultEarlyStop,
+		"early-stop: &a {reached: stop}\ncommand: [*b, &b x]": "",
+	} {
+		f, err := Parse("job.yaml", []byte(text+"\n"))
+		if want == "" {
+			if err == nil {
+				t.Errorf("%q is no job file", text)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		spec := job.Default()
+		f.Apply(&spec)
+		if spec.EarlyStop != want || spec.EarlyStop.Validate() != nil {
+			t.Errorf("%q is %q, want %q", text, spec.EarlyStop, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"early-stop: {platau: stop}":  `early-stop names "platau", which is no verdict, did you mean "plateau"?`,
+		"early-stop: {plateau: halt}": `early-stop.plateau wants off, advise or stop, not "halt"`,
+		"early-stop: halt":            `early-stop wants off, advise or stop, not "halt"`,
+		"early-stop: [stop]":          "early-stop wants off, advise, stop, or a mapping of verdicts to them, not a list",
+		"curve: {target: low}":        `curve.target wants a number, not "low"`,
+		"curve: {decay-end: -2}":      "curve.total is 0 and curve.decay-end -2, but must be 0 or more (-1 if decay-end is not known)",
+	} {
+		if _, err := Parse("job.yaml", []byte(text+"\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func TestAsker(t *testing.T) {
+	spec := job.Default()
+	spec.CheckpointDir, spec.BeforeStop = t.TempDir(), job.BeforeStopFile
+	var sent []syscall.Signal
+	a := asker{spec.BeforeStop, spec.StopFile("calm-otter"), func(s syscall.Signal) { sent = append(sent, s) }}
+	if filepath.Dir(a.file) != spec.CheckpointDir {
+		t.Errorf("the file is %s", a.file)
+	}
+	for range 2 { // withdrawn or not
+		if err := a.Withdraw(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := a.Ask(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(a.file); err != nil {
+			t.Error(err)
+		}
+	}
+	found, _, err := (&checkpoints{resume: true}).Newest(t.Context(), spec.CheckpointDir, nil)
+	if err != nil || found != nil {
+		t.Errorf("the file counts as the checkpoint %v, %v", found, err)
+	}
+	if err := a.Withdraw(t.Context()); err != nil || len(sent) != 0 {
+		t.Errorf("%v, and the signals %v", err, sent)
+	}
+	if _, err := os.Stat(a.file); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	a.file = filepath.Join(spec.CheckpointDir, "gone", "x")
+	if err := a.Ask(t.Context()); err == nil {
+		t.Error("no error without the directory")
+	}
+	a.how = job.BeforeStopTERM
+	if err := errors.Join(a.Ask(t.Context()), a.Withdraw(t.Context())); err != nil || len(sent) != 1 || sent[0] != syscall.SIGTERM {
+		t.Errorf("%v, and the signals %v", err, sent)
+	}
+}
+
+// TestAskerOfFrozenFiles: a file system that does not answer holds up nobody.
+func TestAskerOfFrozenFiles(t *testing.T) {
+	frozen := make(chan struct{})
+	defer close(frozen)
+	why := errors.New("the gang has ended")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if err := within(ctx, func() error { <-frozen; return nil }); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCurveOptions(t *testing.T) {
+	spec := job.Default()
+	o := curveOptions(spec)
+	if o.Higher != nil || o.Setup.Target != nil || o.Setup.Settled != nil || o.StepOf("/ck/step-30.pt") != 30 || o.StepOf("/ck/last.pt") != -1 {
+		t.Errorf("by default: %+v", o)
+	}
+	spec.Curve = job.Curve{Metric: "acc", Goal: job.GoalMax, Target: "0.5", Total: 9, DecayEnd: 0}
+	if o = curveOptions(spec); o.Metric != "acc" || !*o.Higher || *o.Setup.Target != 0.5 || o.Setup.Total != 9 || *o.Setup.Settled != 0 {
+		t.Errorf("got %+v", o)
+	}
+}

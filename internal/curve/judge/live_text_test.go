@@ -1,0 +1,90 @@
+//go:build !race
+
+package judge
+
+import "strings"
+
+// live is the part of docs/curves.md about runs that go on. ´ stands for a backquote.
+var live = strings.ReplaceAll(`
+## While a job runs
+gangrun judges the curves of each gang while it runs. It looks once a second at
+
+- the output of the ranks 0 to 2, of the last rank, and of up to four ranks that report progress;
+- what these ranks write to ´GANGRUN_PROGRESS_FD´: the loss, and all other keys with numbers ([progress.md](progress.md#heartbeats));
+- files in ´checkpoint-dir´ and ´workdir´, up to five directories deep, that have changed since the run began: ´*.csv´, ´*.tsv´, ´*.jsonl´, ´*.ndjson´, ´*.wandb´, ´*tfevents*´ and ´trainer_state.json´. It follows 32 files at most. Of a file that was there before the run, only what is added counts. The files must be visible on the controller's machine.
+
+A job in which no metric is found runs as if nobody had looked. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
+
+A verdict becomes a message, an entry of ´curves[]´ in the report and a line ´curve´ in ´gangrun status´ when it is first found, and once more when it is sure. The curve goes on over restarts: an attempt that resumes from step 300 replaces what came after step 300. Without GPUs, each rank counts as a GPU.
+
+What helps to judge a curve, in the job file or as flags:
+
+´´´yaml
+early-stop: {plateau: stop, reached: stop}
+curve:
+  metric: val_loss    # --metric; by default, the one that looks best
+  goal: min           # --goal: min, max, or auto: as its name tells
+  target: 0.25        # --target
+  total: 20000        # --total-steps: of the whole run; by default, what the job tells
+  decay-end: 15000    # --decay-end: from this step on, the learning rate no longer falls. Without it, no plateau is sure
+´´´
+
+For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
+
+## Early stop
+´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing.
+
+A stop happens in this order:
+
+1. The ranks are asked for a checkpoint, if ´before-stop´ says how. The weights of a model that has diverged (´not-finite´, ´diverged´) are worth nothing: then they are not asked.
+2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most.
+3. The gang is ended: SIGTERM, and SIGKILL after ´grace´.
+
+The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint; otherwise it is 1 ([exit-codes.md](exit-codes.md)).
+
+| verdict | category | exit code with a good checkpoint | without |
+|---|---|---|---|
+| ´reached´, ´plateau´ | ´stopped-early´ | 0 | 1 |
+| ´flat´, ´will-miss´ | ´stopped-early´ | 1 | 1 |
+| ´not-finite´, ´diverged´ | ´model-diverged´ | 1 | 1 |
+
+## Asking for a checkpoint
+´before-stop´ is how ranks are asked for a checkpoint before gangrun ends their gang:
+
+- ´sigusr1´, ´sigusr2´, ´sighup´, ´sigint´ and ´sigterm´ are signals. They go to the ranks that handle them, and end no other.
+- ´file´ makes the file that ´GANGRUN_STOP_FILE´ names, in the checkpoint directory. Ranks look for it from time to time. If they save together, rank 0 should look, and tell the others. The file is removed when the gang has ended.
+
+´´´python
+stop = os.environ.get("GANGRUN_STOP_FILE")
+for step in range(start, steps):
+    train(step)
+    asked = torch.tensor(float(bool(stop) and os.path.exists(stop)))
+    dist.broadcast(asked, 0)
+    if asked:
+        save(step)
+        break
+´´´
+
+A rank that exits after it was asked has been ended by gangrun, whatever its exit code is, unless the gang has made the last of its steps.
+
+| end | are the ranks asked |
+|---|---|
+| ´gangrun stop´, a signal to gangrun, the time limit, the end or the preemption of the batch job | yes; not with ´gangrun stop --now´ |
+| early stop | yes; not if the model has diverged |
+| a straggler, if the job's policy is to restart then | yes |
+| a hang | no: the ranks do not answer. They get SIGTERM, and SIGKILL after ´grace´ |
+| a lost lease, a rank that has failed | no: the GPUs belong to another job, or the ranks no longer work together |
+
+## Going back after a divergence
+´´´yaml
+retry-on-diverge:
+  resume: earlier     # --retry-on-diverge earlier
+  skip-steps: 200     # --skip-steps
+  env: {LR: "1e-4"}
+  times: 1
+´´´
+
+A job whose model has diverged is then started again, from the newest checkpoint that is complete, that was written before the loss rose, and whose numbers are all finite. The step in the name of a checkpoint decides, and the time of its last change. Newer checkpoints are not used again in this run, but gangrun removes none. If there is no such checkpoint, the run ends.
+
+All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out so many batches of data. ´times´ is how often a run does so. ´retries´ does not count it. It also applies if the job itself has failed because it has diverged (´model-diverged´); then the checkpoint is the newest one without NaN and Inf.
+`, "´", "`")

@@ -1,0 +1,270 @@
+// Package curvewatch judges the curves of a job while its gang runs: it reads the metrics where the job leaves them, in
+// the output of the ranks, in files, and in what ranks write to GANGRUN_PROGRESS_FD, and adds an event for what they show.
+package curvewatch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/metrics"
+)
+
+// Runner runs one attempt of a gang to its end.
+type Runner interface {
+	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
+}
+
+// Options say how the curves of a job are judged, and where its metrics are.
+type Options struct {
+	Metric string      // the name of the one to judge by; "" for the best
+	Higher *bool       // whether higher values of it are better; nil if its name says so
+	Setup  judge.Setup // without Higher
+	Dirs   []string    // in which the job may leave files with metrics
+	// Earlier returns the curves of earlier runs of the job that ended well. It may be nil.
+	Earlier func(context.Context) []Curve
+	// StepOf returns the step of a checkpoint, by its path; -1 if that is not known.
+	StepOf func(checkpoint string) int64
+}
+
+const (
+	// look is the time between two looks at the metrics.
+	look = time.Second
+	// lastLook is how long the watch may take to end after the gang. A file system that does not answer holds it up.
+	lastLook = time.Second
+	// maxTold is how many reports of progress are kept until the next look.
+	maxTold = 4096
+	// maxTellers is how many ranks' reports of progress are curves. Usually all ranks report the same.
+	maxTellers = 4
+)
+
+// Watcher is a Runner that judges the curves of the job while its gang runs.
+type Watcher struct {
+	runner  Runner
+	options Options
+	track   *track
+	files   *files  // nil before the first attempt, and while a reader of them does not end
+	spent   float64 // GPU-seconds of earlier attempts
+}
+
+// New returns a Watcher of the gangs of a job, which runner runs, one after the other.
+func New(runner Runner, o Options) *Watcher {
+	return &Watcher{runner: runner, options: o, track: newTrack(o.Metric, o.Higher, o.Setup)}
+}
+
+// Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
+func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
+
+// Run runs an attempt to its end. Nothing that the metrics have, or lack, disturbs the gang.
+func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if a.Trial() {
+		return w.runner.Run(ctx, a, emit)
+	}
+	var mu sync.Mutex
+	over := false
+	serial := func(e job.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			emit(e)
+		}
+	}
+	began := time.Now()
+	if info, err := os.Stat(a.LogDir); a.Adopt && err == nil {
+		began = info.ModTime() // about when the earlier controller started the gang
+	}
+	t := &told{ranks: map[int]bool{}}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	found := make(chan batch)
+	var readers, judging sync.WaitGroup
+	files := w.files
+	if files == nil {
+		files = newFiles(w.options.Dirs, began)
+	}
+	files.again(began, w.step(a))
+	for _, r := range []*reader{{from: began, files: newLogs(a, t.tellers).all}, {from: began, files: files.all}} {
+		readers.Go(func() { r.run(watching, found) })
+	}
+	earlier := make(chan []Curve, 1)
+	if ask := w.options.Earlier; ask != nil && w.track.earlier == nil {
+		readers.Go(func() { earlier <- ask(watching) })
+	}
+	judging.Go(func() { w.watch(watching, a, began, t, found, earlier, serial) })
+	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
+		t.see(e)
+		serial(e)
+	})
+	mu.Lock()
+	over = true
+	mu.Unlock()
+	stop()
+	judging.Wait()
+	w.spent += gpus(a) * time.Since(began).Seconds()
+	ended := make(chan struct{})
+	go func() { defer close(ended); readers.Wait() }()
+	select {
+	case <-ended:
+		w.files = files
+	case <-time.After(lastLook): // nobody can end a read of a file system that does not answer
+		w.files = nil
+	}
+	return outcome, err
+}
+
+// step returns the step at which an attempt begins.
+func (w *Watcher) step(a job.Attempt) int64 {
+	if a.ResumeFrom == "" {
+		return 0
+	}
+	return w.options.StepOf(a.ResumeFrom)
+}
+
+// gpus is how many GPUs an attempt has; without any, how many ranks.
+func gpus(a job.Attempt) float64 {
+	held := map[string]bool{}
+	for _, r := range a.Placement.Ranks {
+		for _, d := range r.Devices {
+			held[job.DeviceID(r.Host, d)] = true
+		}
+	}
+	if len(held) == 0 {
+		return float64(max(1, len(a.Placement.Ranks)))
+	}
+	return float64(len(held))
+}
+
+// watch judges what is found until ctx ends.
+func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, earlier <-chan []Curve, emit func(job.Event)) {
+	w.track.begin(w.step(a))
+	each := gpus(a)
+	add := func(source string, p metrics.Point, at time.Time) {
+		w.track.add(source, p.Series, point{step: p.Step, byEpoch: p.ByEpoch, at: at, gpu: w.spent + each*at.Sub(began).Seconds(), value: p.Value})
+	}
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case w.track.earlier = <-earlier:
+			w.track.stale = true
+		case b := <-found:
+			w.track.total(b.total)
+			for i, p := range b.points {
+				add(b.source, p, b.time(i, began))
+			}
+		case <-tick.C:
+			for _, e := range t.take() {
+				w.track.total(totalOf(*e.Progress))
+				for _, p := range pointsOf(*e.Progress) {
+					add(fmt.Sprintf("progress of rank %d", e.Rank), p, time.Now())
+				}
+			}
+			for _, v := range w.track.verdicts() {
+				emit(job.Event{Time: time.Now(), Kind: job.KindCurve, Attempt: a.Number, Curve: &v, Text: v.Text})
+			}
+		}
+	}
+}
+
+// told is the progress that ranks have reported since the last look.
+type told struct {
+	mu     sync.Mutex
+	events []job.Event
+	ranks  map[int]bool // that have reported any
+}
+
+// see keeps an event of the gang if it is progress.
+func (t *told) see(e job.Event) {
+	if e.Kind != job.KindProgress || e.Progress == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.ranks[e.Rank] && len(t.ranks) == maxTellers {
+		return
+	}
+	t.ranks[e.Rank] = true
+	if len(t.events) < maxTold {
+		t.events = append(t.events, e)
+	}
+}
+
+func (t *told) take() []job.Event {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.events
+	t.events = nil
+	return all
+}
+
+// tellers returns the ranks that have reported progress.
+func (t *told) tellers() (ranks []int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.ranks {
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// pointsOf returns the values that a rank has reported with its progress.
+func pointsOf(p job.Progress) (all []metrics.Point) {
+	if p.HasLoss() {
+		all = append(all, metrics.Point{Series: "loss", Step: p.At(), ByEpoch: p.ByEpoch, Value: p.LossValue()})
+	}
+	for name, v := range p.Metrics {
+		all = append(all, metrics.Point{Series: name, Step: p.At(), ByEpoch: p.ByEpoch, Value: v})
+	}
+	return all
+}
+
+// totalOf returns the planned steps that a rank has reported; 0 if it has reported none for the whole run.
+func totalOf(p job.Progress) int64 {
+	if p.Restarts || p.Total < p.At() {
+		return 0
+	}
+	return p.Total
+}
+
+// logs are the log files of an attempt's ranks that are read: those of the first ranks, of the last one, which prints
+// the loss of pipelines, and of ranks that report progress.
+type logs struct {
+	dir     string
+	ranks   int
+	tellers func() []int
+	known   map[string]*source
+}
+
+// firstRanks is how many of the first ranks are read.
+const firstRanks = 3
+
+func newLogs(a job.Attempt, tellers func() []int) *logs {
+	return &logs{dir: a.LogDir, ranks: len(a.Placement.Ranks), tellers: tellers, known: map[string]*source{}}
+}
+
+// all returns the files to read now.
+func (l *logs) all(context.Context) (all []*source) {
+	wanted := append(l.tellers(), l.ranks-1)
+	for rank := range min(firstRanks, l.ranks) {
+		wanted = append(wanted, rank)
+	}
+	for _, rank := range wanted {
+		for _, stream := range []string{"out", "err"} {
+			path := filepath.Join(l.dir, job.LogName(rank, stream))
+			if l.known[path] == nil {
+				l.known[path] = &source{name: path, file: metrics.NewFile(path)}
+			}
+		}
+	}
+	for _, s := range l.known {
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,162 @@
+package curvewatch
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/metrics"
+)
+
+const (
+	maxFiles   = 32   // that are followed at the same time
+	maxEntries = 4096 // that are looked at in one search, of all directories together
+	maxDepth   = 5    // below a directory
+	// minSearch and maxSearch bound the time between two searches. It doubles with each that finds nothing new.
+	minSearch = 2 * time.Second
+	maxSearch = time.Minute
+)
+
+// files are the files with metrics that a job leaves in some directories. Only those that have changed since the first
+// attempt began are read, and of those that were there before, only what was added.
+type files struct {
+	dirs  []string
+	began time.Time              // the first attempt
+	step  int64                  // at which the newest one began
+	was   map[string]fs.FileInfo // what was there before; nil before the first search
+	known map[string]*source
+	next  time.Time // of the next search
+	wait  time.Duration
+}
+
+func newFiles(dirs []string, began time.Time) *files {
+	return &files{dirs: dirs, began: began, known: map[string]*source{}, wait: minSearch}
+}
+
+// again prepares for the next attempt, which began then at a step.
+func (f *files) again(began time.Time, step int64) {
+	f.step, f.next, f.wait = step, began, minSearch
+	for _, s := range f.known {
+		if s != nil {
+			s.read, s.step = began, min(s.step, max(0, step))
+		}
+	}
+}
+
+// all returns the files to read now.
+func (f *files) all(ctx context.Context) (all []*source) {
+	if now := time.Now(); !now.Before(f.next) {
+		before := len(f.known)
+		f.search()
+		if f.wait = min(2*f.wait, maxSearch); len(f.known) > before {
+			f.wait = minSearch
+		}
+		f.next = now.Add(f.wait)
+	}
+	for path, s := range f.known {
+		if s == nil {
+			continue
+		}
+		if s.file.Format() == metrics.Output { // its name has promised more than it holds
+			f.known[path] = nil
+			continue
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// coarse is how much the times of files may be behind the clock.
+const coarse = time.Second
+
+// search looks for files.
+func (f *files) search() {
+	found := map[string]fs.FileInfo{}
+	left := maxEntries
+	seen := map[string]bool{}
+	for _, dir := range f.dirs {
+		walk(dir, 0, &left, seen, found)
+	}
+	if f.was == nil {
+		f.was = map[string]fs.FileInfo{}
+		for path, info := range found {
+			if info.ModTime().Before(f.began.Add(-coarse)) {
+				f.was[path] = info
+			}
+		}
+	}
+	following := 0
+	for _, s := range f.known {
+		if s != nil {
+			following++
+		}
+	}
+	for path, info := range found {
+		before, old := f.was[path]
+		if _, known := f.known[path]; known || old && same(before, info) || following >= maxFiles {
+			continue
+		}
+		following++
+		s := &source{name: path, file: metrics.NewFile(path), step: f.step}
+		if filepath.Base(path) == stateName {
+			s = f.state(path)
+		} else if old && os.SameFile(before, info) {
+			s.file = metrics.NewFileFrom(path, before.Size())
+		}
+		f.known[path] = s
+	}
+}
+
+// same reports whether a file is as it was.
+func same(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// state returns the source for a trainer_state.json. Each has the whole history of its run, so the newest takes the place of
+// the one before, and only what is new in it counts.
+func (f *files) state(path string) *source {
+	s := &source{name: filepath.Join(filepath.Dir(filepath.Dir(path)), "*", stateName), file: metrics.NewFile(path), step: f.step}
+	for other, before := range f.known {
+		if before != nil && before.name == s.name {
+			s.step, s.read = before.step, before.read
+			f.known[other] = nil
+		}
+	}
+	return s
+}
+
+// unlikely are directories in which no job leaves metrics.
+var unlikely = map[string]bool{"node_modules": true, "__pycache__": true, "site-packages": true, "venv": true, "env": true}
+
+// walk adds the files of a directory that have the names of files with metrics, and those below it. It looks at *left
+// entries at most, and at no directory in seen.
+func walk(dir string, depth int, left *int, seen map[string]bool, found map[string]fs.FileInfo) {
+	if dir == "" || seen[dir] || depth > maxDepth || *left <= 0 {
+		return
+	}
+	seen[dir] = true
+	in, err := os.Open(dir)
+	if err != nil {
+		return
+	}
+	defer in.Close()
+	entries, _ := in.ReadDir(*left)
+	*left -= len(entries)
+	var below []string
+	for _, e := range entries {
+		switch {
+		case e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !unlikely[e.Name()]:
+			below = append(below, filepath.Join(dir, e.Name()))
+		case e.Type().IsRegular() && hasMetrics(e.Name()):
+			if info, err := e.Info(); err == nil {
+				found[filepath.Join(dir, e.Name())] = info
+			}
+		}
+	}
+	for _, d := range below {
+		walk(d, depth+1, left, seen, found)
+	}
+}

@@ -1,0 +1,120 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CurveVerdict is what gangrun says of a curve of a run. docs/curves.md has the kinds.
+type CurveVerdict struct {
+	Kind      string    `json:"kind"`   // one of CurveKinds
+	Metric    string    `json:"metric"` // by which the run is judged
+	Source    string    `json:"source"` // the file that has the metric, or "progress of rank N"
+	Since     int64     `json:"since"`  // the step from which it has been true
+	SinceTime time.Time `json:"since_time"`
+	ByEpoch   bool      `json:"by_epoch,omitempty"` // Since and Step count epochs
+	Step      int64     `json:"step"`               // the step at which it was found
+	Value     *float64  `json:"value"`              // of the metric, the last; nil if it is not finite
+	Text      string    `json:"text"`
+	// Confidence is from 0 to 1. Sure is true if it is high enough to end a run.
+	Confidence float64 `json:"confidence"`
+	Sure       bool    `json:"sure"`
+	// Saves is the GPU time in hours until the planned end of the run; nil if that is not known.
+	Saves  *float64    `json:"saves_gpu_hours"`
+	Action EarlyAction `json:"action"` // what gangrun does about it
+}
+
+// CurveKinds lists the kinds of verdicts on curves, as internal/curve/judge names them.
+func CurveKinds() []string {
+	return []string{"not-finite", "diverged", "flat", "plateau", "reached", "will-miss", "below-peers", "slower"}
+}
+
+// EarlyAction is what gangrun does about a verdict on a curve.
+type EarlyAction string
+
+// The values of EarlyAction.
+const (
+	EarlyOff    EarlyAction = "off"
+	EarlyAdvise EarlyAction = "advise" // say it
+	EarlyEnd    EarlyAction = "stop"   // end the run if the verdict is sure, and otherwise say it
+)
+
+// EarlyActions lists every EarlyAction.
+func EarlyActions() []EarlyAction { return []EarlyAction{EarlyOff, EarlyAdvise, EarlyEnd} }
+
+// EarlyStop is an EarlyAction for all kinds of verdicts ("advise"), or one for each of some ("plateau=stop,flat=off").
+type EarlyStop string
+
+// For returns what is done about verdicts of a kind.
+func (e EarlyStop) For(kind string) EarlyAction {
+	if slices.Contains(EarlyActions(), EarlyAction(e)) {
+		return EarlyAction(e)
+	}
+	for part := range strings.SplitSeq(string(e), ",") {
+		if name, action, _ := strings.Cut(part, "="); name == kind {
+			return EarlyAction(action)
+		}
+	}
+	if kind == "not-finite" || kind == "diverged" {
+		return EarlyEnd
+	}
+	return EarlyAdvise
+}
+
+// Validate returns an error if e is not valid.
+func (e EarlyStop) Validate() error {
+	if e == "" || slices.Contains(EarlyActions(), EarlyAction(e)) {
+		return nil
+	}
+	for part := range strings.SplitSeq(string(e), ",") {
+		kind, action, _ := strings.Cut(part, "=")
+		if !slices.Contains(CurveKinds(), kind) || !slices.Contains(EarlyActions(), EarlyAction(action)) {
+			return fmt.Errorf("early-stop %q wants VERDICT=off, advise or stop, not %q", e, part)
+		}
+	}
+	return nil
+}
+
+// Curve is what the user knows of the curves of a job.
+type Curve struct {
+	Metric   string `json:"metric,omitempty"` // the name of the one to judge by; empty if gangrun chooses
+	Goal     Goal   `json:"goal,omitempty"`   // empty means auto
+	Target   string `json:"target,omitempty"` // a number; empty if there is none
+	Total    int    `json:"total,omitempty"`  // planned steps; 0 if only the job tells
+	DecayEnd int    `json:"decay_end"`        // the step from which the learning rate no longer falls; -1 if not known
+}
+
+// Goal is the direction in which a metric is better.
+type Goal string
+
+// The values of Goal.
+const (
+	GoalAuto Goal = "auto" // as its name tells
+	GoalMin  Goal = "min"
+	GoalMax  Goal = "max"
+)
+
+// Goals lists every Goal.
+func Goals() []Goal { return []Goal{GoalAuto, GoalMin, GoalMax} }
+
+// Diverge is how a job that has diverged is started again.
+type Diverge struct {
+	Resume    DivergeResume     `json:"resume,omitempty"`
+	SkipSteps int               `json:"skip_steps,omitempty"` // GANGRUN_SKIP_STEPS
+	Env       map[string]string `json:"env,omitempty"`        // takes precedence over Spec.Env
+	Times     int               `json:"times,omitempty"`
+}
+
+// DivergeResume says whether a job that has diverged is started again; empty means off.
+type DivergeResume string
+
+// The values of DivergeResume.
+const (
+	DivergeOff     DivergeResume = "off"
+	DivergeEarlier DivergeResume = "earlier" // from a checkpoint that is older than the rise
+)
+
+// DivergeResumes lists every DivergeResume.
+func DivergeResumes() []DivergeResume { return []DivergeResume{DivergeOff, DivergeEarlier} }

@@ -1,0 +1,130 @@
+package metrics
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/text"
+)
+
+// Candidate is a series by which a run may be judged.
+type Candidate struct {
+	Name   string
+	Values int
+}
+
+// Choice says which of some candidates, by their indexes, are the signals of a run.
+type Choice struct {
+	By     map[judge.Signal]int
+	Higher bool // higher values of judge.Validation are better
+}
+
+// NoMetricError reports that there is no metric that is known.
+type NoMetricError struct {
+	Metric string // that was asked for; "" if none was
+	Series []string
+}
+
+func (e *NoMetricError) Error() string {
+	if e.Metric != "" {
+		return fmt.Sprintf("there is no metric %q", e.Metric)
+	}
+	return "no metric was found"
+}
+
+// Hint says what to do about it.
+func (e *NoMetricError) Hint() string {
+	if len(e.Series) == 0 {
+		return "gangrun curve reads the output of trainers, event files of TensorBoard, CSV, JSON lines, W&B offline runs and trainer_state.json"
+	}
+	return "name one with --metric: " + text.And(e.Series[:min(len(e.Series), 12)])
+}
+
+// DirectionError reports that nothing says whether higher values of a metric are better.
+type DirectionError struct{ Metric string }
+
+func (e *DirectionError) Error() string {
+	return fmt.Sprintf("the name %q does not say whether higher or lower values are better", e.Metric)
+}
+
+// Hint says what to do about it.
+func (e *DirectionError) Hint() string { return "add --higher or --lower" }
+
+// few is how many values a series needs to be judged by.
+const few = 3
+
+// Choose picks the series of each signal: that with the best name, and of several with the same, the longest. metric is
+// the one to judge by, or "" for the best. higher says whether higher values of it are better; it is nil if its
+// name says so. The error is a *NoMetricError or a *DirectionError.
+func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
+	c := Choice{By: map[judge.Signal]int{}}
+	meanings := make([]Meaning, len(all))
+	known := make([]bool, len(all))
+	var names []string
+	for i, s := range all {
+		meanings[i], known[i] = MeaningOf(s.Name)
+		if !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+		if !known[i] {
+			continue
+		}
+		of := meanings[i].Signal
+		old, has := c.By[of]
+		if !has || better(s, all[old], meanings[i].Rank-meanings[old].Rank) {
+			c.By[of] = i
+		}
+	}
+	if metric != "" {
+		i := Named(all, metric)
+		if i < 0 {
+			return c, &NoMetricError{metric, names}
+		}
+		m := meanings[i]
+		if higher == nil && !m.Known {
+			return c, &DirectionError{all[i].Name}
+		}
+		delete(c.By, judge.Validation)
+		if m.Signal == judge.Train && known[i] && m.Known && (higher == nil || !*higher) {
+			c.By[judge.Train] = i
+		} else {
+			c.By[judge.Validation] = i
+		}
+	}
+	_, train := c.By[judge.Train]
+	i, validation := c.By[judge.Validation]
+	if !train && !validation {
+		return c, &NoMetricError{Series: names}
+	}
+	if validation {
+		c.Higher = meanings[i].Higher
+		if higher != nil {
+			c.Higher = *higher
+		}
+	}
+	return c, nil
+}
+
+// better reports whether a is better than b to judge by. rank is how much worse its name is.
+func better(a, b Candidate, rank int) bool {
+	if short, before := a.Values < few, b.Values < few; short != before {
+		return before
+	}
+	return rank < 0 || rank == 0 && a.Values > b.Values
+}
+
+// Named returns the longest series of a name, or else one whose name ends with it after a slash; -1 if there is none.
+func Named(all []Candidate, name string) int {
+	found := -1
+	for i, s := range all {
+		if s.Name == name && (found < 0 || s.Values > all[found].Values) {
+			found = i
+		}
+	}
+	if found >= 0 {
+		return found
+	}
+	return slices.IndexFunc(all, func(s Candidate) bool { return strings.HasSuffix(s.Name, "/"+name) })
+}

@@ -1,0 +1,158 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// StoppedEarly is the cause of a gang's context that ends because of what a curve of the job shows.
+type StoppedEarly struct{ Verdict job.CurveVerdict }
+
+// Error says what the curve shows.
+func (e StoppedEarly) Error() string { return e.Verdict.Text }
+
+// spoils reports whether a verdict means that the weights of the model are worth nothing.
+func spoils(kind string) bool {
+	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
+}
+
+// earlyHints says what to do about a verdict.
+var earlyHints = map[judge.Kind]string{
+	judge.NotFinite:  "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
+	judge.Diverged:   "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
+	judge.Flat:       "look whether gradients reach all weights, and at the learning rate",
+	judge.Plateau:    "go on with another learning rate, or use the checkpoint",
+	judge.Reached:    "",
+	judge.WillMiss:   "change the job, or the target",
+	judge.BelowPeers: "compare its settings with those of the earlier runs",
+	judge.Slower:     "gangrun status shows which ranks are slow",
+}
+
+// curve decides what is done about a verdict on a curve, journals it, and ends the gang if it is to end.
+func (g *guard) curve(e job.Event, emit func(job.Event)) {
+	v := *e.Curve
+	v.Action = g.spec.EarlyStop.For(v.Kind)
+	if v.Action == job.EarlyOff {
+		return
+	}
+	if v.Action == job.EarlyEnd && (!v.Sure || g.gang.Err() != nil) {
+		v.Action = job.EarlyAdvise
+	}
+	e.Curve, e.Text, e.Hint = &v, runreport.CurveText(v), earlyHints[judge.Kind(v.Kind)]
+	if v.Sure && g.spec.EarlyStop.For(v.Kind) == job.EarlyAdvise {
+		e.Hint = strings.TrimPrefix(fmt.Sprintf("%s; with early-stop: {%s: stop}, gangrun ends such a run", e.Hint, v.Kind), "; ")
+	}
+	emit(e)
+	if v.Action == job.EarlyEnd {
+		g.end(StoppedEarly{v})
+	}
+}
+
+// earlyCause returns the cause of an attempt that gangrun has ended because of a curve.
+func earlyCause(v job.CurveVerdict) job.Cause {
+	c := job.Cause{
+		Category: job.StoppedEarly, Signature: v.Kind, Rank: -1, Confidence: v.Confidence, Text: v.Text,
+		Hint: earlyHints[judge.Kind(v.Kind)], Retry: job.RetryNever,
+	}
+	if spoils(v.Kind) {
+		c.Category = job.ModelDiverged
+	}
+	return c
+}
+
+// early reports whether gangrun has ended an attempt because of a curve. worth reports whether the run has what it was
+// for: its target, or a model that no longer improves.
+func early(c job.Cause) (yes, worth bool) {
+	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
+	return yes, c.Signature == string(judge.Reached) || c.Signature == string(judge.Plateau)
+}
+
+// maxSpoilt bounds how many checkpoints are looked at after a divergence.
+const maxSpoilt = 100
+
+// spoilt returns the checkpoints from which a job that has diverged must not start: those that were written after the
+// rise, and those with NaN or Inf. v is nil if the job itself has reported that it has diverged.
+func (l *loop) spoilt(ctx context.Context, past []Past, v *job.CurveVerdict) (all []job.Checkpoint) {
+	for len(all) < maxSpoilt {
+		c, _, ok := l.lookAvoiding(ctx, append(slices.Clip(past), Past{Spoilt: all}))
+		if !ok || c == nil {
+			return all
+		}
+		if v == nil || !after(*c, *v) {
+			why, err := l.Checkpoints.NotFinite(ctx, *c)
+			if err == nil && why == "" {
+				return all
+			}
+			if err != nil {
+				why = err.Error()
+			}
+			l.note("checkpoints: skipped %s: %s", filepath.Base(c.Path), why)
+		}
+		all = append(all, *c)
+	}
+	return all
+}
+
+// after reports whether a checkpoint was written when a verdict was already true.
+func after(c job.Checkpoint, v job.CurveVerdict) bool {
+	if !v.ByEpoch && c.Step >= v.Since {
+		return true
+	}
+	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime)
+}
+
+// skipSteps is the variable that has Diverge.SkipSteps.
+const skipSteps = "GANGRUN_SKIP_STEPS"
+
+// env returns the user's variables for the next attempt: once the job has diverged, also those for that.
+func (l *loop) env() map[string]string {
+	past := l.before()
+	last := -1
+	for i, p := range past {
+		if category(p.Cause) == job.ModelDiverged {
+			last = i
+		}
+	}
+	if last < 0 || l.spec.RetryOnDiverge.Resume != job.DivergeEarlier {
+		return l.spec.Env
+	}
+	env := map[string]string{}
+	maps.Copy(env, l.spec.Env)
+	if n := l.spec.RetryOnDiverge.SkipSteps; n > 0 && (last+1 == len(past) || sameCheckpoint(past[last+1].Resumed, l.resume.newest)) {
+		env[skipSteps] = strconv.Itoa(n)
+	}
+	maps.Copy(env, l.spec.RetryOnDiverge.Env)
+	return env
+}
+
+// afterDivergence returns the verdict on an attempt whose model has diverged, for a job that goes back to an earlier
+// checkpoint then.
+func (p Policy) afterDivergence(history []Past, latest Past, now time.Time) job.Verdict {
+	done := 0
+	for _, before := range history {
+		if category(before.Cause) == job.ModelDiverged {
+			done++
+		}
+	}
+	v := job.Verdict{Action: job.Restart, Wait: job.Duration(BackoffBase), Avoid: latest.Spoilt}
+	switch {
+	case done >= p.Diverge:
+		return stop("%s again, and retry-on-diverge is used up (%d of %d)", job.ModelDiverged, done, p.Diverge)
+	case latest.Next == nil:
+		return stop("%s, and there is no good checkpoint from before", job.ModelDiverged)
+	case !p.Deadline.IsZero() && !now.Add(time.Duration(v.Wait)).Before(p.Deadline):
+		return spent("%s, and the time limit comes before a restart", job.ModelDiverged)
+	}
+	v.Reason = fmt.Sprintf("%s: going back to %s (retry %d of %d)", job.ModelDiverged, filepath.Base(latest.Next.Path), done+1, p.Diverge)
+	return v
+}
