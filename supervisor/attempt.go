@@ -144,6 +144,8 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		InitTimeout:   l.spec.InitTimeout,
 		Faulthandler:  l.spec.Faulthandler,
 		Pulses:        l.spec.Watch != job.WatchOff,
+		Saves:         l.spec.Watch != job.WatchOff && l.spec.CheckpointDir != "",
+		OwnDirs:       l.spec.Preflight == job.PreflightOff,
 		GPUVisibility: l.spec.GPUVisibility,
 	}
 }

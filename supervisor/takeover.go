@@ -287,6 +287,8 @@ func keyOf(e job.Event) string {
 		return string(e.Kind) + " " + e.Host
 	case job.KindHealth:
 		return string(e.Kind) + " " + e.Host + " " + e.Text
+	case job.KindSave:
+		return string(e.Kind) + " " + e.Host + " " + e.Text + " " + e.Save.Begun.Format(time.RFC3339Nano)
 	case job.KindExit:
 		if e.Exit == nil {
 			return ""

@@ -44,6 +44,8 @@ const (
 	KindStacks      Kind = "stacks"      // Attempt, Stacks: where the ranks are
 	KindPulse       Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
 	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
+	KindSave        Kind = "save"        // Attempt, Host, Save, Text and Hint: a checkpoint that the gang writes
+	KindInterval    Kind = "interval"    // Attempt, Interval, Text: how often the job should save
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
@@ -85,6 +87,8 @@ type Event struct {
 	Straggler   *StragglerReport `json:"straggler,omitempty"`
 	Stacks      []RankStack      `json:"stacks,omitempty"`
 	Pulses      *Pulses          `json:"pulses,omitempty"`
+	Save        *SaveReport      `json:"save,omitempty"`
+	Interval    *SaveInterval    `json:"interval,omitempty"`
 	ExitCode    *int             `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
