@@ -101,6 +101,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	}
 	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
 	l.state(job.StateLaunching, "")
+	l.learnPast(ctx)
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
 	gang, cancel, release := l.gangContext(ctx)
@@ -147,6 +148,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		Saves:         l.spec.Watch != job.WatchOff && l.spec.CheckpointDir != "",
 		OwnDirs:       l.spec.Preflight == job.PreflightOff,
 		GPUVisibility: l.spec.GPUVisibility,
+		Hints:         l.hints(placement),
 	}
 }
 
@@ -203,6 +205,8 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 			if !stopping {
 				l.state(job.StateRunning, "")
 			}
+		case job.KindSave:
+			l.advise(number)
 		case job.KindStop:
 			if !stopping {
 				l.state(job.StateStopping, e.Text)

@@ -122,6 +122,9 @@ type Spec struct {
 	// StragglerWindow is the time over which the speed of ranks is compared to find stragglers; 0
 	// means that none is looked for.
 	StragglerWindow Duration `json:"straggler_window"`
+	// MTBF is the mean time between failures of the gang, by which gangrun computes how often it should save;
+	// 0 means that gangrun estimates it.
+	MTBF Duration `json:"mtbf,omitempty"`
 	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).

@@ -69,13 +69,8 @@ type Follower struct {
 	saves  map[string]*save
 	looked time.Time // when it last looked
 	past   []past    // good ones that this gang has written, oldest first
-	kept   int       // good ones of this gang that were there after the last one
-	grows  bool      // the one before it was not removed for it
-	// inPlace is true if the last one was written over the one before it, so that it needed no room.
-	inPlace bool
-	free    int64 // bytes; -1 if not known
-	full    bool  // told
-	late    bool  // told
+	room   room
+	late   bool // told
 }
 
 // past is a good checkpoint of the past.
@@ -87,7 +82,7 @@ type past struct {
 
 // New returns a Follower of a directory in which these were before the gang began.
 func New(now time.Time, before []Found) *Follower {
-	f := &Follower{saves: map[string]*save{}, looked: now, free: -1}
+	f := &Follower{saves: map[string]*save{}, looked: now, room: room{free: -1}}
 	for key, parts := range grouped(before) {
 		f.saves[key] = &save{key: key, parts: parts, begun: now, changed: now, checked: true}
 	}
@@ -133,9 +128,9 @@ func (f *Follower) Look(l Look) (told []job.SaveReport) {
 			delete(f.saves, key)
 		}
 	}
-	f.looked, f.free = now, l.Free
+	f.looked, f.room.free = now, l.Free
 	for _, s := range f.sorted() {
-		if s.open && !s.told && now.Sub(s.begun) >= slow && now.Sub(s.changed) < slow {
+		if s.open && !s.told && s.changed.Sub(s.begun) >= slow {
 			s.told = true
 			told = append(told, s.describe(job.SaveWriting, now))
 		}
@@ -196,7 +191,8 @@ func (f *Follower) given(now time.Time, s *save, least time.Duration) bool {
 	for _, p := range f.past {
 		limit = max(limit, 3*p.ended.Sub(p.begun))
 	}
-	later := len(f.past) > 0 && f.past[len(f.past)-1].begun.After(s.changed)
+	_, ended := f.Span(s.key)
+	later := len(f.past) > 0 && !f.past[len(f.past)-1].begun.Before(ended)
 	return later || now.Sub(s.changed) >= limit
 }
 
@@ -279,8 +275,8 @@ func (f *Follower) Verified(now time.Time, key string, parts []Found, results []
 	if smaller := f.smaller(s, format); s.small || smaller != "" {
 		r.State, r.Why = job.SaveShrinking, cmp.Or(smaller, s.why)
 	}
-	f.add(s, r)
-	return append([]job.SaveReport{r}, f.disk(now)...)
+	f.add(now, s, r)
+	return []job.SaveReport{r}
 }
 
 // named returns why a part is not good, with its name if there are several.
@@ -347,7 +343,7 @@ func (s *save) describe(state job.SaveState, now time.Time) job.SaveReport {
 }
 
 // add remembers a good checkpoint.
-func (f *Follower) add(s *save, r job.SaveReport) {
+func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 	s.report = r
 	f.past = append(f.past, past{
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
@@ -355,14 +351,7 @@ func (f *Follower) add(s *save, r job.SaveReport) {
 	})
 	f.past = f.past[max(0, len(f.past)-maxPast):]
 	f.late = false
-	kept := 0
-	for _, s := range f.saves {
-		if s.report.Good() {
-			kept++
-		}
-	}
-	f.grows, f.kept = kept > f.kept, kept
-	f.inPlace = s.inPlace
+	f.room.added(now, s.inPlace)
 }
 
 // Close ends the follower when the gang has ended: what is not complete is broken, unless it was being

@@ -90,28 +90,60 @@ func (f *Follower) smaller(s *save, format string) string {
 	return fmt.Sprintf("it has %s, and %s had %s", text.Bytes(bytes), name, text.Bytes(sizes[0]))
 }
 
+// removal is how long a job may take to remove old checkpoints after it has written one.
+const removal = 10 * time.Second
+
+// room is what is known of the room on the file system.
+type room struct {
+	free  int64     // bytes; -1 if not known
+	since time.Time // when the first good checkpoint came that kept does not have; zero if it has all
+	kept  int       // good checkpoints of this gang that were there, after old ones were removed
+	grows bool      // there were more than after the one before
+	// inPlace is true if the last one was written over the one before it, so that it needed no room.
+	inPlace bool
+	full    bool // told
+}
+
+// added takes that there is one more good checkpoint.
+func (r *room) added(now time.Time, inPlace bool) {
+	r.inPlace = inPlace
+	if r.since.IsZero() {
+		r.since = now
+	}
+}
+
 // disk returns a report if the file system has no room for the next two checkpoints. It tells so once, until
 // there is room again.
 func (f *Follower) disk(now time.Time) []job.SaveReport {
-	if len(f.past) < 2 || f.free < 0 || f.inPlace {
-		return nil // it is not known yet whether old ones stay, or there is always room
+	r := &f.room
+	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) { // what is being written has taken its room
+		return nil
 	}
+	kept := 0
+	for _, s := range f.saves {
+		if s.report.Good() {
+			kept++
+		}
+	}
+	r.grows, r.kept, r.since = kept > r.kept, kept, time.Time{}
 	last := f.past[len(f.past)-1]
 	need := last.bytes // the next one is written before an old one is removed
-	if f.grows {
+	if r.grows {
 		need += last.bytes
 	}
-	if f.free >= need {
-		f.full = false
+	switch {
+	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known whether old ones stay, or there is always room
+		return nil
+	case r.free >= need:
+		r.full = false
+		return nil
+	case r.full:
 		return nil
 	}
-	if f.full || f.Busy(now) { // what is being written has taken its room
-		return nil
-	}
-	f.full = true
-	r := job.SaveReport{State: job.SaveDisk, Begun: last.begun, Free: f.free}
-	r.Path, r.Step, r.Bytes, r.Format = last.name, -1, last.bytes, last.format
-	return []job.SaveReport{r}
+	r.full = true
+	report := job.SaveReport{State: job.SaveDisk, Begun: last.begun, Free: r.free}
+	report.Path, report.Step, report.Bytes, report.Format = last.name, -1, last.bytes, last.format
+	return []job.SaveReport{report}
 }
 
 // median returns the median of some numbers, of which there is at least one.

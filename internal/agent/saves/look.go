@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -90,12 +91,27 @@ type check struct {
 	took    time.Duration
 }
 
-// verify verifies a checkpoint. It does so on a thread of its own, with the lowest priority for the CPU and for
-// disks.
+// inBackground calls do on a thread of its own, with the lowest priority for the CPU and for disks.
+func inBackground(do func()) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() { // the first thread does not end with its goroutine
+			defer runtime.UnlockOSThread()
+			inBackground(do)
+			close(done)
+			return
+		}
+		defer close(done)
+		lowest()
+		do()
+	}()
+	<-done
+}
+
+// verify verifies a checkpoint.
 func verify(ctx context.Context, dir, key string, parts []saves.Found) check {
 	began := time.Now()
-	runtime.LockOSThread() // it is never unlocked: the thread ends with the goroutine
-	lowest()
 	limited, cancel := context.WithTimeout(ctx, verifyLimit)
 	defer cancel()
 	c := check{key: key, parts: parts}

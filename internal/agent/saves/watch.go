@@ -31,6 +31,8 @@ type Options struct {
 	// Steps returns the latest steps of each rank on this host.
 	Steps func() [][]saves.Step
 	Emit  func(job.Event)
+
+	looked func(found int) // for tests: called after each look
 }
 
 // watch follows one directory.
@@ -114,7 +116,10 @@ func (w *watch) check(ctx context.Context, key string, parts []saves.Found) {
 			w.verified[key] = stall // a verification may take longer than steps are remembered
 		}
 	}
-	w.checks.begin(func() check { return verify(ctx, w.Dir, key, parts) })
+	w.checks.begin(func() (c check) {
+		inBackground(func() { c = verify(ctx, w.Dir, key, parts) })
+		return c
+	})
 }
 
 // take takes a look at the directory.
@@ -134,6 +139,9 @@ func (w *watch) take(l look) {
 		}
 	}
 	w.plan(now)
+	if w.Options.looked != nil {
+		w.Options.looked(len(l.found))
+	}
 }
 
 // plan plans the next look.
