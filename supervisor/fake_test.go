@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -215,6 +216,8 @@ type fakeCheckpoints struct {
 	notes  []string
 	err    error
 	wait   time.Duration
+	// infinite have NaN or infinite numbers.
+	infinite []job.Checkpoint
 }
 
 func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
@@ -236,6 +239,11 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	return nil, f.notes, nil
 }
 
+// NewestFinite leaves out the checkpoints in infinite.
+func (f *fakeCheckpoints) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
+	return f.Newest(ctx, dir, slices.Concat(not, f.infinite))
+}
+
 // world is a supervisor among fakes, and what it told.
 type world struct {
 	launcher    *fakeLauncher
@@ -251,6 +259,7 @@ type world struct {
 	logDir      func(int) (string, error)
 	emitErr     error
 	legs        [][]job.Event // of earlier starts of the batch job
+	past        func(context.Context) ([]saves.Span, error)
 
 	events   []job.Event
 	evidence []job.Evidence
@@ -307,7 +316,7 @@ func (w *world) run(t *testing.T) {
 			defer timer.Stop()
 		}
 		began := time.Now()
-		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, LogDir: w.logDir}, w.spec)
+		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
 		synctest.Wait()
 	})
