@@ -51,17 +51,20 @@ func (s *Summary) measure() {
 	var last *job.SaveReport
 	for i := range s.Newest {
 		r := &s.Newest[i]
+		if !r.Good() && r.State != job.SaveBroken {
+			continue
+		}
+		if last == nil {
+			last = r
+		} else if gap := r.Begun.Sub(last.Begun); gap >= max(quiet, time.Duration(last.Write)) {
+			gaps, last = append(gaps, gap), r
+		}
 		if !r.Good() {
 			continue
 		}
 		bytes, writes = append(bytes, r.Bytes), append(writes, time.Duration(r.Write))
 		if r.Stall != nil {
 			stalls = append(stalls, time.Duration(*r.Stall))
-		}
-		if last == nil {
-			last = r
-		} else if gap := r.Begun.Sub(last.Begun); gap >= max(quiet, time.Duration(last.Write)) {
-			gaps, last = append(gaps, gap), r
 		}
 	}
 	if len(bytes) > 0 {

@@ -14,7 +14,8 @@ import (
 
 const (
 	leastPace  = 200 * time.Millisecond // between two looks
-	costShare  = 50                     // of the time, at most this part is spent on looks
+	busyPace   = time.Second            // the same, while a checkpoint is being written: its files tell the times
+	costShare  = 100                    // of the time, at most this part is spent on looks
 	busyPoll   = 2 * time.Second        // between two looks while a checkpoint is being written
 	idlePoll   = 30 * time.Second       // otherwise
 	remotePoll = 10 * time.Second       // the same, if the kernel does not report all changes
@@ -69,14 +70,15 @@ func Watch(ctx context.Context, o Options) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		changes := w.changes.noticed
+		if !w.noticed.IsZero() {
+			changes = nil // a look will be taken anyway
+		}
 		select {
 		case <-ctx.Done():
 			w.last(life)
 			return
-		case at := <-w.changes.noticed:
-			if w.noticed.IsZero() {
-				w.noticed = at
-			}
+		case w.noticed = <-changes:
 		case l := <-w.looks.done():
 			w.looks.end()
 			if l.network && o.LocalOnly {
@@ -126,7 +128,6 @@ func (w *watch) check(ctx context.Context, key string, parts []saves.Found) {
 func (w *watch) take(l look) {
 	now := time.Now()
 	w.remote = l.network || !w.changes.work()
-	w.soonest = now.Add(max(leastPace, costShare*l.took))
 	if l.err == nil {
 		if w.follower == nil {
 			w.follower = saves.New(now, l.found)
@@ -138,21 +139,22 @@ func (w *watch) take(l look) {
 			w.tell(now, w.follower.Look(saves.Look{Now: l.at, Noticed: noticed, Found: l.found, Free: l.free}), nil)
 		}
 	}
-	w.plan(now)
+	w.plan(now, l.took)
 	if w.Options.looked != nil {
 		w.Options.looked(len(l.found))
 	}
 }
 
-// plan plans the next look.
-func (w *watch) plan(now time.Time) {
-	every := idlePoll
+// plan plans the next look, after one that has taken a time.
+func (w *watch) plan(now time.Time, took time.Duration) {
+	every, pace := idlePoll, leastPace
 	if w.remote {
 		every = remotePoll
 	}
 	if w.follower != nil && w.follower.Busy(now) {
-		every = busyPoll
+		every, pace = busyPoll, busyPace
 	}
+	w.soonest = now.Add(max(pace, costShare*took))
 	w.planned = now.Add(every)
 	if w.planned.Before(w.soonest) {
 		w.planned = w.soonest
