@@ -72,7 +72,7 @@ func TestInterval(t *testing.T) {
 		hints []string // of the first attempt
 	}{
 		"too few checkpoints": {saves: 2},
-		"no directory":        { set: func(w *world) { w.spec.CheckpointDir = "" }, past: []saves.Span{failing}},
+		"no directory":        {set: func(w *world) { w.spec.CheckpointDir = "" }, past: []saves.Span{failing}},
 		"given": {saves: 3, set: func(w *world) { w.spec.MTBF = job.Duration(4 * time.Hour) },
 			want: &job.SaveInterval{Every: job.Duration(10 * time.Minute), Cost: job.Duration(stall), Failures: job.Duration(4 * time.Hour), Source: job.FailuresGiven, Best: job.Duration(4 * time.Minute)}},
 		"of the job": {saves: 3, past: []saves.Span{failing, failing, failing}, hints: []string{"GANGRUN_CHECKPOINT_EVERY_S=239"},

@@ -130,15 +130,22 @@ func (f *Follower) Look(l Look) (told []job.SaveReport) {
 	}
 	f.looked, f.room.free = now, l.Free
 	for _, s := range f.sorted() {
-		if s.open && !s.told && s.changed.Sub(s.begun) >= slow {
+		if _, ended := f.Span(s.key); s.open && !s.told && ended.Sub(s.begun) >= slow {
 			s.told = true
 			told = append(told, s.describe(job.SaveWriting, now))
 		}
-		if s.open && s.checked && f.given(now, s, patience) {
+	}
+	return slices.Concat(told, f.broken(now, patience), f.overdue(now), f.disk(now))
+}
+
+// broken returns reports of the checkpoints that are not complete and have had their time.
+func (f *Follower) broken(now time.Time, least time.Duration) (told []job.SaveReport) {
+	for _, s := range f.sorted() {
+		if s.open && s.checked && f.given(now, s, least) {
 			told = append(told, s.end(now))
 		}
 	}
-	return slices.Concat(told, f.overdue(now), f.disk(now))
+	return told
 }
 
 // see takes the parts of one checkpoint.
@@ -264,10 +271,7 @@ func (f *Follower) Verified(now time.Time, key string, parts []Found, results []
 		s.why = f.missing(s)
 	}
 	if s.why != "" && !s.small {
-		if f.given(now, s, patience) {
-			return []job.SaveReport{s.end(now)}
-		}
-		return nil
+		return f.broken(now, patience)
 	}
 	s.open = false
 	r := s.describe(job.SaveComplete, now)
@@ -276,7 +280,7 @@ func (f *Follower) Verified(now time.Time, key string, parts []Found, results []
 		r.State, r.Why = job.SaveShrinking, cmp.Or(smaller, s.why)
 	}
 	f.add(now, s, r)
-	return []job.SaveReport{r}
+	return append([]job.SaveReport{r}, f.broken(now, patience)...)
 }
 
 // named returns why a part is not good, with its name if there are several.
@@ -356,14 +360,7 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 
 // Close ends the follower when the gang has ended: what is not complete is broken, unless it was being
 // written just now. The caller has verified everything that CloseDue returned.
-func (f *Follower) Close(now time.Time) (told []job.SaveReport) {
-	for _, s := range f.sorted() {
-		if s.open && s.checked && f.given(now, s, endPatience) {
-			told = append(told, s.end(now))
-		}
-	}
-	return told
-}
+func (f *Follower) Close(now time.Time) []job.SaveReport { return f.broken(now, endPatience) }
 
 // CloseDue is Due when the gang has ended, so that nothing is being written any more.
 func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.due(now, 0) }

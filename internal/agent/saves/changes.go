@@ -19,20 +19,19 @@ type changes struct {
 	watcher *fsnotify.Watcher
 	over    chan struct{} // closed when gather has ended
 
-	mu     sync.Mutex
-	failed bool
+	mu    sync.Mutex
+	added bool // the directory
 }
 
-// newChanges begins to report changes in a directory.
-func newChanges(dir string) *changes {
+// newChanges returns changes of no directory.
+func newChanges() *changes {
 	c := &changes{noticed: make(chan time.Time, 1), over: make(chan struct{})}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		c.failed = true // no instance of inotify is left: looks must do
-		return c
+		return c // no instance of inotify is left: looks must do
 	}
 	c.watcher = watcher
-	go func() { defer close(c.over); c.gather(filepath.Clean(dir)) }()
+	go func() { defer close(c.over); c.gather() }()
 	return c
 }
 
@@ -40,7 +39,18 @@ func newChanges(dir string) *changes {
 func (c *changes) work() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.failed
+	return c.added
+}
+
+// watch begins to report changes in a directory, unless it does already. It may block, if the file system is
+// frozen.
+func (c *changes) watch(dir string) {
+	if c.watcher == nil || c.work() || c.watcher.Add(filepath.Clean(dir)) != nil {
+		return
+	}
+	c.mu.Lock()
+	c.added = true
+	c.mu.Unlock()
 }
 
 // close ends the reports. It waits for a file system that does not answer for a second at most.
@@ -59,12 +69,7 @@ func (c *changes) close() {
 
 // gather takes the kernel's events. It adds the directories that are made meanwhile: those of checkpoints that
 // are being written.
-func (c *changes) gather(dir string) {
-	if c.watcher.Add(dir) != nil {
-		c.mu.Lock()
-		c.failed = true
-		c.mu.Unlock()
-	}
+func (c *changes) gather() {
 	var below []string
 	for {
 		select {

@@ -63,7 +63,7 @@ type waiting struct {
 // and for each problem.
 func Watch(ctx context.Context, o Options) {
 	w := &watch{Options: o, verified: map[string]time.Duration{}}
-	w.changes = newChanges(o.Dir)
+	w.changes = newChanges()
 	defer w.changes.close()
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // a verification that is going on may be the last
 	defer end()
@@ -101,7 +101,10 @@ func (w *watch) begin(ctx context.Context, now time.Time) {
 	if !w.looks.pending() && !now.Before(w.soonest) && (!w.noticed.IsZero() || !now.Before(w.planned)) {
 		noticed := w.noticed
 		w.noticed = time.Time{}
-		w.looks.begin(func() look { return lookAt(w.Dir, noticed) })
+		w.looks.begin(func() look {
+			w.changes.watch(w.Dir) // first, so that no change is missed
+			return lookAt(w.Dir, noticed)
+		})
 	}
 	if w.follower == nil || w.checks.pending() || now.Before(w.rest) {
 		return
