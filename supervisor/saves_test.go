@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // TestDiverged holds that a run that has diverged goes on from a checkpoint whose numbers are finite, and that the
@@ -102,6 +103,10 @@ func TestInterval(t *testing.T) {
 			}
 			if a.Saves.Good != c.saves || !slices.Equal(l.orders[0].Hints, c.hints) {
 				t.Errorf("%d checkpoints, the ranks got %q, want %d and %q", a.Saves.Good, l.orders[0].Hints, c.saves, c.hints)
+			}
+			text := strings.Join(runreport.Summary(w.report), "\n")
+			if strings.Contains(text, "3 good, newest step 2 at ") != (c.saves == 3) || strings.Contains(text, "you save each 10 min, which costs 0.33 %") != (c.want != nil && !saves.Near(*c.want)) {
+				t.Errorf("the summary says\n%s", text)
 			}
 			if strings.Contains(w.notes(), "no history") != (c.err != nil) {
 				t.Errorf("notes %q", w.notes())

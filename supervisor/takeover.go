@@ -288,6 +288,9 @@ func keyOf(e job.Event) string {
 	case job.KindHealth:
 		return string(e.Kind) + " " + e.Host + " " + e.Text
 	case job.KindSave:
+		if e.Save == nil {
+			return ""
+		}
 		return string(e.Kind) + " " + e.Host + " " + e.Text + " " + e.Save.Begun.Format(time.RFC3339Nano)
 	case job.KindExit:
 		if e.Exit == nil {

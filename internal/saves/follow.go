@@ -68,7 +68,7 @@ type save struct {
 type Follower struct {
 	saves  map[string]*save
 	looked time.Time // when it last looked
-	past   []past    // good ones that this gang has written, oldest first
+	past   []past    // good ones that this gang has written, in the order in which they were begun
 	room   room
 	late   bool // told
 }
@@ -353,6 +353,7 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
 		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes,
 	})
+	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // the newest are verified first
 	f.past = f.past[max(0, len(f.past)-maxPast):]
 	f.late = false
 	f.room.added(now, s.inPlace)

@@ -363,3 +363,31 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestOrder holds that the order in which checkpoints are verified does not matter.
+func TestOrder(t *testing.T) {
+	d := newDir(t)
+	for _, step := range []int64{60, 80} {
+		d.write(fmt.Sprintf("ckpt-%d.pt", step), step, mib)
+		d.now = d.now.Add(time.Second)
+		d.tell(d.follower.Look(Look{Now: d.now, Noticed: d.now, Found: d.found(), Free: -1}))
+		d.now = d.now.Add(10 * time.Second)
+	}
+	var s Summary
+	for {
+		key, parts := d.follower.CloseDue(d.now)
+		if key == "" {
+			break
+		}
+		d.verify(key, parts)
+	}
+	if d.good() != 2 || d.told[0].Step != 80 {
+		t.Fatalf("%+v; want the newest first", d.told)
+	}
+	for _, r := range d.told {
+		s.Add(r)
+	}
+	if s.Last().Step != 80 || s.Every != job.Duration(11*time.Second) || d.follower.past[1].name != "ckpt-80.pt" {
+		t.Errorf("%+v, %+v", s, d.follower.past)
+	}
+}

@@ -26,7 +26,7 @@ type Summary struct {
 	Every job.Duration  `json:"every"`
 	// Interval is how often the job should save; null if that is not known.
 	Interval *job.SaveInterval `json:"interval"`
-	// Newest has the newest reports, the newest last.
+	// Newest has the newest reports, in the order in which the checkpoints were begun.
 	Newest []job.SaveReport `json:"newest"`
 }
 
@@ -41,6 +41,7 @@ func (s *Summary) Add(r job.SaveReport) {
 		s.Broken++
 	}
 	s.Newest = append(slices.Clone(s.Newest[max(0, len(s.Newest)-maxNewest+1):]), r)
+	slices.SortStableFunc(s.Newest, func(a, b job.SaveReport) int { return a.Begun.Compare(b.Begun) })
 	s.measure()
 }
 
