@@ -31,6 +31,7 @@ type judgement struct {
 	verdict Verdict
 	why     string // for a good one, what its checks cannot say; it may be empty
 	err     error  // of what is broken or unreadable
+	small   bool   // it is suspect only because of its size
 }
 
 // judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers of
@@ -45,19 +46,19 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	case err != nil:
 		return judgement{verdict: Unreadable, why: err.Error(), err: err}
 	}
-	if why := notFinite(seen); why != "" {
-		return judgement{found, NotFinite, why, nil}
+	if n := seen.Numbers; n.NaN+n.PosInf > 0 {
+		return judgement{found, NotFinite, fmt.Sprintf("%s has %d NaN and %d Inf, of %d numbers in all", n.First, n.NaN, n.PosInf+n.NegInf, n.Scanned), nil, false}
 	}
 	if reason := c.suspicion(open, older); reason != "" {
-		return judgement{found, Suspect, reason, nil}
+		return judgement{found, Suspect, reason, nil, true}
 	}
 	switch {
 	case seen.WeightsOnly:
-		return judgement{found, WeightsOnly, seen.Doubt, nil}
+		return judgement{found, WeightsOnly, seen.Doubt, nil, false}
 	case seen.Doubt != "":
-		return judgement{found, Suspect, seen.Doubt, nil}
+		return judgement{found, Suspect, seen.Doubt, nil, false}
 	}
-	return judgement{found, Good, remark(seen, found.Format), nil}
+	return judgement{found, Good, remark(seen, found.Format), nil, false}
 }
 
 // remark says what the checks of a good checkpoint cannot tell.

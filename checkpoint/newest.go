@@ -46,6 +46,16 @@ func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Ski
 // unless they have changed since they were listed. initial has what was in dir before the run
 // began: checkpoints of another run may have higher steps.
 func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
+	return search(ctx, dir, initial, avoided, false)
+}
+
+// NewestFinite is like NewestBut, but looks at the numbers of tensors, and skips checkpoints that have NaN or
+// +Inf: a training that has diverged would go on with them.
+func NewestFinite(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
+	return search(ctx, dir, initial, avoided, true)
+}
+
+func search(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint, deep bool) (best job.Checkpoint, skipped []Skipped, err error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {
 		return job.Checkpoint{}, nil, fmt.Errorf("cannot look for checkpoints: %w", err)
@@ -58,7 +68,7 @@ func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Chec
 		if contains(avoided, c.path, c.time) {
 			continue
 		}
-		j := c.judge(ctx, all[i+1:], false)
+		j := c.judge(ctx, all[i+1:], deep)
 		switch {
 		case ctx.Err() != nil:
 			return job.Checkpoint{}, skipped, ctx.Err()
@@ -68,7 +78,7 @@ func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Chec
 			continue
 		case errors.Is(j.err, fs.ErrNotExist):
 			continue // the job has removed it meanwhile
-		case j.err == nil && suspect.Path == "":
+		case j.err == nil && j.verdict != NotFinite && suspect.Path == "":
 			suspect = j.found
 		case j.verdict == Unreadable:
 			unread = errors.Join(unread, j.err)

@@ -29,6 +29,7 @@ type node struct {
 	quiet      bool      // it was reported as silent
 	gone       time.Time // when it was lost; its agent is being ended
 	waitNoted  bool      // a note says that gangrun waits for its end
+	saves      saveWatch // whether it watches the checkpoints of the gang
 
 	fetched <-chan struct{} // closed when all of its output has been fetched; nil if none is
 
@@ -75,6 +76,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 	if a.Pulses {
 		start.PulseMs = pulseEvery.Milliseconds()
 	}
+	start.WatchSaves, start.WatchLocal = n.saves != saveWatchNone, n.saves == saveWatchLocal
 	if a.MPI == job.MPIMPICH {
 		start.Mapping = pmi1.Mapping(nodesOf(a))
 	}

@@ -228,6 +228,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	for _, n := range nodes {
 		n.spread = far && len(nodes) > 1
 	}
+	watchSaves(*a, nodes)
 	return nodes, at, mixed, nil
 }
 

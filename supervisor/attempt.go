@@ -48,11 +48,9 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	earlier := l.before()
 	if category(cause) == job.ModelDiverged && l.policy(ctx).Diverge > 0 {
 		var curve StoppedEarly
-		var seen *job.CurveVerdict
 		if errors.As(lost, &curve) {
-			seen = &curve.Verdict
+			last.Spoilt = l.spoilt(ctx, earlier, curve.Verdict)
 		}
-		last.Spoilt = l.spoilt(ctx, earlier, seen)
 	}
 	l.lookAgain(ctx, number, append(slices.Clip(earlier), last))
 	last.Saved, last.Next = l.resume.best, l.resume.newest
@@ -109,6 +107,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	}
 	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
 	l.state(job.StateLaunching, "")
+	l.learnPast(ctx)
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
 	l.withdraw(ctx) // what a controller that died has left
@@ -155,7 +154,10 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		InitTimeout:   l.spec.InitTimeout,
 		Faulthandler:  l.spec.Faulthandler,
 		Pulses:        l.spec.Watch != job.WatchOff,
+		Saves:         l.spec.Watch != job.WatchOff && l.spec.CheckpointDir != "",
+		OwnDirs:       l.spec.Preflight == job.PreflightOff,
 		GPUVisibility: l.spec.GPUVisibility,
+		Hints:         l.hints(placement),
 	}
 }
 
@@ -213,6 +215,8 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 			if !stopping {
 				l.state(job.StateRunning, "")
 			}
+		case job.KindSave:
+			l.advise(number)
 		case job.KindStop:
 			if !stopping {
 				l.state(job.StateStopping, e.Text)

@@ -80,23 +80,13 @@ func early(c job.Cause) (yes, worth bool) {
 // maxSpoilt bounds how many checkpoints are looked at after a divergence.
 const maxSpoilt = 100
 
-// spoilt returns the checkpoints from which a job that has diverged must not start: those that were written after the
-// rise, and those with NaN or Inf. v is nil if the job itself has reported that it has diverged.
-func (l *loop) spoilt(ctx context.Context, past []Past, v *job.CurveVerdict) (all []job.Checkpoint) {
+// spoilt returns the checkpoints from which a job that has diverged must not start, because they were written after the
+// rise that v has found.
+func (l *loop) spoilt(ctx context.Context, past []Past, v job.CurveVerdict) (all []job.Checkpoint) {
 	for len(all) < maxSpoilt {
 		c, _, ok := l.lookAvoiding(ctx, append(slices.Clip(past), Past{Spoilt: all}))
-		if !ok || c == nil {
+		if !ok || c == nil || !after(*c, v) {
 			return all
-		}
-		if v == nil || !after(*c, *v) {
-			why, err := l.Checkpoints.NotFinite(ctx, *c)
-			if err == nil && why == "" {
-				return all
-			}
-			if err != nil {
-				why = err.Error()
-			}
-			l.note("checkpoints: skipped %s: %s", filepath.Base(c.Path), why)
 		}
 		all = append(all, *c)
 	}

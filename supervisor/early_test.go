@@ -202,7 +202,7 @@ func TestRetryOnDiverge(t *testing.T) {
 	}{
 		{"once, and it ends well", []gang{diverges(six, four, two), works()}, again, nil, []string{"", four.Path}, []string{"", "20"}, job.StateSucceeded},
 		{"without a step in its name", []gang{diverges(late, four), works()}, again, nil, []string{"", four.Path}, []string{"", "20"}, job.StateSucceeded},
-		{"one with NaN", []gang{diverges(six, four, two), works()}, again, func(w *world) { w.checkpoints.poison = map[string]bool{four.Path: true} }, []string{"", two.Path}, []string{"", "20"}, job.StateSucceeded},
+		{"one with NaN", []gang{diverges(six, four, two), works()}, again, func(w *world) { w.checkpoints.infinite = []job.Checkpoint{*four} }, []string{"", two.Path}, []string{"", "20"}, job.StateSucceeded},
 		{"twice is once too often", []gang{diverges(six, four), diverges(six, four)}, again, nil, []string{"", four.Path}, []string{"", "20"}, job.StateStoppedEarly},
 		{"nothing from before", []gang{diverges(six)}, again, nil, []string{""}, []string{""}, job.StateStoppedEarly},
 		{"not wanted", []gang{diverges(six, four)}, job.Diverge{Resume: job.DivergeOff, Times: 1}, nil, []string{""}, []string{""}, job.StateStoppedEarly},

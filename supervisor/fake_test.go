@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -264,8 +265,9 @@ type fakeCheckpoints struct {
 	notes  []string
 	err    error
 	wait   time.Duration
-	poison map[string]bool // paths of those with NaN
-	freeze bool            // until the run is being ended, nothing answers
+	freeze bool // until the run is being ended, nothing answers
+	// infinite have NaN or infinite numbers.
+	infinite []job.Checkpoint
 }
 
 // put makes these the checkpoints of the directory.
@@ -273,13 +275,6 @@ func (f *fakeCheckpoints) put(newest *job.Checkpoint, older []*job.Checkpoint) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.newest, f.older = newest, older
-}
-
-func (f *fakeCheckpoints) NotFinite(_ context.Context, c job.Checkpoint) (string, error) {
-	if f.poison[c.Path] {
-		return "it has NaN", nil
-	}
-	return "", nil
 }
 
 func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
@@ -306,6 +301,11 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	return nil, f.notes, nil
 }
 
+// NewestFinite leaves out the checkpoints in infinite.
+func (f *fakeCheckpoints) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
+	return f.Newest(ctx, dir, slices.Concat(not, f.infinite))
+}
+
 // world is a supervisor among fakes, and what it told.
 type world struct {
 	launcher    *fakeLauncher
@@ -321,6 +321,7 @@ type world struct {
 	logDir      func(int) (string, error)
 	emitErr     error
 	legs        [][]job.Event // of earlier starts of the batch job
+	past        func(context.Context) ([]saves.Span, error)
 
 	events   []job.Event
 	evidence []job.Evidence
@@ -377,7 +378,7 @@ func (w *world) run(t *testing.T) {
 			defer timer.Stop()
 		}
 		began := time.Now()
-		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, LogDir: w.logDir}, w.spec)
+		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
 		if w.checkpoints.freeze {
 			time.Sleep(time.Hour) // then what was left behind has ended

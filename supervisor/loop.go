@@ -29,6 +29,7 @@ type loop struct {
 	past    []Past // attempts of this run
 	avoid   avoid  // what the next placement must not use
 	resume  resume
+	pace    pace
 	learnt  watch.Learnt // of the gaps in the job's progress
 	adopted adopted      // the attempt that was running when this controller took over
 }

@@ -296,7 +296,7 @@ func TestAttemptAndEvidence(t *testing.T) {
 	w.run(t)
 	want := job.Attempt{Run: "r1", Number: 2, Command: w.spec.Command, Workdir: "/work", Placement: place(2), Env: w.spec.Env,
 		CheckpointDir: "/ckpt", LogDir: "/logs/2", Progress: "(?P<step>[0-9]+)", Grace: job.DefaultGrace, Stdin: job.StdinAll, TTY: job.TTYOn, Show: job.OutputAll,
-		Retries: job.DefaultRetries, Pulses: true, MPI: job.MPIAuto, EnvCompat: job.EnvCompatNone, InitTimeout: job.DefaultInitTimeout, GPUVisibility: job.GPUVisibilityGang}
+		Retries: job.DefaultRetries, Pulses: true, Saves: true, MPI: job.MPIAuto, EnvCompat: job.EnvCompatNone, InitTimeout: job.DefaultInitTimeout, GPUVisibility: job.GPUVisibilityGang}
 	if got := w.launcher.runs[1]; !reflect.DeepEqual(got, want) {
 		t.Errorf("attempt\n got %+v\nwant %+v", got, want)
 	}

@@ -54,7 +54,7 @@ func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()
 	c, notes, ok := l.lookAvoiding(ctx, l.earlier)
 	if ok && c == nil && len(l.earlier) > 0 {
-		c, notes, ok = l.look(ctx, nil) // rather than start a job that resumes from its beginning
+		c, notes, ok = l.look(ctx, nil, l.Checkpoints.Newest) // rather than start a job that resumes from its beginning
 	}
 	l.notes(notes)
 	if ok && l.spec.CheckpointDir != "" {
@@ -95,16 +95,32 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 // lookAvoiding is look without the checkpoints that past attempts could not load.
 func (l *loop) lookAvoiding(ctx context.Context, past []Past) (found *job.Checkpoint, notes []string, ok bool) {
 	never, rather := avoided(past)
-	found, notes, ok = l.look(ctx, slices.Concat(never, rather))
+	find := l.find(past)
+	found, notes, ok = l.look(ctx, slices.Concat(never, rather), find)
 	if ok && found == nil && len(rather) > 0 {
-		return l.look(ctx, never)
+		return l.look(ctx, never, find)
 	}
 	return found, notes, ok
 }
 
+// find is a search for the newest good checkpoint.
+type find func(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
+
+// find returns how to search after the past attempts: if one of them has diverged, the numbers of a good
+// checkpoint are finite.
+func (l *loop) find(past []Past) find {
+	switch {
+	case l.Checkpoints == nil:
+		return nil
+	case slices.ContainsFunc(past, func(p Past) bool { return category(p.Cause) == job.ModelDiverged }):
+		return l.Checkpoints.NewestFinite
+	}
+	return l.Checkpoints.Newest
+}
+
 // look returns the newest good checkpoint that is not in not, or nil, with notes for the user. ok
 // is false if the directory could not be read.
-func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Checkpoint, notes []string, ok bool) {
+func (l *loop) look(ctx context.Context, not []job.Checkpoint, find find) (found *job.Checkpoint, notes []string, ok bool) {
 	if l.spec.CheckpointDir == "" {
 		return nil, nil, true
 	}
@@ -113,7 +129,7 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Check
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 		defer cancel()
 	}
-	c, texts, err := l.search(ctx, not)
+	c, texts, err := l.search(ctx, not, find)
 	for _, text := range texts {
 		notes = append(notes, "checkpoints: "+text)
 	}
@@ -126,7 +142,7 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Check
 
 // search looks for the newest good checkpoint that is not in not, until ctx ends. If the file system does not answer
 // until then, a goroutine is left, which nobody can end.
-func (l *loop) search(ctx context.Context, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
+func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*job.Checkpoint, []string, error) {
 	type answer struct {
 		c     *job.Checkpoint
 		notes []string
@@ -134,7 +150,7 @@ func (l *loop) search(ctx context.Context, not []job.Checkpoint) (*job.Checkpoin
 	}
 	found := make(chan answer, 1)
 	go func() {
-		c, notes, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
+		c, notes, err := find(ctx, l.spec.CheckpointDir, not)
 		found <- answer{c, notes, err}
 	}()
 	select {

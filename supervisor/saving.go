@@ -162,7 +162,7 @@ func (l *loop) newest(ctx context.Context) (c *job.Checkpoint, ok bool) {
 	if l.spec.CheckpointDir == "" {
 		return nil, true
 	}
-	c, _, err := l.search(ctx, nil)
+	c, _, err := l.search(ctx, nil, l.Checkpoints.Newest)
 	if err != nil {
 		c = nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -66,7 +67,8 @@ type Checker interface {
 // if none is.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
-	NotFinite(ctx context.Context, c job.Checkpoint) (why string, err error)
+	// NewestFinite is Newest without the checkpoints that have NaN or infinite numbers.
+	NewestFinite(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
 
 // NoPlacement is the error of a Placer if there is no place for the gang in time.
@@ -140,6 +142,9 @@ type Run struct {
 	// limits on restarts count the restarts of these runs too. A checkpoint that one of them
 	// could not load counts as one that this run could not load.
 	Legs [][]job.Event
+	// Past returns the attempts of earlier runs, the newest first. It is called once, for jobs with a checkpoint
+	// directory. It may be nil.
+	Past func(ctx context.Context) ([]saves.Span, error)
 	// LogDir creates the directory for an attempt's log files, and returns its path.
 	LogDir func(attempt int) (string, error)
 }

@@ -309,6 +309,11 @@ func keyOf(e job.Event) string {
 		if e.Curve != nil {
 			return fmt.Sprintf("%s %s %t", e.Kind, e.Curve.Kind, e.Curve.Sure)
 		}
+	case job.KindSave:
+		if e.Save == nil {
+			return ""
+		}
+		return string(e.Kind) + " " + e.Host + " " + e.Text + " " + e.Save.Begun.Format(time.RFC3339Nano)
 	case job.KindExit:
 		if e.Exit == nil {
 			return ""

@@ -22,7 +22,7 @@ import (
 // and the command line of a process of an SSH session, which nobody types.
 var prose = strings.Fields(`
 	needs
-	adds and apart as asks begins believes binds bridge by can cannot changes checks chooses compares connects corrects could did does ended ends
+	adds and apart as asks begins believes binds bridge by can cannot changes checks chooses compares computes connects corrects could did does ended ends
 	expands finds found from gave gets gives had has hides holds images in inside is itself keeps knows leaves less lets looks makes may mounts must names neither never not
 	of on once or prints puts reaches reads refuses rejects remembers removes repeats reports runs says sees sends sets shows skips speaks started starts step stopped supports takes tells that then there therefore to
 	touches tries uses waits warns was wasted wastes will with works would writes yet

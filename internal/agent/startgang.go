@@ -12,9 +12,11 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent/gang"
 	"github.com/gangrun/gangrun/internal/agent/report"
+	watchsaves "github.com/gangrun/gangrun/internal/agent/saves"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -100,6 +102,11 @@ func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 		Host: host, Start: start, Env: environ.Overlay(env, wire.Strings(start.Env)), Spooled: spooled,
 		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.link.dir != ""},
 	})
+	if start.WatchSaves && len(start.CheckpointDir) > 0 {
+		g.Saves = func(ctx context.Context, steps func() [][]saves.Step) {
+			watchsaves.Watch(ctx, watchsaves.Options{Host: host, Dir: string(start.CheckpointDir), LocalOnly: start.WatchLocal, Steps: steps, Emit: g.Reports.Event})
+		}
+	}
 	started := &startedGang{take: g.Take, reports: g.Reports, streams: g, cancel: cancel}
 	s.gangs.add(start.Gang, started)
 	s.running.Go(func() {

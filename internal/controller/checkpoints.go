@@ -26,13 +26,26 @@ type checkpoints struct {
 	before checkpoint.Seen
 }
 
+// Newest implements supervisor.Checkpoints.
 func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
+	return c.newest(ctx, dir, avoided, checkpoint.NewestBut)
+}
+
+// NewestFinite implements supervisor.Checkpoints.
+func (c *checkpoints) NewestFinite(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
+	return c.newest(ctx, dir, avoided, checkpoint.NewestFinite)
+}
+
+// search finds the newest checkpoint that is not listed in initial or avoided.
+type search func(ctx context.Context, dir string, initial checkpoint.Seen, avoided []job.Checkpoint) (job.Checkpoint, []checkpoint.Skipped, error)
+
+func (c *checkpoints) newest(ctx context.Context, dir string, avoided []job.Checkpoint, find search) (found *job.Checkpoint, notes []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.recall(); err != nil {
 		return nil, nil, err
 	}
-	best, skipped, err := checkpoint.NewestBut(ctx, dir, c.before, avoided)
+	best, skipped, err := find(ctx, dir, c.before, avoided)
 	if err == nil && !c.looked && !c.resume {
 		if c.before, err = checkpoint.Look(dir); err != nil {
 			return nil, nil, err
@@ -49,11 +62,6 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Chec
 		return nil, notes, err
 	}
 	return &best, notes, nil
-}
-
-// NotFinite says which numbers of a checkpoint are NaN or Inf; "" if none is.
-func (c *checkpoints) NotFinite(ctx context.Context, found job.Checkpoint) (why string, err error) {
-	return checkpoint.NaN(ctx, found.Path)
 }
 
 // maxRecord bounds the size of the file seen, in bytes.

@@ -10,7 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/history"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -35,6 +37,9 @@ func (s *session) remember(r runreport.Report) {
 	ctx, cancel := context.WithTimeout(context.Background(), historyLimit)
 	defer cancel()
 	err := history.In(s.home).Add(ctx, e)
+	if err == nil && s.spec.CheckpointDir != "" {
+		err = history.In(s.home).AddSpans(ctx, r.Run, e.Ended, supervisor.Spans(r))
+	}
 	if err == nil {
 		return
 	}
@@ -44,6 +49,13 @@ func (s *session) remember(r runreport.Report) {
 	}
 	s.show.Say(fmt.Sprintf("note: run %s is not in the history: %s%v", r.Run, what, err))
 	s.show.Say("hint: " + hint)
+}
+
+// spans returns the attempts of earlier runs.
+func (s *session) spans(ctx context.Context) ([]saves.Span, error) {
+	ctx, cancel := context.WithTimeout(ctx, historyLimit)
+	defer cancel()
+	return history.In(s.home).Spans(ctx)
 }
 
 // entryOf returns the entry for a run that has ended. A run that was refused because of an earlier

@@ -43,7 +43,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 			Asker: asker{s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal}, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), LogDir: s.run.AttemptDir}
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return sup.Run(p.ctx, info, s.spec)
 		}

@@ -50,6 +50,10 @@ type Attempt struct {
 	Apps []App `json:"apps,omitempty"`
 	// Pulses is true if the agents report what the ranks do.
 	Pulses bool `json:"pulses,omitempty"`
+	// Saves is true if the checkpoints that the ranks write are watched. OwnDirs is true if nobody has checked
+	// that all hosts have the same checkpoint directory.
+	Saves   bool `json:"saves,omitempty"`
+	OwnDirs bool `json:"own_dirs,omitempty"`
 	// Faulthandler is as in Spec.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called

@@ -103,6 +103,8 @@ func TestEnumerations(t *testing.T) {
 		"TTY":              enum[job.TTY],
 		"RankPhase":        enum[job.RankPhase],
 		"StragglerReason":  enum[job.StragglerReason],
+		"SaveState":        enum[job.SaveState],
+		"FailureSource":    enum[job.FailureSource],
 		"SpeedKind":        enum[job.SpeedKind],
 		"StackTool":        enum[job.StackTool],
 		"HangStage":        enum[job.HangStage],

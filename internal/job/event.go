@@ -45,6 +45,8 @@ const (
 	KindPulse       Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
 	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
 	KindCurve       Kind = "curve"       // Attempt, Curve, Text: what a curve of the job shows
+	KindSave        Kind = "save"        // Attempt, Host, Save, Text and Hint: a checkpoint that the gang writes
+	KindInterval    Kind = "interval"    // Attempt, Interval, Text: how often the job should save
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
@@ -87,6 +89,8 @@ type Event struct {
 	Curve       *CurveVerdict    `json:"curve,omitempty"`
 	Stacks      []RankStack      `json:"stacks,omitempty"`
 	Pulses      *Pulses          `json:"pulses,omitempty"`
+	Save        *SaveReport      `json:"save,omitempty"`
+	Interval    *SaveInterval    `json:"interval,omitempty"`
 	ExitCode    *int             `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`

@@ -85,6 +85,7 @@ func events() []job.Event {
 	pulses := filled[job.Pulses]()
 	health, hang, straggler := filled[job.Health](), filled[job.HangReport](), filled[job.StragglerReport]()
 	curve := filled[job.CurveVerdict]()
+	save, interval := filled[job.SaveReport](), filled[job.SaveInterval]()
 	exit, checkpoint, controller := filled[job.Exit](), filled[job.Checkpoint](), filled[job.Controller]()
 	return []job.Event{
 		{Time: at, Kind: job.KindCreated, Run: "calm-otter", Controller: &controller, Spec: &spec},
@@ -121,6 +122,8 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindHang, Attempt: 1, Hang: &hang, Text: "no step for 10m"},
 		{Time: at, Kind: job.KindStacks, Attempt: 1, Stacks: []job.RankStack{filled[job.RankStack]()}},
 		{Time: at, Kind: job.KindPulse, Attempt: 1, Host: "h2", Pulses: &pulses},
+		{Time: at, Kind: job.KindSave, Attempt: 1, Host: "h2", Save: &save, Text: "ckpt-40.pt is broken", Hint: "look at it"},
+		{Time: at, Kind: job.KindInterval, Attempt: 1, Interval: &interval, Text: "save more often"},
 		{Time: at, Kind: job.KindStraggler, Attempt: 1, Host: "h2", Straggler: &straggler, Text: "rank 3 is slow"},
 		{Time: at, Kind: job.KindCurve, Attempt: 1, Curve: &curve, Text: "the loss is NaN"},
 	}

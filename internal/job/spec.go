@@ -126,6 +126,9 @@ type Spec struct {
 	EarlyStop      EarlyStop `json:"early_stop,omitempty"`
 	Curve          Curve     `json:"curve"`
 	RetryOnDiverge Diverge   `json:"retry_on_diverge,omitzero"`
+	// MTBF is the mean time between failures of the gang, by which gangrun computes how often it should save;
+	// 0 means that gangrun estimates it.
+	MTBF Duration `json:"mtbf,omitempty"`
 	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
 	Faulthandler bool `json:"faulthandler,omitempty"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).

@@ -98,6 +98,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.OnSignal = rapid.SampledFrom(job.OnSignals()).Draw(t, "on-signal")
 		s.Watch = rapid.SampledFrom(job.WatchModes()).Draw(t, "watch")
 		s.HangTimeout = anyDuration(0).Draw(t, "hang-timeout")
+		s.MTBF = anyDuration(0).Draw(t, "mtbf")
 		s.Faulthandler = rapid.Bool().Draw(t, "faulthandler")
 		s.BeforeStop = rapid.SampledFrom(job.BeforeStops()).Draw(t, "before-stop")
 		s.EarlyStop = rapid.SampledFrom([]job.EarlyStop{"off", "advise", "stop", "plateau=stop", "not-finite=advise,flat=off"}).Draw(t, "early-stop")

@@ -138,6 +138,10 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{"note: " + e.Text}
 	case job.KindSuspect, job.KindHang:
 		return []string{"warning: " + e.Text}
+	case job.KindSave:
+		if s := e.Save; s != nil && s.Problem() {
+			return withHint("warning: "+on(e.Host)+e.Text, e.Hint)
+		}
 	case job.KindStraggler:
 		return withHint("warning: "+e.Text, e.Hint)
 	case job.KindCurve:

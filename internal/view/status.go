@@ -165,6 +165,11 @@ func (s Status) Text(w io.Writer, now time.Time, all bool) error {
 	if s.Gang != nil {
 		fmt.Fprintf(w, "gang     %s\n", s.lifeLine(now))
 	}
+	if last := s.Last(); last != nil {
+		if saved := last.Saves.Age(now); saved != "" {
+			fmt.Fprintf(w, "saved    %s\n", saved)
+		}
+	}
 	if len(s.Now) == 0 {
 		return nil
 	}

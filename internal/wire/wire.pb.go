@@ -2354,7 +2354,11 @@ type Start struct {
 	// pulse_ms is the shortest time between two GangReply.pulses; 0 asks for none.
 	PulseMs int64 `protobuf:"varint,21,opt,name=pulse_ms,json=pulseMs,proto3" json:"pulse_ms,omitempty"`
 	// faulthandler makes Python programs write their stacks when the agent asks them to.
-	Faulthandler  bool `protobuf:"varint,22,opt,name=faulthandler,proto3" json:"faulthandler,omitempty"`
+	Faulthandler bool `protobuf:"varint,22,opt,name=faulthandler,proto3" json:"faulthandler,omitempty"`
+	// watch_saves makes the agent watch the checkpoints in checkpoint_dir. If watch_local is set, it does so
+	// only if the directory is on a local file system of the host.
+	WatchSaves    bool `protobuf:"varint,23,opt,name=watch_saves,json=watchSaves,proto3" json:"watch_saves,omitempty"`
+	WatchLocal    bool `protobuf:"varint,24,opt,name=watch_local,json=watchLocal,proto3" json:"watch_local,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2539,6 +2543,20 @@ func (x *Start) GetPulseMs() int64 {
 func (x *Start) GetFaulthandler() bool {
 	if x != nil {
 		return x.Faulthandler
+	}
+	return false
+}
+
+func (x *Start) GetWatchSaves() bool {
+	if x != nil {
+		return x.WatchSaves
+	}
+	return false
+}
+
+func (x *Start) GetWatchLocal() bool {
+	if x != nil {
+		return x.WatchLocal
 	}
 	return false
 }
@@ -3845,7 +3863,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\blimit_ms\x18\x02 \x01(\x03R\alimitMs\"5\n" +
 	"\vStacksReply\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\xe8\x04\n" +
+	"\x06stacks\x18\x02 \x01(\fR\x06stacks\"\xaa\x05\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3870,7 +3888,11 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\toom_first\x18\x13 \x01(\bR\boomFirst\x12\x1a\n" +
 	"\bprogress\x18\x14 \x01(\fR\bprogress\x12\x19\n" +
 	"\bpulse_ms\x18\x15 \x01(\x03R\apulseMs\x12\"\n" +
-	"\ffaulthandler\x18\x16 \x01(\bR\ffaulthandler\"v\n" +
+	"\ffaulthandler\x18\x16 \x01(\bR\ffaulthandler\x12\x1f\n" +
+	"\vwatch_saves\x18\x17 \x01(\bR\n" +
+	"watchSaves\x12\x1f\n" +
+	"\vwatch_local\x18\x18 \x01(\bR\n" +
+	"watchLocal\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +

@@ -69,7 +69,7 @@ func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (
 func essence(spec job.Spec) job.Spec {
 	spec.Name, spec.Retries, spec.Policy, spec.Requeue, spec.Rules, spec.RefuseKnown, spec.Progress = "", 0, nil, 0, "", false, ""
 	spec.Preflight, spec.Trial, spec.Output, spec.TTY, spec.ExitCode, spec.Secret = "", job.Trial{}, "", "", "", nil
-	spec.Faulthandler, spec.Watch, spec.StragglerWindow = false, "", 0
+	spec.Faulthandler, spec.Watch, spec.StragglerWindow, spec.MTBF = false, "", 0, 0
 	spec.Grace, spec.Timeout, spec.InitTimeout, spec.HangTimeout, spec.TimeReserve = 0, 0, 0, 0, 0
 	spec.OnSignal, spec.BeforeStop, spec.BeforeStopWait = "", "", 0
 	spec.EarlyStop, spec.Curve, spec.RetryOnDiverge = "", job.Curve{}, job.Diverge{}

@@ -24,7 +24,7 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 	// it is named here.
 	spec.Name, spec.Ranks, spec.Retries, spec.Policy, spec.Resume = "", 0, 0, nil, false
 	spec.Grace, spec.Timeout, spec.Output, spec.Stdin, spec.ExitCode, spec.Preflight = 0, 0, "", "", "", ""
-	spec.InitTimeout, spec.HangTimeout, spec.StragglerWindow, spec.RefuseKnown = 0, 0, 0, false
+	spec.InitTimeout, spec.HangTimeout, spec.StragglerWindow, spec.MTBF, spec.RefuseKnown = 0, 0, 0, 0, false
 	spec.EarlyStop, spec.Curve, spec.RetryOnDiverge, spec.BeforeStop, spec.BeforeStopWait = "", job.Curve{}, job.Diverge{}, "", 0
 	type host struct {
 		Name, Program, Script string

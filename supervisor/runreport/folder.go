@@ -103,6 +103,12 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 		}
 	case job.KindActivity:
 		a.Activity = append(a.Activity, e.Activity...)
+	case job.KindSave:
+		if e.Save != nil {
+			a.Saves.Add(*e.Save)
+		}
+	case job.KindInterval:
+		a.Saves.Interval = e.Interval
 	case job.KindHang:
 		a.Hang = e.Hang
 	case job.KindStraggler:
@@ -185,6 +191,7 @@ func (f *Folder) Report() Report {
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
 		a.Activity, a.Signs, a.Stragglers = list(a.Activity), list(a.Signs), list(a.Stragglers)
 		a.Curves = list(a.Curves)
+		a.Saves.Newest = list(a.Saves.Newest)
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}

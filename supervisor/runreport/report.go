@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 )
 
 // Report is the result of a run, computed from its events: what "gangrun report -o json" prints.
@@ -75,6 +76,8 @@ type Attempt struct {
 	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
 	// if this attempt did not write that checkpoint.
 	Saved *job.Checkpoint `json:"saved"`
+	// Saves sums up the checkpoints that the attempt has written, as far as they were watched.
+	Saves saves.Summary `json:"saves"`
 }
 
 // Life is what gangrun has seen of the life of the ranks of an attempt.

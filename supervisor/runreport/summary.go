@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -104,6 +105,7 @@ func summarizeAttempt(line liner, a Attempt) {
 		line(label, "%s", text)
 		label = ""
 	}
+	summarizeSaves(line, a)
 	summarizeLife(line, a)
 	if c := a.Cause; c != nil {
 		line("  cause", "%s", causeText(*c))
@@ -136,6 +138,24 @@ func CurveText(v job.CurveVerdict) string {
 		said += fmt.Sprintf("; the planned end is about %.2f GPU-hours away", *v.Saves)
 	}
 	return said
+}
+
+// summarizeSaves says which checkpoints were written, what was wrong with them, and how often the job should
+// save.
+func summarizeSaves(line liner, a Attempt) {
+	if words := a.Saves.Line(); words != "" {
+		line("  checkpoints", "%s", words)
+	}
+	shown := 0
+	for _, r := range a.Saves.Newest {
+		if r.Problem() && shown < maxShown {
+			line("", "%s", saves.Text(r))
+			shown++
+		}
+	}
+	if i := a.Saves.Interval; i != nil && !saves.Near(*i) {
+		line("", "%s", saves.Words(*i))
+	}
 }
 
 // summarizeLife says what the curves showed, which ranks were slow, and where the ranks of a gang were that hung.

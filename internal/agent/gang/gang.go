@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -28,6 +29,9 @@ type Config struct {
 	Children *process.Children
 	Group    *cgroup.Group // the control group of the ranks; nil if there is none
 	Reports  *report.Queue
+	// Saves watches the checkpoints that the gang writes until its context ends; nil for nobody. It calls steps
+	// for the latest steps of each rank.
+	Saves func(ctx context.Context, steps func() [][]saves.Step)
 }
 
 // Gang is this host's share of one attempt.
@@ -85,6 +89,9 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	watches.Go(func() { g.sendPulses(watching) })
 	watches.Go(func() { g.answerStacks(watching) })
 	watches.Go(func() { g.watchHealth(watching) })
+	if g.Saves != nil {
+		watches.Go(func() { g.Saves(watching, g.steps) })
+	}
 	return g.supervise(ctx, early)
 }
 
@@ -133,6 +140,14 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 			}
 		}
 	}
+}
+
+// steps returns the latest steps of each rank.
+func (g *Gang) steps() (all [][]saves.Step) {
+	for _, r := range g.ranks {
+		all = append(all, r.progress.History())
+	}
+	return all
 }
 
 // grace is how long ranks may take to end after SIGTERM.

@@ -18,7 +18,6 @@ const (
 type diskState struct {
 	used               growth
 	full, soon, frozen worse
-	saves              saves
 }
 
 // judge returns the signs of a file system.
@@ -34,9 +33,6 @@ func (s *diskState) judge(now time.Time, d Disk) []Sign {
 		}}
 	}
 	s.used.add(point{now, d.Size - d.Free})
-	if d.Use == UseCheckpoints {
-		s.saves.add(d.Size-d.Free, d.Size)
-	}
 	sign := job.HealthDiskFull
 	if d.Use == UseShared {
 		sign = job.HealthSharedFull
@@ -61,13 +57,6 @@ func (s *diskState) judge(now time.Time, d Disk) []Sign {
 
 // fillsUp returns a sign if a file system will soon be full.
 func (s *diskState) fillsUp(now time.Time, d Disk, sign job.HealthSign, where string) []Sign {
-	if save, short := s.saves.short(d.Free); short {
-		if !s.soon.again(now, 0) {
-			return nil
-		}
-		return []Sign{{Health: job.Health{Sign: sign, Severity: job.SeverityWarning}, Hint: d.hint(),
-			Text: fmt.Sprintf("%s will be full before the next two checkpoints, unless old ones are removed: each took about %s so far, and %s of %s is free", where, size(save), size(d.Free), size(d.Size))}}
-	}
 	left, soon := s.used.left(d.Free)
 	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast, and then no more
 		left, soon = s.used.slowly(d.Free, saveLimit)
@@ -93,63 +82,4 @@ func (d Disk) hint() string {
 		return "remove what is not needed there, or keep gangrun's home on another file system (GANGRUN_HOME)"
 	}
 	return "remove what is not needed there, or set TMPDIR to another file system"
-}
-
-// saves follows how a file system grows by checkpoints: in jumps, with quiet times between them.
-type saves struct {
-	last   int64 // what was used at the last sample; 0 before the first
-	begun  int64 // what was used at the beginning of the last jump; 0 if there was none
-	peak   int64 // the most that was used in it
-	rising bool
-	quiet  int     // samples since the last rise, in a jump
-	jumps  []int64 // by how much each jump has risen
-	net    []int64 // by how much more was used at the beginning of each jump than at that of the one before
-}
-
-const (
-	noise     = 1 << 20 // a smaller jump, in bytes, is none
-	quietFor  = 3       // samples that end a jump
-	keptJumps = 8
-)
-
-// add takes what is used of a file system.
-func (s *saves) add(used, size int64) {
-	defer func() { s.last = used }()
-	rise := used - s.last
-	switch {
-	case s.last == 0:
-	case rise > max(noise, size/100_000):
-		if !s.rising {
-			if s.begun > 0 {
-				s.net = kept(s.net, s.last-s.begun)
-			}
-			s.rising, s.begun = true, s.last
-		}
-		s.peak, s.quiet = max(s.peak, used), 0
-	case s.rising:
-		if s.quiet++; s.quiet == quietFor {
-			s.jumps = kept(s.jumps, s.peak-s.begun)
-			s.rising, s.peak = false, 0
-		}
-	}
-}
-
-func kept(list []int64, n int64) []int64 {
-	list = append(list, n)
-	return list[max(0, len(list)-keptJumps):]
-}
-
-// short reports whether free bytes do not suffice for the next two checkpoints, and how much one
-// takes. What the job removes after each checkpoint counts: if it keeps only the newest ones, two
-// need hardly more room than one.
-func (s *saves) short(free int64) (save int64, short bool) {
-	if s.rising || len(s.jumps) == 0 {
-		return 0, false
-	}
-	save = median(s.jumps)
-	grows := save // nothing is removed, as far as is known
-	if len(s.net) > 0 {
-		grows = max(0, median(s.net))
-	}
-	return save, free < save+grows
 }

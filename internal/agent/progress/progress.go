@@ -44,6 +44,8 @@ type signs struct {
 	beats int64     // how often it has told its progress, or touched its heartbeat file
 	lines int64     // that it has printed
 	first time.Time // when it printed the first
+	// history has its newest steps.
+	history history
 }
 
 // Sample is what is known of a rank's progress at one moment.
@@ -191,6 +193,7 @@ func (p *Rank) record(found job.Progress) {
 	now := time.Now()
 	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
 		p.moved = now
+		p.signs.history.add(now, found.At())
 		p.signs.moves++
 	}
 	p.latest, p.pending, p.finer = found, true, p.finer || !found.ByEpoch

@@ -1,0 +1,116 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Found is a possible checkpoint that was not verified.
+type Found struct {
+	job.Checkpoint // without Format
+	// Kind is the path without its numbers, which the checkpoints of one job have in common.
+	Kind  string
+	Files int       // below it, if it is a directory
+	Born  time.Time // when the file or directory was made; zero if the file system does not tell
+	// Unfinished is true if it has the name of a temporary file.
+	Unfinished bool
+}
+
+// Scan returns the possible checkpoints of a directory, the newest first, and then what has the name of a
+// temporary file. It reads only the first bytes of files.
+func Scan(dir string) ([]Found, error) {
+	all, _, err := candidates(dir)
+	if err != nil {
+		return nil, err
+	}
+	unfinished, err := temporaries(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	found := make([]Found, 0, len(all)+len(unfinished))
+	add := func(c job.Checkpoint, files int, unfinished bool) {
+		found = append(found, Found{
+			Checkpoint: c, Kind: filepath.Join(filepath.Dir(c.Path), pattern(filepath.Base(c.Path))),
+			Files: files, Born: born(c.Path), Unfinished: unfinished,
+		})
+	}
+	for _, c := range all {
+		add(c.describe(), len(c.files), false)
+	}
+	for _, l := range unfinished {
+		add(l.Checkpoint, 1, true)
+	}
+	return found, nil
+}
+
+// describe returns what is known of a candidate that was not verified.
+func (c candidate) describe() job.Checkpoint {
+	d := job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
+	if c.files == nil { // a name that stands for several files, or the directory that is a checkpoint itself
+		if files, err := c.together(); err == nil {
+			d.Bytes = files.bytes()
+			if newest := files.newest(); newest.After(d.Time) {
+				d.Time = newest
+			}
+		}
+	}
+	return d
+}
+
+// together returns the files of a candidate that is no single file and no directory of its own.
+func (c candidate) together() (tree, error) {
+	if c.dir {
+		return lookAt(c.path)
+	}
+	var all tree
+	for _, name := range c.own(filepath.Dir(c.path)) {
+		files, err := lookAt(filepath.Join(filepath.Dir(c.path), name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	return all, nil
+}
+
+// born returns when a file was made; zero if its file system does not tell.
+func born(path string) time.Time {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BTIME, &st); err != nil || st.Mask&unix.STATX_BTIME == 0 {
+		return time.Time{}
+	}
+	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
+}
+
+// Examine verifies one of the possible checkpoints of a directory, compared with the older ones, as List does.
+// small is true if it is suspect only because of its size. The error wraps fs.ErrNotExist if it is not there any
+// more. Its numbers are not looked at.
+func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err error) {
+	all, _, err := candidates(dir)
+	if err != nil {
+		return Listed{}, false, err
+	}
+	i := slices.IndexFunc(all, func(c candidate) bool { return c.path == path })
+	if i < 0 {
+		return Listed{}, false, fmt.Errorf("%q: %w", path, fs.ErrNotExist)
+	}
+	j := all[i].judge(ctx, all[i+1:], false)
+	switch {
+	case ctx.Err() != nil:
+		return Listed{}, false, ctx.Err()
+	case errors.Is(j.err, fs.ErrNotExist):
+		return Listed{}, false, j.err
+	case j.err != nil:
+		j.found = all[i].describe()
+	}
+	return Listed{Checkpoint: j.found, Verdict: j.verdict, Why: j.why}, j.small, nil
+}

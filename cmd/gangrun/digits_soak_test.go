@@ -1,0 +1,255 @@
+//go:build soak
+
+package main_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// trainings are the examples that are killed.
+var trainings = []struct {
+	name, file, extension string
+	bench                 func(*testing.T) (*bench, func(options ...string) []string)
+}{
+	{"torch", "examples/digits/train.py", "pt", digits},
+	{"MPI", "examples/digits-mpi/train.py", "npz", mpiDigits},
+}
+
+const (
+	digitsRanks = 2
+	digitsSteps = 48
+	digitsEvery = 5 // steps between two checkpoints
+	// tornWriter writes checkpoints in pieces and under their final names, so that a kill leaves broken ones.
+	tornWriter = `def write_torn(path, data):
+    with open(path, "wb") as f:
+        for at in range(0, len(data), len(data) // 16 + 1):
+            f.write(data[at:at + len(data) // 16 + 1])
+            f.flush()
+            time.sleep(0.005)
+
+
+def prune(`
+)
+
+// digitsKill is when and whom a round kills in an attempt.
+type digitsKill struct {
+	Moment string // "step", "save" or "start"
+	At     int    // the step, or the number of the checkpoint
+	After  time.Duration
+	Rank   int // -1 for all
+}
+
+// TestSoakDigitsKilled kills ranks of the example digits, over torch and over MPI, at random moments, COUNT times:
+// one rank or all, in a step, in the midst of a checkpoint and while it loads one. Each training resumes from a good
+// checkpoint, loses no more than the steps between two of them, and ends with the weights of an undisturbed
+// run. SEED repeats it, as far as time lets it be repeated.
+func TestSoakDigitsKilled(t *testing.T) {
+	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 100)
+	t.Logf("SEED=%d COUNT=%d", seed, count)
+	whole := map[string]string{}
+	for _, training := range trainings {
+		b, args := training.bench(t)
+		r := b.start(nil, digitsArgs(args("--out=whole"))...)
+		if code := r.finish(); code != 0 {
+			t.Fatalf("%s: exit code %d of a run that nobody disturbs", training.name, code)
+		}
+		r.gone()
+		if whole[training.name] = b.file("whole"); whole[training.name] == "" {
+			t.Fatalf("%s: no weights", training.name)
+		}
+	}
+	all := digitsTally{kills: tallyOf{}}
+	for n := range count {
+		t.Run(fmt.Sprintf("round%d", n), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, n))
+			training := trainings[random.IntN(len(trainings))]
+			b, args := training.bench(t)
+			b.killedAgain(training.file)
+			torn := random.IntN(3) > 0
+			if torn {
+				b.writeTorn(training.file)
+			}
+			r := b.start(nil, digitsArgs(args("--out=broken", "--step-sleep=0.03"))...)
+			kills := 1 + random.IntN(3)
+			for i := range kills {
+				k := digitsKill{Moment: []string{"step", "save", "save", "start"}[random.IntN(4)], Rank: random.IntN(digitsRanks+1) - 1}
+				k.At, k.After = 1+random.IntN(digitsSteps-2), time.Duration(random.IntN(40))*time.Millisecond
+				if k.Moment == "start" {
+					k.After *= 50
+				}
+				if k.Moment == "save" {
+					k.At, k.After = 1+random.IntN(digitsSteps/digitsEvery), 2*k.After
+				}
+				all.kills[k.Moment] += r.killDigits(t, k, i+1, training.extension)
+			}
+			if code := r.finish(); code != 0 {
+				t.Fatalf("%s, torn %v: exit code %d", training.name, torn, code)
+			}
+			r.gone()
+			if b.file("broken") != whole[training.name] {
+				t.Errorf("%s: the weights differ from those of an undisturbed run", training.name)
+			}
+			all.check(t, b)
+		})
+	}
+	t.Logf("%d attempts failed, killed %v; %d resumed, %d of them past a broken checkpoint; at most %d steps were lost", all.failed, all.kills, all.resumed, all.skipped, all.lost)
+}
+
+func digitsArgs(args []string) []string {
+	return append([]string{"--preflight", "off", "-n", fmt.Sprint(digitsRanks), "--retries", "20", "--grace", "1s"}, args...)
+}
+
+// killedAgain lets a training be started again as often as it is killed.
+func (b *bench) killedAgain(file string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, filepath.Dir(file), "job.yaml")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString("\npolicy: {killed: again}\n"); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// writeTorn makes a training write its checkpoints with tornWriter.
+func (b *bench) writeTorn(file string) {
+	b.t.Helper()
+	text := b.file(file)
+	slow := strings.Replace(text, "            write_atomically(path, file.getvalue())\n", "            write_torn(path, file.getvalue())\n", 1)
+	if slow == text {
+		b.t.Fatal("the example does not write its checkpoints as it did")
+	}
+	text = strings.Replace(slow, "def prune(", tornWriter, 1)
+	if err := os.WriteFile(filepath.Join(b.dir, file), []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// killDigits kills ranks of an attempt, and returns how many attempts it has hit: 0 if the training had ended.
+func (r *controlled) killDigits(t *testing.T, k digitsKill, attempt int, extension string) (hit int) {
+	t.Helper()
+	over := func() bool {
+		select {
+		case <-r.exited:
+			return true
+		default:
+			return false
+		}
+	}
+	logs := func() string {
+		found, _ := filepath.Glob(filepath.Join(r.dir, "home/runs/*/attempts", fmt.Sprint(attempt), job.LogName(0, "out")))
+		if len(found) == 0 {
+			return ""
+		}
+		data, _ := os.ReadFile(found[0])
+		return string(data)
+	}
+	saves := func() int {
+		found, _ := filepath.Glob(filepath.Join(r.dir, "examples/digits*/checkpoints/*ckpt-*."+extension+"*"))
+		return len(found)
+	}
+	before := 0
+	r.await(fmt.Sprintf("attempt %d", attempt), func() bool {
+		before = saves()
+		return over() || slices.ContainsFunc(r.events(), func(e job.Event) bool { return e.Kind == job.KindAllStarted && e.Attempt == attempt })
+	})
+	r.await(fmt.Sprintf("%+v", k), func() bool {
+		switch k.Moment {
+		case "step": // or a later one, if the attempt has resumed from a later one
+			for step := k.At; step <= digitsSteps; step++ {
+				if strings.Contains(logs(), fmt.Sprintf("step %d/", step)) {
+					return true
+				}
+			}
+			return over()
+		case "save":
+			return over() || saves() >= min(before+1, max(k.At, 1)) && saves() > 0 && strings.Contains(logs(), "step ")
+		}
+		return true
+	})
+	time.Sleep(k.After) // the random moment
+	for rank := range digitsRanks {
+		if over() || k.Rank >= 0 && rank != k.Rank {
+			continue
+		}
+		pid := 0
+		for _, e := range r.events() {
+			if e.Kind == job.KindStarted && e.Attempt == attempt && e.Rank == rank {
+				pid = e.PID
+			}
+		}
+		if pid > 0 && r.strike(pid, unix.SIGKILL) {
+			hit = 1
+		}
+	}
+	if hit == 0 {
+		return 0
+	}
+	r.await("the end of the attempt", func() bool {
+		return over() || slices.ContainsFunc(r.events(), func(e job.Event) bool { return e.Kind == job.KindOutcome && e.Attempt == attempt })
+	})
+	return hit
+}
+
+// digitsTally counts what the rounds did.
+type digitsTally struct {
+	kills                    tallyOf
+	failed, resumed, skipped int
+	lost                     int64 // steps, at most
+}
+
+// tallyOf counts by name.
+type tallyOf map[string]int
+
+// check holds that each attempt began where the one before it had saved last.
+func (all *digitsTally) check(t *testing.T, b *bench) {
+	t.Helper()
+	report := b.report()
+	if report.State != job.StateSucceeded {
+		t.Fatalf("state %s", report.State)
+	}
+	for _, note := range report.Notes {
+		if strings.HasPrefix(note, "checkpoints: skipped") {
+			all.skipped++
+		}
+	}
+	furthest := int64(0)
+	for _, a := range report.Attempts {
+		if a.Cause != nil {
+			all.failed++
+			if a.Cause.Category == job.CheckpointError {
+				t.Errorf("attempt %d could not load its checkpoint: %s", a.Number, a.Cause.Text)
+			}
+		}
+		from := int64(0)
+		if a.ResumeFrom != "" {
+			all.resumed++
+			name := filepath.Base(a.ResumeFrom)
+			if _, err := fmt.Sscanf(name, "ckpt-%d", &from); err != nil {
+				t.Errorf("attempt %d resumed from %s", a.Number, name)
+			}
+			if want := fmt.Sprintf("resumed from %s at step %d\n", a.ResumeFrom, from); a.Step > from && !strings.Contains(said(t, &a, 0), want) {
+				t.Errorf("attempt %d did not say %q", a.Number, want)
+			}
+		}
+		if lost := furthest - from; lost > digitsEvery {
+			t.Errorf("attempt %d began at step %d, and step %d had been reached: more than %d steps are lost", a.Number, from, furthest, digitsEvery)
+		} else {
+			all.lost = max(all.lost, lost)
+		}
+		furthest = max(furthest, a.Step)
+	}
+}

@@ -1,0 +1,367 @@
+package saves
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Found is something in a checkpoint directory that may be a checkpoint, or a part of one.
+type Found struct {
+	Path string
+	Step int64 // in its name; -1 for none
+	// Kind is the same for the checkpoints of one job that differ only in their numbers.
+	Kind  string
+	Bytes int64
+	Files int       // below it, if it is a directory; otherwise 1
+	Time  time.Time // of the last change
+	Born  time.Time // when the file or directory was made; zero if that is not known
+	// Unfinished is true if it has the name of a temporary file.
+	Unfinished bool
+}
+
+// same reports whether nothing of it has changed.
+func (f Found) same(o Found) bool {
+	return f.Path == o.Path && f.Bytes == o.Bytes && f.Files == o.Files && f.Time.Equal(o.Time)
+}
+
+// Checked is what the verification of one Found has shown.
+type Checked struct {
+	Path   string
+	Format string
+	// Why is why it is not good. Small is true if the reason is only its size. Remark is what else is to be
+	// known of a good one.
+	Why, Remark string
+	Small       bool
+}
+
+const (
+	quiet       = 2 * time.Second  // without a change, until a checkpoint is verified
+	slow        = 10 * time.Second // of writing, until it is told
+	patience    = time.Minute      // without a change, until one that is not complete counts as broken
+	endPatience = 5 * time.Second  // the same, when the gang has ended
+	maxSaves    = 4096             // that are followed
+	maxPast     = 32               // good ones that are remembered after a newer one came
+)
+
+// save is one checkpoint that is there: everything with the same step.
+type save struct {
+	key     string
+	parts   []Found
+	begun   time.Time
+	changed time.Time // when a change was last seen
+	// open is true from its first change on, until it is known to be good or broken.
+	open    bool
+	told    bool // that it is being written
+	checked bool // as it is now
+	why     string
+	small   bool
+	report  job.SaveReport // of one that is good
+	inPlace bool           // it was written over the one before it
+}
+
+// Follower follows the checkpoints of one directory.
+type Follower struct {
+	saves  map[string]*save
+	looked time.Time // when it last looked
+	past   []past    // good ones that this gang has written, in the order in which they were begun
+	room   room
+	late   bool // told
+}
+
+// past is a good checkpoint of the past.
+type past struct {
+	key, kind, format, name string
+	begun, ended            time.Time
+	bytes                   int64
+}
+
+// New returns a Follower of a directory in which these were before the gang began.
+func New(now time.Time, before []Found) *Follower {
+	f := &Follower{saves: map[string]*save{}, looked: now, room: room{free: -1}}
+	for key, parts := range grouped(before) {
+		f.saves[key] = &save{key: key, parts: parts, begun: now, changed: now, checked: true}
+	}
+	return f
+}
+
+// grouped returns what was found, by the checkpoint to which it belongs.
+func grouped(all []Found) map[string][]Found {
+	groups := map[string][]Found{}
+	for _, one := range all {
+		key := one.Path
+		if one.Step >= 0 && !one.Unfinished {
+			key = fmt.Sprintf("%s/%d", filepath.Dir(one.Path), one.Step)
+		}
+		if groups[key] == nil && len(groups) == maxSaves {
+			continue
+		}
+		groups[key] = append(groups[key], one)
+	}
+	for _, parts := range groups {
+		slices.SortFunc(parts, func(a, b Found) int { return cmp.Compare(a.Path, b.Path) })
+	}
+	return groups
+}
+
+// Look is a look at a checkpoint directory.
+type Look struct {
+	Now time.Time
+	// Noticed is when the first change since the last look was noticed; Now if nobody has waited for changes.
+	Noticed time.Time
+	Found   []Found
+	Free    int64 // bytes on the file system; -1 if that is not known
+}
+
+// Look takes the next look. It returns what is new to tell.
+func (f *Follower) Look(l Look) (told []job.SaveReport) {
+	now, groups := l.Now, grouped(l.Found)
+	for key, parts := range groups {
+		f.see(l, key, parts)
+	}
+	for key := range f.saves {
+		if groups[key] == nil {
+			delete(f.saves, key)
+		}
+	}
+	f.looked, f.room.free = now, l.Free
+	for _, s := range f.sorted() {
+		if _, ended := f.Span(s.key); s.open && !s.told && ended.Sub(s.begun) >= slow {
+			s.told = true
+			told = append(told, s.describe(job.SaveWriting, now))
+		}
+	}
+	return slices.Concat(told, f.broken(now, patience), f.overdue(now), f.disk(now))
+}
+
+// broken returns reports of the checkpoints that are not complete and have had their time.
+func (f *Follower) broken(now time.Time, least time.Duration) (told []job.SaveReport) {
+	for _, s := range f.sorted() {
+		if s.open && s.checked && f.given(now, s, least) {
+			told = append(told, s.end(now))
+		}
+	}
+	return told
+}
+
+// see takes the parts of one checkpoint.
+func (f *Follower) see(l Look, key string, parts []Found) {
+	s := f.saves[key]
+	if s == nil {
+		s = &save{key: key}
+		f.saves[key] = s
+	} else if slices.EqualFunc(s.parts, parts, Found.same) {
+		return
+	}
+	if len(s.parts) > 0 && s.report.Good() {
+		born := s.parts[0].Born
+		s.inPlace = !born.IsZero() && born.Equal(parts[0].Born)
+	}
+	if !s.open {
+		s.open, s.told, s.begun = true, false, f.began(l.Noticed, parts)
+	}
+	s.parts, s.changed, s.checked, s.why, s.small = parts, l.Now, false, "", false
+}
+
+// began returns when the first byte was written: when the first of the parts was made, or when the change was
+// noticed. A file that was renamed has been made when its writer began.
+func (f *Follower) began(noticed time.Time, parts []Found) time.Time {
+	begun := noticed
+	for _, p := range parts {
+		if p.Born.After(f.lastEnd()) && p.Born.Before(begun) {
+			begun = p.Born
+		}
+	}
+	return begun
+}
+
+// lastEnd returns when this gang last wrote to a checkpoint that was good. A clock that differs cannot make
+// the next one begin before that.
+func (f *Follower) lastEnd() time.Time {
+	if len(f.past) == 0 {
+		return f.looked.Add(-10 * time.Minute)
+	}
+	return f.past[len(f.past)-1].ended
+}
+
+// given reports whether a checkpoint that is not complete has had its time: nothing has changed for long, or
+// a later one is complete.
+func (f *Follower) given(now time.Time, s *save, least time.Duration) bool {
+	if s.unfinished() || s.why == "" {
+		return false
+	}
+	limit := least
+	for _, p := range f.past {
+		limit = max(limit, 3*p.ended.Sub(p.begun))
+	}
+	_, ended := f.Span(s.key)
+	later := len(f.past) > 0 && !f.past[len(f.past)-1].begun.Before(ended)
+	return later || now.Sub(s.changed) >= limit
+}
+
+// unfinished reports whether all of it has the name of a temporary file.
+func (s *save) unfinished() bool {
+	return !slices.ContainsFunc(s.parts, func(p Found) bool { return !p.Unfinished })
+}
+
+// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. The key is "" if
+// there is none.
+func (f *Follower) Due(now time.Time) (key string, parts []Found) { return f.due(now, quiet) }
+
+func (f *Follower) due(now time.Time, still time.Duration) (key string, parts []Found) {
+	for _, s := range slices.Backward(f.sorted()) {
+		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still {
+			return s.key, s.parts
+		}
+	}
+	return "", nil
+}
+
+// sorted returns the checkpoints in the order in which they were begun.
+func (f *Follower) sorted() []*save {
+	all := make([]*save, 0, len(f.saves))
+	for _, s := range f.saves {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *save) int { return cmp.Or(a.begun.Compare(b.begun), cmp.Compare(a.key, b.key)) })
+	return all
+}
+
+// Busy reports whether a checkpoint is being written, or waits for its verification: then the next look
+// should come soon. A temporary file that its writer has left behind does not count.
+func (f *Follower) Busy(now time.Time) bool {
+	for _, s := range f.saves {
+		if s.open && !s.checked && !(s.unfinished() && now.Sub(s.changed) >= patience) {
+			return true
+		}
+	}
+	return false
+}
+
+// Span returns when a checkpoint of which Due has returned the key was begun and when its last byte was
+// written.
+func (f *Follower) Span(key string) (begun, ended time.Time) {
+	s := f.saves[key]
+	if s == nil {
+		return begun, ended
+	}
+	return s.begun, s.begun.Add(time.Duration(s.describe(job.SaveComplete, s.changed).Write))
+}
+
+// Verified takes the result of a verification of what Due has returned. It returns what is new to tell. It
+// does nothing if the parts have changed since.
+func (f *Follower) Verified(now time.Time, key string, parts []Found, results []Checked) []job.SaveReport {
+	s := f.saves[key]
+	if s == nil || !s.open || !slices.EqualFunc(s.parts, parts, Found.same) {
+		return nil
+	}
+	s.checked, s.why, s.small = true, "", false
+	format, remark := "", ""
+	for _, r := range results {
+		if r.Why != "" && s.why == "" {
+			s.why, s.small = named(r, len(parts)), r.Small
+		}
+		format, remark = cmp.Or(format, r.Format), cmp.Or(remark, r.Remark)
+	}
+	if s.why == "" {
+		s.why = f.missing(s)
+	}
+	if s.why != "" && !s.small {
+		return f.broken(now, patience)
+	}
+	s.open = false
+	r := s.describe(job.SaveComplete, now)
+	r.Format, r.Why = format, cmp.Or(s.why, remark)
+	if smaller := f.smaller(s, format); s.small || smaller != "" {
+		r.State, r.Why = job.SaveShrinking, cmp.Or(smaller, s.why)
+	}
+	f.add(now, s, r)
+	return append([]job.SaveReport{r}, f.broken(now, patience)...)
+}
+
+// named returns why a part is not good, with its name if there are several.
+func named(r Checked, parts int) string {
+	if parts == 1 {
+		return r.Why
+	}
+	return filepath.Base(r.Path) + ": " + r.Why
+}
+
+// missing returns which files a checkpoint lacks, compared with the one before it. Only kinds of which each
+// has several count, as the shards of ranks.
+func (f *Follower) missing(s *save) string {
+	if len(f.past) == 0 {
+		return ""
+	}
+	last := f.saves[f.past[len(f.past)-1].key]
+	if last == nil || last == s {
+		return ""
+	}
+	count := func(parts []Found) map[string]int {
+		n := map[string]int{}
+		for _, p := range parts {
+			n[p.Kind]++
+		}
+		return n
+	}
+	had := count(last.parts)
+	for kind, n := range count(s.parts) {
+		if had[kind] > 1 && n < had[kind] {
+			return fmt.Sprintf("it has %d files as %s, and the one before it has %d", n, filepath.Base(s.parts[0].Path), had[kind])
+		}
+	}
+	return ""
+}
+
+// end ends the wait for a checkpoint that is not complete.
+func (s *save) end(now time.Time) job.SaveReport {
+	s.open = false
+	r := s.describe(job.SaveBroken, now)
+	r.Why = s.why
+	return r
+}
+
+// describe returns a report of the checkpoint.
+func (s *save) describe(state job.SaveState, now time.Time) job.SaveReport {
+	r := job.SaveReport{State: state, Begun: s.begun}
+	r.Path, r.Step, r.Files = s.parts[0].Path, s.parts[0].Step, len(s.parts)
+	for _, p := range s.parts {
+		r.Bytes += p.Bytes
+		if p.Time.After(r.Time) {
+			r.Time = p.Time
+		}
+	}
+	end := r.Time
+	switch {
+	case state == job.SaveWriting:
+		end = now
+	case end.Before(s.begun), end.After(s.changed): // the clock of the file server differs
+		end = s.changed
+	}
+	r.Write = job.Duration(end.Sub(s.begun))
+	return r
+}
+
+// add remembers a good checkpoint.
+func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
+	s.report = r
+	f.past = append(f.past, past{
+		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
+		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes,
+	})
+	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // the newest are verified first
+	f.past = f.past[max(0, len(f.past)-maxPast):]
+	f.late = false
+	f.room.added(now, s.inPlace)
+}
+
+// Close ends the follower when the gang has ended: what is not complete is broken, unless it was being
+// written just now. The caller has verified everything that CloseDue returned.
+func (f *Follower) Close(now time.Time) []job.SaveReport { return f.broken(now, endPatience) }
+
+// CloseDue is Due when the gang has ended, so that nothing is being written any more.
+func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.due(now, 0) }

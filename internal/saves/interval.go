@@ -1,0 +1,144 @@
+package saves
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Best returns the time between two checkpoints with which the least time is lost, if each stops the training
+// for cost and the training fails once in a mean time between failures: Daly's higher-order estimate of the
+// optimum (J. T. Daly, Future Generation Computer Systems 22, 2006), which for a small cost is Young's
+// sqrt(2 cost between). It is measured from the end of one checkpoint to the beginning of the next.
+func Best(cost, between time.Duration) time.Duration {
+	if cost <= 0 || between <= 0 {
+		return 0
+	}
+	c, m := cost.Seconds(), between.Seconds()
+	if c >= 2*m {
+		return between
+	}
+	x := math.Sqrt(c / (2 * m))
+	return time.Duration((math.Sqrt(2*c*m)*(1+x/3+x*x/9) - c) * float64(time.Second))
+}
+
+// leastCost is the least stall that counts: a shorter one cannot be told from noise.
+const leastCost = 10 * time.Millisecond
+
+// usualNodeFailures is the rate of failures on a large cluster: 6.5 in 1,000 days of a host (Kokolis et al.,
+// arXiv 2410.21680, of RSC-1).
+const usualNodeFailures = 6.5 / 1000 / 24
+
+// UsualBetween returns the mean time between failures of a gang on so many hosts of a large cluster.
+func UsualBetween(hosts int) time.Duration {
+	return time.Duration(float64(time.Hour) / (usualNodeFailures * float64(max(1, hosts))))
+}
+
+// Advise returns how often a job should save. every is the usual time between two of its checkpoints, 0 if it
+// is not known; write is how long one takes to be written, and stall how long the training stands still for
+// it, nil if that is not known. rate has the failures. ok is false if the costs are not known.
+func Advise(every, write time.Duration, stall *time.Duration, rate job.SaveInterval) (job.SaveInterval, bool) {
+	advice := rate
+	cost := write
+	advice.Assumed = stall == nil
+	if stall != nil {
+		cost = *stall
+	}
+	if cost <= 0 && write <= 0 {
+		return job.SaveInterval{}, false
+	}
+	cost = max(cost, leastCost)
+	best := Best(cost, time.Duration(rate.Failures))
+	// The next one must not begin before this one is written, nor may it be always writing.
+	best = rounded(max(best, 2*write))
+	advice.Every, advice.Cost, advice.Best = job.Duration(every), job.Duration(cost), job.Duration(best)
+	return advice, best > 0
+}
+
+// rounded returns a duration with two digits at most.
+func rounded(d time.Duration) time.Duration {
+	for _, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
+		if d >= 10*unit {
+			return d.Round(unit)
+		}
+	}
+	return max(time.Second, d.Round(time.Second))
+}
+
+// Near reports whether a job saves about as often as is best: then less than half a percent of its time could
+// be won.
+func Near(a job.SaveInterval) bool {
+	return lost(a, time.Duration(a.Every))-lost(a, time.Duration(a.Best)) < 0.005
+}
+
+// lost returns which share of its time a job loses by saves and failures, if it saves so often.
+func lost(a job.SaveInterval, every time.Duration) float64 {
+	if every <= 0 {
+		return 0
+	}
+	cost, between := time.Duration(a.Cost).Seconds(), time.Duration(a.Failures).Seconds()
+	return cost/every.Seconds() + (every.Seconds()/2+cost)/between
+}
+
+// sources say where a mean time between failures comes from.
+var sources = map[job.FailureSource]string{
+	job.FailuresGiven:   "as the job says",
+	job.FailuresOfJob:   "in earlier runs of the job",
+	job.FailuresOfHosts: "in earlier runs on these hosts",
+	job.FailuresUsual:   "as is usual for a cluster",
+}
+
+// Words says how often a job saves, what that costs, and what another interval would cost.
+func Words(a job.SaveInterval) string {
+	every, best := time.Duration(a.Every), time.Duration(a.Best)
+	from := fmt.Sprintf("a failure each %s, %s", about(time.Duration(a.Failures)), sources[a.Source])
+	if every <= 0 {
+		return fmt.Sprintf("saving each %s would cost %s of the time and lose %s a failure on average (%s)", about(best), percent(a, best), about(best/2), from)
+	}
+	now := fmt.Sprintf("you save each %s, which costs %s of the time and loses %s a failure on average", about(every), percent(a, every), about(every/2))
+	if Near(a) {
+		return fmt.Sprintf("%s: that is near the best (%s)", now, from)
+	}
+	return fmt.Sprintf("%s; %s would cost %s and lose %s (%s)", now, about(best), percent(a, best), about(best/2), from)
+}
+
+// percent returns which share of its time a job stands still if it saves so often.
+func percent(a job.SaveInterval, every time.Duration) string {
+	share := 100 * time.Duration(a.Cost).Seconds() / every.Seconds()
+	most := ""
+	if a.Assumed { // it may write while it trains
+		most = "at most "
+	}
+	if share < 0.01 {
+		return "less than 0.01 %"
+	}
+	return most + strconv.FormatFloat(share, 'g', 2, 64) + " %"
+}
+
+// about writes a duration with two digits, as in "7.5 min" or "58 min".
+func about(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
+		n := float64(d) / float64(u.unit)
+		switch {
+		case n >= 100 && u.name == "d":
+			return fmt.Sprintf("%.0f %s", n, u.name)
+		case n >= 9.95 || n >= 1 && math.Abs(n-math.Round(n)) < 0.05:
+			return fmt.Sprintf("%.0f %s", n, u.name)
+		case n >= 1:
+			return fmt.Sprintf("%.1f %s", n, u.name)
+		}
+	}
+	if d < 50*time.Millisecond {
+		return "less than 0.1 s"
+	}
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.0f s", d.Seconds())
+}

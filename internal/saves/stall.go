@@ -1,0 +1,60 @@
+package saves
+
+import (
+	"slices"
+	"time"
+)
+
+// Step is when a rank was first seen to have made so many steps.
+type Step struct {
+	Time  time.Time
+	Count int64
+}
+
+// leastUsual is how many pieces of the training must be known beside those in which a checkpoint was written.
+const leastUsual = 3
+
+// Stall returns how much longer a rank took than usual for the steps during which a checkpoint was written,
+// from begun to ended. steps are those of the rank, in the order of time. ok is false if that is not known
+// yet: a step must have been seen before begun, one after ended, and enough of them at other times.
+func Stall(steps []Step, begun, ended time.Time) (stall time.Duration, ok bool) {
+	if len(steps) == 0 || steps[0].Time.After(begun) || steps[len(steps)-1].Time.Before(ended) {
+		return 0, false
+	}
+	type piece struct {
+		took  time.Duration
+		steps int64
+	}
+	var during []piece
+	var usual []time.Duration // of one step
+	for i := 1; i < len(steps); i++ {
+		a, b := steps[i-1], steps[i]
+		if b.Count <= a.Count { // the count begins again
+			continue
+		}
+		took := b.Time.Sub(a.Time)
+		if b.Time.After(begun) && a.Time.Before(ended) {
+			during = append(during, piece{took, b.Count - a.Count})
+		} else {
+			usual = append(usual, took/time.Duration(b.Count-a.Count))
+		}
+	}
+	if len(usual) < leastUsual || len(during) == 0 {
+		return 0, false
+	}
+	one := median(usual)
+	var off []time.Duration
+	for _, u := range usual {
+		off = append(off, (u - one).Abs())
+	}
+	noise := 3 * median(off)
+	for _, p := range during {
+		if over := p.took - time.Duration(p.steps)*one; over > noise*time.Duration(p.steps) {
+			stall += over
+		}
+	}
+	return stall, true
+}
+
+// Middle returns the median of the stalls of several ranks, of which there is at least one.
+func Middle(stalls []time.Duration) time.Duration { return median(slices.Clone(stalls)) }

@@ -1,0 +1,153 @@
+package saves
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+)
+
+const (
+	leastLate  = time.Minute // a checkpoint is never overdue before that
+	lateGaps   = 8           // the newest gaps between checkpoints that count
+	sizesOf    = 5           // earlier checkpoints of the same kind whose sizes count
+	smallShare = 2           // a checkpoint shrinks if it has less than this part of their median
+)
+
+// lateAfter returns how many times the longest of the known gaps may pass: the first gaps of a job say little,
+// because a job may save once when it begins. It is 0 if nothing can be said.
+func lateAfter(gaps int) time.Duration {
+	switch gaps {
+	case 0, 1:
+		return 0
+	case 2:
+		return 6
+	case 3:
+		return 4
+	}
+	return 3
+}
+
+// gaps returns the newest times between two good checkpoints. Those that were written together, as weights
+// and optimizer states in files of their own, count as one.
+func (f *Follower) gaps() (all []time.Duration) {
+	if len(f.past) == 0 {
+		return nil
+	}
+	last := f.past[0]
+	for _, p := range f.past[1:] {
+		if p.begun.Sub(last.begun) >= max(quiet, last.ended.Sub(last.begun)) {
+			all = append(all, p.begun.Sub(last.begun))
+			last = p
+		}
+	}
+	return all[max(0, len(all)-lateGaps):]
+}
+
+// overdue returns a report if there is no new good checkpoint for much longer than usual. It tells so once,
+// until there is one.
+func (f *Follower) overdue(now time.Time) []job.SaveReport {
+	gaps := f.gaps()
+	if f.late || lateAfter(len(gaps)) == 0 {
+		return nil
+	}
+	last := f.past[len(f.past)-1]
+	limit := max(leastLate, lateAfter(len(gaps))*slices.Max(gaps))
+	if now.Sub(last.begun) < limit {
+		return nil
+	}
+	f.late = true
+	r := job.SaveReport{State: job.SaveOverdue, Begun: last.begun, Usual: job.Duration(median(gaps))}
+	if s := f.saves[last.key]; s != nil {
+		r.Checkpoint = s.report.Checkpoint
+	} else {
+		r.Path, r.Step, r.Bytes, r.Format = last.name, -1, last.bytes, last.format
+	}
+	r.Why = fmt.Sprintf("the last one was begun %s ago", text.Span(now.Sub(last.begun)))
+	return []job.SaveReport{r}
+}
+
+// smaller returns a text if a checkpoint is much smaller than earlier ones of its kind and format.
+func (f *Follower) smaller(s *save, format string) string {
+	var sizes []int64
+	name := ""
+	for _, p := range slices.Backward(f.past) {
+		if p.kind == s.parts[0].Kind && p.format == format && len(sizes) < sizesOf {
+			if sizes = append(sizes, p.bytes); name == "" {
+				name = p.name
+			}
+		}
+	}
+	bytes := int64(0)
+	for _, p := range s.parts {
+		bytes += p.Bytes
+	}
+	if len(sizes) == 0 || bytes >= median(sizes)/smallShare {
+		return ""
+	}
+	return fmt.Sprintf("it has %s, and %s had %s", text.Bytes(bytes), name, text.Bytes(sizes[0]))
+}
+
+// removal is how long a job may take to remove old checkpoints after it has written one.
+const removal = 10 * time.Second
+
+// room is what is known of the room on the file system.
+type room struct {
+	free  int64     // bytes; -1 if not known
+	since time.Time // when the first good checkpoint came that kept does not have; zero if it has all
+	kept  int       // good checkpoints of this gang that were there, after old ones were removed
+	grows bool      // there were more than after the one before
+	// inPlace is true if the last one was written over the one before it, so that it needed no room.
+	inPlace bool
+	full    bool // told
+}
+
+// added takes that there is one more good checkpoint.
+func (r *room) added(now time.Time, inPlace bool) {
+	r.inPlace = inPlace
+	if r.since.IsZero() {
+		r.since = now
+	}
+}
+
+// disk returns a report if the file system has no room for the next two checkpoints. It tells so once, until
+// there is room again.
+func (f *Follower) disk(now time.Time) []job.SaveReport {
+	r := &f.room
+	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) { // what is being written has taken its room
+		return nil
+	}
+	kept := 0
+	for _, s := range f.saves {
+		if s.report.Good() {
+			kept++
+		}
+	}
+	r.grows, r.kept, r.since = kept > r.kept, kept, time.Time{}
+	last := f.past[len(f.past)-1]
+	need := last.bytes // the next one is written before an old one is removed
+	if r.grows {
+		need += last.bytes
+	}
+	switch {
+	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known whether old ones stay, or there is always room
+		return nil
+	case r.free >= need:
+		r.full = false
+		return nil
+	case r.full:
+		return nil
+	}
+	r.full = true
+	report := job.SaveReport{State: job.SaveDisk, Begun: last.begun, Free: r.free}
+	report.Path, report.Step, report.Bytes, report.Format = last.name, -1, last.bytes, last.format
+	return []job.SaveReport{report}
+}
+
+// median returns the median of some numbers, of which there is at least one.
+func median[T int64 | time.Duration](all []T) T {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,135 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// everyEnv is the variable that tells ranks how often they should save, in seconds.
+const everyEnv = "GANGRUN_CHECKPOINT_EVERY_S"
+
+// adviseAfter are the numbers of good checkpoints of an attempt after which gangrun computes how often the job
+// should save: their costs are known better each time.
+var adviseAfter = map[int]bool{3: true, 10: true, 30: true, 100: true, 300: true, 1000: true}
+
+// JobName returns what the runs of a job have in common in the history: its name, or its command without one.
+func JobName(name string, command []string) string {
+	if name != "" {
+		return name
+	}
+	return fmt.Sprintf("%q", command)
+}
+
+// Spans returns the attempts of a run that have ended, as the history keeps them.
+func Spans(r runreport.Report) (all []saves.Span) {
+	for _, a := range r.Attempts {
+		if a.Started == nil || a.Ended == nil {
+			continue
+		}
+		s := saves.Span{Job: JobName(r.Name, r.Command), Ran: a.Ended.Sub(*a.Started), Write: time.Duration(a.Saves.Write)}
+		if a.Saves.Stall != nil {
+			stall := time.Duration(*a.Saves.Stall)
+			s.Stall = &stall
+		}
+		s.Hosts = hostsOfRanks(a.Placement)
+		s.Failed = a.Cause != nil && survivable(category(*a.Cause))
+		all = append(all, s)
+	}
+	return all
+}
+
+// survivable reports whether a job can survive such a failure by a start from its last checkpoint.
+func survivable(c job.Category) bool {
+	switch c {
+	case job.TimeLimit, job.Cancelled, job.StoppedEarly, job.Straggler, job.LaunchError, job.DiskFull:
+		return false
+	}
+	return c.Fault() != job.FaultUser
+}
+
+// learnPast reads the attempts of the past, once, if the job writes checkpoints.
+func (l *loop) learnPast(ctx context.Context) {
+	if l.info.Past == nil || l.spec.CheckpointDir == "" || l.pace.read {
+		return
+	}
+	past, err := l.info.Past(ctx)
+	if err != nil {
+		l.note("how often the job should save is computed without the history: %v", err)
+	}
+	l.pace.read, l.pace.past = true, past
+}
+
+// pace is what is known of the checkpoints and failures of earlier attempts.
+type pace struct {
+	read bool
+	past []saves.Span
+}
+
+// failures returns how often a gang on these hosts fails.
+func (l *loop) failures(hosts []string) job.SaveInterval {
+	if l.spec.MTBF > 0 {
+		return job.SaveInterval{Failures: l.spec.MTBF, Source: job.FailuresGiven}
+	}
+	past := append(Spans(l.folder.Report()), l.pace.past...)
+	return saves.Rate(past, JobName(l.spec.Name, l.spec.Command), hosts)
+}
+
+// hints returns the variable that tells the ranks how often to save, if what their checkpoints cost is known
+// from an earlier attempt of the job.
+func (l *loop) hints(p job.Placement) []string {
+	if l.spec.CheckpointDir == "" {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := Spans(l.folder.Report())
+	past := make([]saves.Span, 0, len(now)+len(l.pace.past))
+	for i := range now { // the newest first
+		past = append(past, now[len(now)-1-i])
+	}
+	write, stall, ok := saves.Costs(append(past, l.pace.past...), JobName(l.spec.Name, l.spec.Command))
+	if !ok {
+		return nil
+	}
+	advice, ok := saves.Advise(0, write, stall, l.failures(hostsOfRanks(p.Ranks)))
+	if !ok {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s=%d", everyEnv, int(math.Round(time.Duration(advice.Best).Seconds())))}
+}
+
+// advise computes how often the job should save, when enough of its checkpoints are known.
+func (l *loop) advise(number int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.folder.Report().Last()
+	if a == nil || a.Number != number || !adviseAfter[a.Saves.Good] || a.Saves.Every == 0 {
+		return
+	}
+	var stall *time.Duration
+	if a.Saves.Stall != nil {
+		d := time.Duration(*a.Saves.Stall)
+		stall = &d
+	}
+	if advice, ok := saves.Advise(time.Duration(a.Saves.Every), time.Duration(a.Saves.Write), stall, l.failures(hostsOfRanks(a.Placement))); ok {
+		l.emitLocked(job.Event{Kind: job.KindInterval, Attempt: number, Interval: &advice, Text: saves.Words(advice)})
+	}
+}
+
+// hostsOfRanks returns the hosts of some ranks.
+func hostsOfRanks(ranks []job.Rank) (names []string) {
+	seen := map[string]bool{}
+	for _, r := range ranks {
+		if !seen[r.Host] {
+			seen[r.Host] = true
+			names = append(names, r.Host)
+		}
+	}
+	return names
+}
