@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
 // attempt starts the gang once and decides what follows its end. It returns nil, after the
@@ -290,7 +291,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		}
 	}
 	lines := o.Lines
-	if unknown(l.spec) {
+	if secret.Unknown(l.spec) {
 		lines = nil // the secrets are not known
 	}
 	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Activity: l.activity(), Command: l.spec.Command})

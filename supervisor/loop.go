@@ -11,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
@@ -54,7 +55,7 @@ func (l *loop) emitLocked(e job.Event) {
 		e.Time = time.Now()
 	}
 	if l.clean != nil {
-		e = hide(e, l.clean)
+		e = secret.Hide(e, l.clean)
 	}
 	e.Time = e.Time.Round(0) // without the monotonic clock, as it will be read from the journal
 	l.folder.Add(e)

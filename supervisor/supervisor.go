@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
 // Launcher starts one gang. Run blocks until every rank is gone or is listed in
@@ -182,7 +183,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand, earlier: s.history(info.Legs)}
 	if len(spec.Secret) > 0 {
-		l.clean = hider(spec)
+		l.clean = secret.Hider(spec)
 	}
 	if l.random == nil {
 		l.random = rand.Float64
@@ -190,7 +191,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	spec = spec.Redacted()
 	if len(past) == 0 {
 		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec, Batch: info.Batch})
-		for _, f := range secretFindings(l.spec) {
+		for _, f := range secret.Findings(l.spec) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
 		}
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
 // Resume continues a run whose controller is gone, from the end of its journal. events has all
@@ -241,7 +242,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	return l.stay(ctx, end, a, func(e job.Event) {
 		known := e
 		if l.clean != nil {
-			known = hide(e, l.clean)
+			known = secret.Hide(e, l.clean)
 		}
 		if !l.adopted.knows(known) {
 			emit(e)

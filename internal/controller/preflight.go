@@ -21,6 +21,7 @@ import (
 	"github.com/gangrun/gangrun/preflight/memory"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
 // Preflight runs only the preflight of a job. It ends like a run that stops after its
@@ -36,7 +37,7 @@ func Preflight(spec job.Spec, options Options) error {
 		}
 		sup := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s.placer, Checker: p.checker, Checkpoints: &checkpoints{},
-			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Emit: p.emit,
+			Diagnose: secret.Hiding(s.spec, s.diagnose), Emit: p.emit,
 		}
 		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}, spec)
 	}))
@@ -64,7 +65,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 			lease, err := s.placer.place(ctx, spec, job.Excluded{}, limit, emit)
 			return lease.Placement, lease.Release, err
 		},
-		Diagnose:  supervisor.Hiding(s.spec, s.diagnose),
+		Diagnose:  secret.Hiding(s.spec, s.diagnose),
 		WorldSize: worldsize.Find,
 		Memory:    memory.Memory{Dir: filepath.Join(s.home, "trials")},
 		Known:     s.known,

@@ -22,6 +22,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
+	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
@@ -41,7 +42,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Asker: asker{s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal}, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
-			Diagnose: supervisor.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
+			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
 		if s.taken == nil {

@@ -1,4 +1,4 @@
-package supervisor
+package secret
 
 import (
 	"fmt"
@@ -17,16 +17,16 @@ func values(spec job.Spec, name string) (all []string) {
 	return all
 }
 
-// unknown reports whether a spec lacks the value of one of its secrets: a controller that only
+// Unknown reports whether a spec lacks the value of one of its secrets: a controller that only
 // ends a run does not need it.
-func unknown(spec job.Spec) bool {
+func Unknown(spec job.Spec) bool {
 	return slices.ContainsFunc(spec.Secret, func(name string) bool {
 		return slices.Contains(values(spec, name), job.Hidden)
 	})
 }
 
-// secretFindings warns of secrets that are not set, and of those that are too short to be hidden.
-func secretFindings(spec job.Spec) (findings []job.Finding) {
+// Findings warns of secrets that are not set, and of those that are too short to be hidden.
+func Findings(spec job.Spec) (findings []job.Finding) {
 	warn := func(text, hint string) {
 		findings = append(findings, job.Finding{Check: "secret", Severity: job.SeverityWarning, Text: text, Hint: hint})
 	}
@@ -44,8 +44,8 @@ func secretFindings(spec job.Spec) (findings []job.Finding) {
 	return findings
 }
 
-// hide returns an event without secrets. It copies what the event shares with others.
-func hide(e job.Event, clean func(string) string) job.Event {
+// Hide returns an event without secrets. It copies what the event shares with others.
+func Hide(e job.Event, clean func(string) string) job.Event {
 	e.Text, e.Hint, e.ExitWhy = clean(e.Text), clean(e.Hint), clean(e.ExitWhy)
 	if e.Finding != nil {
 		f := *e.Finding

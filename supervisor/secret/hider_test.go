@@ -1,4 +1,4 @@
-package supervisor
+package secret
 
 import (
 	"encoding/base64"
@@ -33,7 +33,7 @@ func TestHider(t *testing.T) {
 		{"empty", "", "a text", "a text"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			clean := hider(job.Spec{Env: map[string]string{"K": c.value}, Secret: []string{"K"}})
+			clean := Hider(job.Spec{Env: map[string]string{"K": c.value}, Secret: []string{"K"}})
 			if got := clean(c.text); got != c.want {
 				t.Errorf("%q became %q, want %q", c.text, got, c.want)
 			}
@@ -62,7 +62,7 @@ func TestHiding(t *testing.T) {
 func TestHiderTakesTheLonger(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"A": "token", "B": "token-and-more"}, Trial: job.Trial{Env: map[string]string{"A": "token-and-more-of-it"}}}
 	for _, spec.Secret = range [][]string{{"A", "B"}, {"B", "A"}} {
-		if got := hider(spec)("token token-and-more token-and-more-of-it"); got != "*** *** ***" {
+		if got := Hider(spec)("token token-and-more token-and-more-of-it"); got != "*** *** ***" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -71,7 +71,7 @@ func TestHiderTakesTheLonger(t *testing.T) {
 func TestSecretFindings(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"A": "hunter2", "PIN": "12", "EMPTY": ""}, Trial: job.Trial{Env: map[string]string{"T": "hunter2"}},
 		Secret: []string{"A", "NOSUCH", "T", "PIN", "NOSUCH", "EMPTY"}}
-	found := secretFindings(spec)
+	found := Findings(spec)
 	if len(found) != 2 || !strings.Contains(found[0].Text, `"NOSUCH" is set neither`) || !strings.Contains(found[1].Text, `"PIN" is shorter`) {
 		t.Errorf("%+v", found)
 	}

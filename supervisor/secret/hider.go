@@ -1,4 +1,5 @@
-package supervisor
+// Package secret removes the values of a job's secrets from what gangrun writes and shows.
+package secret
 
 import (
 	"cmp"
@@ -24,9 +25,9 @@ const (
 	shortPart = 8
 )
 
-// hider returns a function that replaces the values of a job's secrets in a text. A rank may print
+// Hider returns a function that replaces the values of a job's secrets in a text. A rank may print
 // them in the very lines that prove why it failed.
-func hider(spec job.Spec) func(string) string {
+func Hider(spec job.Spec) func(string) string {
 	var all []string
 	for _, name := range spec.Secret {
 		for _, value := range values(spec, name) {
@@ -52,7 +53,7 @@ func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evide
 	if len(spec.Secret) == 0 {
 		return diagnose
 	}
-	clean := hider(spec)
+	clean := Hider(spec)
 	return func(e job.Evidence) job.Cause {
 		e.Lines = hideLines(e.Lines, clean)
 		e.Outcome = hideOutcome(e.Outcome, clean)

@@ -1,4 +1,4 @@
-package supervisor
+package secret
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		Text: said, Hint: said, Cause: &cause, Finding: &job.Finding{Text: said, Hint: said, Cause: &cause},
 		Exit: &job.Exit{Text: said, Code: 12}, Outcome: &job.Outcome{Exits: []job.Exit{{Text: said, Fault: said}}}, Verdict: &job.Verdict{Reason: said},
 	}
-	data, err := json.Marshal(hide(event, hider(spec)))
+	data, err := json.Marshal(Hide(event, Hider(spec)))
 	if err != nil {
 		t.Fatal(err)
 	}
