@@ -115,6 +115,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 
 	checker, err := s.preflight()
 	var saving sync.WaitGroup
+	var plot []string
 	if err == nil {
 		stopListening := s.signals.Listen(s.run)
 		live := inspect.StartLive(s.run)
@@ -136,6 +137,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		saving.Go(func() {
 			s.save(&report, s.show.Say)
 			s.remember(report)
+			plot = s.page(hurried, live.Last())
 		})
 	}
 
@@ -156,7 +158,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		refreshing.Wait()
 		_ = s.show.Screen.Close()
 		if err == nil {
-			s.show.Closing(report)
+			s.show.Closing(report, plot)
 		}
 		if err := s.show.Screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
 			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; %s has all of it", err, s.run.Dir))

@@ -21,7 +21,7 @@ func TestLastLinesOfNoRank(t *testing.T) {
 		{Source: job.SourceStderr, Host: "h2", Rank: 1, Text: "a rank's"},
 		{Source: job.SourceStderr, Host: "h1", Rank: -1, Text: "mpirun's"},
 	}}
-	l.Closing(runreport.Report{State: job.StateFailed, Attempts: []runreport.Attempt{{Number: 1, Cause: cause}}})
+	l.Closing(runreport.Report{State: job.StateFailed, Attempts: []runreport.Attempt{{Number: 1, Cause: cause}}}, nil)
 	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)
 	}
