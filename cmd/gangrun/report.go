@@ -80,7 +80,7 @@ func reportPage(c *cli.Context, run home.Run, file string, open, asJSON bool) er
 		return err
 	}
 	if err := atomicfile.WriteFile(file, page, 0o600); err != nil {
-		return err
+		return &failure.Error{Code: failure.CodeUsage, Err: err, Hint: "gangrun report --html FILE " + run.ID + " writes it to another place"}
 	}
 	if open {
 		return show(c, file)

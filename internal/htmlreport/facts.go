@@ -2,6 +2,7 @@ package htmlreport
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -87,8 +88,18 @@ func pair(d, large time.Duration, one string, small time.Duration, other string)
 	return out
 }
 
-// number formats a value of a curve.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+// number formats a value of a curve, as in "0.1234", "182.7k" or "1.5e-07".
+func number(v float64) string {
+	unit := ""
+	if size := math.Abs(v); size >= 1e4 && size < 1e15 {
+		for _, unit = range []string{"k", "M", "G", "T"} {
+			if v /= 1000; math.Abs(v) < 999.95 {
+				break
+			}
+		}
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64) + unit
+}
 
 // rankText names ranks, as in "rank 3" or "ranks 0-3,8".
 func rankText(ranks []int) string {

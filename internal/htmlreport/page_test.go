@@ -244,7 +244,10 @@ func TestWithoutCurves(t *testing.T) {
 // TestEarly: there is a page of a run at every moment, also of one that has not begun.
 func TestEarly(t *testing.T) {
 	events := failedRun()
-	for n := range events {
+	for n := 0; n < len(events); n++ {
+		if n > 10 && events[n].Kind == job.KindProgress {
+			continue // most are
+		}
 		page := write(t, Extra{Now: events[n].Time.Add(time.Second)}, events[:n]...)
 		if n > 0 && !strings.Contains(page, "20261126-090000-x-1234") {
 			t.Fatalf("after %d events, the page lacks its run", n)
@@ -322,7 +325,9 @@ func TestLarge(t *testing.T) {
 			v = 1e6 // a single spike
 		}
 		loss.Points = append(loss.Points, Point{float64(i), v})
-		r.Add(progress(1, i%ranks, 2+float64(i)/100, int64(i), v))
+		if i%4 == 0 {
+			r.Add(progress(1, i/4%ranks, 2+float64(i)/100, int64(i), v))
+		}
 	}
 	for n := 2; n <= 100; n++ {
 		for _, e := range attemptEvents(n, 2+points/100+float64(n), gang(ranks)) {

@@ -285,23 +285,12 @@ func stepTicks(s scale) (out []tick) {
 	}
 	every := max(1, round(s.last-s.first, 5))
 	for v := math.Ceil(s.first/every) * every; v <= s.last; v += every {
-		out = append(out, tick{At: percent(s.x(v)), Label: large(v)})
+		out = append(out, tick{At: percent(s.x(v)), Label: number(v)})
 	}
 	if len(out) > 0 {
 		out[len(out)-1].Label = "step " + out[len(out)-1].Label
 	}
 	return anchored(out)
-}
-
-// large formats a step, as in "500", "20k" or "1.5M".
-func large(v float64) string {
-	switch {
-	case v >= 1e6:
-		return number(v/1e6) + "M"
-	case v >= 1e4:
-		return number(v/1e3) + "k"
-	}
-	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // round returns a round number of which a width has at most parts.

@@ -17,6 +17,7 @@ import (
 const (
 	mostHosts = 16
 	mostGPUs  = 16
+	boxWidth  = 66 // of a GPU
 )
 
 // place is the picture of where a gang is.
@@ -49,8 +50,11 @@ func (g gpu) LabelY() float64 { return g.Y - 3 }
 func (g gpu) RanksY() float64 { return g.Y + 11 }
 
 // BoxX and BoxY return the upper left corner of its box.
-func (g gpu) BoxX() float64 { return g.X - 27 }
+func (g gpu) BoxX() float64 { return g.X - boxWidth/2 }
 func (g gpu) BoxY() float64 { return g.Y - 17 }
+
+// Box returns its width.
+func (g gpu) Box() int { return boxWidth }
 
 type link struct {
 	X1, Y1, X2, Y2 float64
@@ -151,7 +155,7 @@ func circle(n int) (out []Point) {
 	height := 26 + 11*float64(n)
 	for i := range n {
 		angle := 2*math.Pi*(float64(i)+0.5)/float64(n) - math.Pi/2
-		out = append(out, Point{math.Round(150 + 116*math.Sin(angle+math.Pi/2)), math.Round(24 + height - height*math.Cos(angle+math.Pi/2))})
+		out = append(out, Point{math.Round(150 + 112*math.Sin(angle+math.Pi/2)), math.Round(24 + height - height*math.Cos(angle+math.Pi/2))})
 	}
 	return out
 }
@@ -173,7 +177,7 @@ func links(h job.Host, order []int, boxes []gpu, kinds map[job.Link]bool) (out [
 			kinds[l] = true
 			line := link{X1: boxes[i].X, Y1: boxes[i].Y, X2: boxes[j].X, Y2: boxes[j].Y, Class: "pcie", Width: 1}
 			if n := topology.NVLinks(l); n > 0 {
-				line.Class, line.Width = "nvlink", 1+min(3, float64(n)/4)
+				line.Class, line.Width = "nvlink", 1+min(1.5, float64(n)/8)
 			}
 			if boxes[i].Class == "held" && boxes[j].Class == "held" {
 				line.Class += " both"

@@ -16,7 +16,7 @@ import (
 // picture fits a screen of any width and its text keeps its size.
 const (
 	barHeight  = 22
-	laneHeight = 34
+	laneHeight = 36
 	axisHeight = 24
 )
 
@@ -54,7 +54,7 @@ type row struct {
 }
 
 // NameY returns where the name of the row is.
-func (r row) NameY() int { return r.Y - 11 }
+func (r row) NameY() int { return r.Y - 12 }
 
 // Number returns the number of the lane, of which its colour depends.
 func (r row) Number() int { return int(r.Lane) }

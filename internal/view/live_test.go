@@ -63,3 +63,17 @@ gangrun: hint: reboot
 		t.Errorf("the report has %d signs", n)
 	}
 }
+
+// TestClosingPlot: the lines of a plot follow the summary.
+func TestClosingPlot(t *testing.T) {
+	var shown strings.Builder
+	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{Out: screen.Stream{W: &shown}, Err: screen.Stream{W: &shown}, Ranks: 1})})
+	defer l.FlushLines(t.Context())
+	l.Closing(runreport.Report{State: job.StateSucceeded}, []string{" 1.0 ┼╮", " 0.5 ┤╰─"})
+	if err := l.Screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(shown.String(), "gangrun:  1.0 ┼╮\ngangrun:  0.5 ┤╰─\n") {
+		t.Errorf("shown at last is %q", shown.String())
+	}
+}
