@@ -65,9 +65,11 @@ func statusCommand() *cli.Command {
 	}
 }
 
-// plotLimit bounds how long the logs are read for the plot of the status, which has plotRows rows.
+// The logs are read for the plot of the status, which has plotRows rows, for plotLimit at most, and only if they have
+// plotBytes at most.
 const (
 	plotLimit = 2 * time.Second
+	plotBytes = 8 << 20
 	plotRows  = 6
 )
 
@@ -79,7 +81,7 @@ func plotStatus(c *cli.Context, run home.Run, events []job.Event) error {
 	for _, e := range events {
 		page.Add(e)
 	}
-	page.ReadCurves(ctx, 1)
+	page.ReadCurves(ctx, 1, plotBytes)
 	for _, line := range page.Plot(terminalColumns(), plotRows) {
 		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
 			return err

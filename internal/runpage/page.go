@@ -27,8 +27,9 @@ type Page struct {
 	run      home.Run
 	recorder htmlreport.Recorder
 	curves   []htmlreport.Curves
-	last     *curveview.Curve // the loss of the latest attempt whose logs have one
-	attempt  int              // the latest
+	last     *curveview.Curve // the loss in the logs of the attempt lastOf; nil if none was read
+	lastOf   int
+	attempt  int // the latest
 	notes    []string
 }
 
@@ -57,7 +58,7 @@ func Read(ctx context.Context, run home.Run) (*Page, error) {
 	if skipped > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("this report has gaps: lines of the journal that cannot be read: %d", skipped))
 	}
-	p.ReadCurves(ctx, mostAttempts)
+	p.ReadCurves(ctx, mostAttempts, mostBytes)
 	return p, nil
 }
 
@@ -67,22 +68,30 @@ func (p *Page) Add(e job.Event) {
 	p.attempt = max(p.attempt, e.Attempt)
 }
 
-// mostAttempts is of how many attempts the logs are read. The curves of earlier ones are those of the journal.
-const mostAttempts = 8
+// mostAttempts is of how many attempts the logs are read, and mostBytes how large those of one may be. Other curves are
+// those of the journal.
+const (
+	mostAttempts = 8
+	mostBytes    = 512 << 20
+)
 
-// ReadCurves reads the curves of the latest attempts from their logs.
-func (p *Page) ReadCurves(ctx context.Context, attempts int) {
+// ReadCurves reads the curves of the latest attempts from their logs, if those of an attempt have at most limit bytes.
+func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 	for n := max(1, p.attempt-attempts+1); n <= p.attempt; n++ {
-		paths := p.logs(n)
+		paths, size := p.logs(n)
 		if len(paths) == 0 {
+			continue
+		}
+		if size > limit {
+			p.notes = append(p.notes, fmt.Sprintf("the logs of attempt %d are too large: its curves come from the journal, which has about one value a second", n))
 			continue
 		}
 		r, err := curveview.Read(ctx, paths, curveview.Options{GPUs: 1})
 		if ctx.Err() != nil {
-			p.notes = append(p.notes, fmt.Sprintf("the logs of attempt %d are too large to be read in time: their curves are cut off", n))
+			p.notes = append(p.notes, fmt.Sprintf("there was no time to read all logs of attempt %d: its curves may be cut off", n))
 		}
-		if err != nil {
-			continue // there are no metrics in them
+		if err != nil || ctx.Err() != nil && p.journalGoesOn(n, r) {
+			continue // there are no metrics in them, or only the first ones were read
 		}
 		for i := range r.History {
 			r.History[i].Saves = nil // the size of the gang is not known here
@@ -92,20 +101,25 @@ func (p *Page) ReadCurves(ctx context.Context, attempts int) {
 			c.Metric = curve(r.Metric)
 		}
 		p.curves = append(p.curves, c)
-		if r.Train != nil {
-			p.last = r.Train
-		} else {
+		p.last, p.lastOf = r.Train, n
+		if r.Train == nil {
 			p.last = r.Metric
 		}
 	}
 }
 
+// journalGoesOn reports whether the journal has losses of later steps of an attempt than what was read of its logs.
+func (p *Page) journalGoesOn(attempt int, r curveview.Report) bool {
+	known := p.recorder.Loss(attempt)
+	return len(known) > 0 && (r.Train == nil || r.Train.Last == nil || known[len(known)-1].X > float64(r.Train.Last.Step))
+}
+
 // logs returns the log files of an attempt that may have its curves: those of the rank that has reported a loss, or else of
 // the first and the last rank.
-func (p *Page) logs(attempt int) (paths []string) {
+func (p *Page) logs(attempt int) (paths []string, size int64) {
 	files, err := runlogs.Query{Rank: -1, Attempt: strconv.Itoa(attempt)}.Files(home.Summary{Run: p.run.ID, Dir: p.run.Dir})
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	wanted := map[int]bool{0: true}
 	if rank := p.recorder.LossRank(attempt); rank >= 0 {
@@ -116,9 +130,10 @@ func (p *Page) logs(attempt int) (paths []string) {
 	for _, f := range files {
 		if wanted[f.Rank] && f.Bytes > 0 {
 			paths = append(paths, f.Path)
+			size += f.Bytes
 		}
 	}
-	return paths
+	return paths, size
 }
 
 func curve(c *curveview.Curve) (out htmlreport.Curve) {
@@ -160,11 +175,11 @@ func (p *Page) Save(now Now) error {
 // leastPoints is how many values a curve must have to be worth a plot.
 const leastPoints = 8
 
-// Plot draws the loss of the latest attempt that has one, with so many columns and rows for its values, as lines. It
+// Plot draws the loss of the latest attempt, with so many columns and rows for its values, as lines. It
 // returns none if there is no loss, or only a few values.
 func (p *Page) Plot(columns, rows int) []string {
 	c := p.last
-	if c == nil {
+	if c == nil || p.lastOf != p.attempt {
 		points := p.recorder.Loss(p.attempt)
 		c = curveview.NewCurve("loss", func(yield func(int64, float64) bool) {
 			for _, at := range points {

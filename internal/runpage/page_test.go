@@ -115,9 +115,35 @@ func TestLate(t *testing.T) {
 	page := New(run)
 	page.Add(job.Event{Kind: job.KindCreated, Time: start, Run: run.ID})
 	page.Add(job.Event{Kind: job.KindAttempt, Time: start, Attempt: 2})
-	page.ReadCurves(late, 1)
-	if text := write(t, page); !strings.Contains(text, "attempt 2 are too large to be read in time") {
+	page.ReadCurves(late, 1, mostBytes)
+	if text := write(t, page); !strings.Contains(text, "no time to read all logs of attempt 2") {
 		t.Error("the page does not say that its curves are cut off")
+	}
+}
+
+// TestTooLarge: if logs are too large, or only their beginning was read, the journal has the losses.
+func TestTooLarge(t *testing.T) {
+	run := recorded(t, 5)
+	page := New(run)
+	page.Add(job.Event{Kind: job.KindCreated, Time: start, Run: run.ID})
+	page.Add(job.Event{Kind: job.KindAttempt, Time: start, Attempt: 2})
+	for i := range 20 {
+		loss := 1 / float64(i+1)
+		page.Add(job.Event{Kind: job.KindProgress, Time: start.Add(time.Duration(i) * time.Second), Attempt: 2, Rank: 3, Progress: &job.Progress{Step: int64(i), Loss: &loss}})
+	}
+	page.ReadCurves(t.Context(), 1, 10)
+	text := write(t, page)
+	if !strings.Contains(text, "logs of attempt 2 are too large") || !strings.Contains(text, "loss; last 0.05 at step 19") {
+		t.Error("the page does not say that the logs are too large, or lacks the loss of the journal")
+	}
+	if plot := page.Plot(80, 6); len(plot) == 0 || !strings.Contains(plot[len(plot)-2], "19") {
+		t.Errorf("the plot is %q", plot)
+	}
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	page.ReadCurves(late, 1, mostBytes)
+	if text := write(t, page); !strings.Contains(text, "loss; last 0.05 at step 19") {
+		t.Error("the beginning of the logs replaces the loss of the journal")
 	}
 }
 
