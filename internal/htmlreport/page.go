@@ -77,7 +77,10 @@ type header struct {
 // fact is a line of the header.
 type fact struct{ Name, Text string }
 
-type finding struct{ Severity, Host, Check, Text, Hint string }
+type finding struct {
+	Severity, Host, Check, Text, Hint string
+	Lines                             []evidence // that show the cause of an error
+}
 
 // Write writes the page. The error is that of w.
 func (r *Recorder) Write(w io.Writer, x Extra) error {
@@ -125,7 +128,11 @@ func (r *Recorder) page(x Extra) page {
 	p.Ranks = r.rankTable(report, x.Vitals)
 	p.Place = placeOf(r.place)
 	for _, f := range report.Preflight {
-		p.Findings = append(p.Findings, finding{string(f.Severity), f.Host, f.Check, clip(f.Text), clip(f.Hint)})
+		shown := finding{Severity: string(f.Severity), Host: f.Host, Check: f.Check, Text: clip(f.Text), Hint: clip(f.Hint)}
+		if f.Cause != nil && f.Severity == job.SeverityError && len(p.Findings) < many {
+			shown.Lines = causeOf(*f.Cause).Lines
+		}
+		p.Findings = append(p.Findings, shown)
 	}
 	if more := len(p.Findings) - mostFindings; more > 0 {
 		p.Findings = p.Findings[:mostFindings]
@@ -182,8 +189,8 @@ func next(r runreport.Report) (all []string) {
 		}
 	}
 	add(r.Hint)
-	if c := r.Cause(); c != nil && c.Hint != r.Hint && r.State != job.StateSucceeded {
-		add(c.Hint)
+	if a := r.Last(); a != nil && a.Cause != nil && a.Cause.Hint != r.Hint && r.State != job.StateSucceeded {
+		add(a.Cause.Hint)
 	}
 	for _, f := range r.Preflight {
 		if f.Severity == job.SeverityError && f.Hint != r.Hint && len(all) < 8 {

@@ -258,6 +258,20 @@ func TestEarly(t *testing.T) {
 	}
 }
 
+// TestPreflightFailed: the page of a run without a gang has the evidence of its preflight, and each hint once.
+func TestPreflightFailed(t *testing.T) {
+	code := 78
+	cause := &job.Cause{Category: job.ImportError, Text: "no module", Hint: "install it", Evidence: []job.Line{{File: "/l/rank-0000.err", Line: 3, Text: "ModuleNotFoundError: nosuch"}}}
+	page := write(t, Extra{}, spec(2), state(0, job.StatePreflight),
+		job.Event{Time: after(0.1), Kind: job.KindFinding, Finding: &job.Finding{Check: "trial", Severity: job.SeverityError, Text: "the trial failed", Hint: "install it; --trial off omits the trial", Cause: cause}},
+		job.Event{Time: after(0.1), Kind: job.KindEnded, State: job.StatePreflightFailed, Text: "the trial failed", Hint: "install it; --trial off omits the trial", ExitCode: &code, ExitWhy: "a fault"})
+	for want, n := range map[string]int{"rank-0000.err:3</span>  ModuleNotFoundError: nosuch": 1, "<p>install it": 1, "<p>install it; --trial off": 1, "preflight, 0.1 s": 1, "0.08 s": 1, "<h2>Attempts": 0, "<h2>Placement": 0} {
+		if have := strings.Count(page, want); have != n {
+			t.Errorf("%q is on the page %d times, want %d", want, have, n)
+		}
+	}
+}
+
 // TestHostile: what ranks, hosts, paths and logs are called does not get out of its place.
 func TestHostile(t *testing.T) {
 	const hostile = "</title></svg></pre><script>alert(1)</script><img src=//x onerror=a>\"'`{{.}}&amp;\x00\x1b[31m\u202e\ufeff\xff]]>-->${x}"
@@ -274,6 +288,7 @@ func TestHostile(t *testing.T) {
 	events := []job.Event{
 		{Time: start, Kind: job.KindCreated, Run: hostile, Spec: &job.Spec{Name: hostile, Ranks: 8, Command: []string{hostile}}, Batch: &job.BatchJob{System: hostile, ID: hostile}},
 		{Time: start, Kind: job.KindFinding, Finding: &job.Finding{Check: hostile, Severity: hostile, Host: hostile, Text: hostile, Hint: hostile}},
+		{Time: start, Kind: job.KindFinding, Finding: &job.Finding{Severity: job.SeverityError, Cause: &job.Cause{Evidence: []job.Line{{File: hostile, Text: hostile}}}}},
 	}
 	events = append(events, attemptEvents(1, 1, p)...)
 	bad := &job.Progress{Step: 7, Epoch: -1, LossIs: hostile}

@@ -96,7 +96,7 @@ func (r *Recorder) panels(report runreport.Report, all []Curves) (out []panel) {
 		if of.zero && ok && !scale.log {
 			scale.low = min(0, scale.low)
 		}
-		if ok {
+		if ok && scale.first < scale.last { // a single value is no curve
 			p := draw(of.title, scale, given, numbers)
 			r.addMarks(&p, scale, marks, len(out) == 0)
 			out = append(out, p)
@@ -113,9 +113,6 @@ type scale struct {
 }
 
 func (s scale) x(step float64) float64 {
-	if s.last <= s.first {
-		return 0.5
-	}
 	return (step - s.first) / (s.last - s.first)
 }
 
@@ -280,9 +277,6 @@ func (r *Recorder) addMarks(p *panel, s scale, marks []Mark, rows bool) {
 
 // stepTicks labels the axis of steps.
 func stepTicks(s scale) (out []tick) {
-	if s.last <= s.first {
-		return []tick{{At: 50, Label: fmt.Sprintf("step %.0f", s.first), Anchor: "middle"}}
-	}
 	every := max(1, round(s.last-s.first, 5))
 	for v := math.Ceil(s.first/every) * every; v <= s.last; v += every {
 		out = append(out, tick{At: percent(s.x(v)), Label: number(v)})
@@ -321,7 +315,7 @@ func valueTicks(s scale) (out []tick) {
 		if s.log {
 			add(v, math.Pow(10, v))
 		} else {
-			add(v, math.Round(v/every)*every)
+			add(v, math.Round(v/every)*every+0) // not -0
 		}
 	}
 	return out

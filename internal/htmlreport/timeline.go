@@ -132,7 +132,10 @@ func (r *Recorder) timeline(report runreport.Report, now time.Time) *timeline {
 		}
 		t.Attempts = append(t.Attempts, b)
 	}
-	y := 2*barHeight + 10
+	y := barHeight + 8
+	if len(t.Attempts) > 0 {
+		y += barHeight + 2
+	}
 	t.Lanes = r.rows(y, r.everyMark(), func(m Mark) (float64, bool) {
 		return at(m.Time), !m.Time.IsZero() && !m.Time.After(to) && !m.Time.Before(from)
 	})
@@ -208,7 +211,7 @@ func markText(m Mark) string {
 
 // timeTicks labels an axis of so many seconds.
 func timeTicks(whole float64) (out []tick) {
-	units := []float64{0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400}
+	units := []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400}
 	every := units[len(units)-1]
 	for _, u := range units {
 		if whole/u <= 5 {

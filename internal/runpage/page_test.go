@@ -53,8 +53,10 @@ func recorded(t *testing.T, steps int) home.Run {
 				t.Fatal(err)
 			}
 		}
-		loss := 0.25
-		add(job.Event{Kind: job.KindProgress, Attempt: n, Rank: 3, Progress: &job.Progress{Step: 7, Loss: &loss}})
+		for step := range int64(2) {
+			loss := 0.5 / float64(step+1)
+			add(job.Event{Kind: job.KindProgress, Attempt: n, Rank: 3, Progress: &job.Progress{Step: 6 + step, Loss: &loss}})
+		}
 	}
 	if err := journal.Close(); err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func TestGone(t *testing.T) {
 		t.Error("the page lacks the loss of the journal")
 	}
 	if plot := page.Plot(80, 6); plot != nil {
-		t.Errorf("a plot of a single value: %q", plot)
+		t.Errorf("a plot of two values: %q", plot)
 	}
 }
 

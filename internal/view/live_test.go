@@ -64,7 +64,7 @@ gangrun: hint: reboot
 	}
 }
 
-// TestClosingPlot: the lines of a plot follow the summary.
+// TestClosingPlot: the lines of a plot come before the summary.
 func TestClosingPlot(t *testing.T) {
 	var shown strings.Builder
 	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{Out: screen.Stream{W: &shown}, Err: screen.Stream{W: &shown}, Ranks: 1})})
@@ -73,7 +73,7 @@ func TestClosingPlot(t *testing.T) {
 	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasSuffix(shown.String(), "gangrun:  1.0 ┼╮\ngangrun:  0.5 ┤╰─\n") {
+	if !strings.HasPrefix(shown.String(), "gangrun:  1.0 ┼╮\ngangrun:  0.5 ┤╰─\ngangrun: run ") {
 		t.Errorf("shown at last is %q", shown.String())
 	}
 }
