@@ -92,8 +92,8 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 	go mod verify
 	go mod tidy -diff
 
-docs: ## write the generated parts of docs/ anew
-	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/curve/judge ./internal/diagnose ./internal/diagnose/rules ./internal/failures ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
+docs: deps/docs ## write the generated parts of docs/ anew
+	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/curve/judge ./internal/diagnose ./internal/diagnose/rules ./internal/failures ./internal/htmlreport ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -tags soak -count=1 -timeout 40m -run '^TestSoakHostFaults$$' ./cmd/gangrun
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -count=1 -run '^TestSlurm' ./cmd/gangrun
 

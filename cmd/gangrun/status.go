@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller"
@@ -10,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/record"
+	"github.com/gangrun/gangrun/internal/runpage"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -50,6 +52,9 @@ func statusCommand() *cli.Command {
 			if err := status.Text(c.App.Writer, time.Now(), c.Bool("ranks")); err != nil {
 				return err
 			}
+			if err := plotStatus(c, run, events); err != nil {
+				return err
+			}
 			if status.State == job.StateLost {
 				controller.NoteLost(c.App.ErrWriter, run)
 			} else if gone := presence.MissingController(run); gone != nil {
@@ -58,6 +63,31 @@ func statusCommand() *cli.Command {
 			return nil
 		}),
 	}
+}
+
+// The logs are read for the plot of the status, which has plotRows rows, for plotLimit at most, and only if they have
+// plotBytes at most.
+const (
+	plotLimit = 2 * time.Second
+	plotBytes = 8 << 20
+	plotRows  = 6
+)
+
+// plotStatus prints the loss curve of the latest attempt, if it has one.
+func plotStatus(c *cli.Context, run home.Run, events []job.Event) error {
+	ctx, cancel := context.WithTimeout(c.Context, plotLimit)
+	defer cancel()
+	page := runpage.New(run)
+	for _, e := range events {
+		page.Add(e)
+	}
+	page.ReadCurves(ctx, 1, plotBytes)
+	for _, line := range page.Plot(terminalColumns(), plotRows) {
+		if _, err := fmt.Fprintln(c.App.Writer, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printStacks prints where the ranks of a run are now.

@@ -116,6 +116,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 
 	checker, err := s.preflight()
 	var saving sync.WaitGroup
+	var plot []string
 	if err == nil {
 		stopListening := s.signals.Listen(s.run)
 		live := inspect.StartLive(s.run)
@@ -140,6 +141,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			if err := s.keepCurve(); err != nil {
 				s.show.Say(fmt.Sprintf("note: later runs of the job will not be compared with this one: %v", err))
 			}
+			plot = s.page(hurried, live.Last())
 		})
 	}
 
@@ -160,7 +162,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		refreshing.Wait()
 		_ = s.show.Screen.Close()
 		if err == nil {
-			s.show.Closing(report)
+			s.show.Closing(report, plot)
 		}
 		if err := s.show.Screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
 			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; %s has all of it", err, s.run.Dir))

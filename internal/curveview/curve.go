@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math"
 	"slices"
 
@@ -34,7 +35,9 @@ type Report struct {
 	// Metric is what the run is judged by, Train its training loss. They are nil if there are none.
 	Metric *Curve `json:"metric"`
 	Train  *Curve `json:"train"`
-	Total  int64  `json:"total_steps"` // planned; 0 if not known
+	// Throughput is work per time, in any unit; nil if the files do not tell it.
+	Throughput *Curve `json:"-"`
+	Total      int64  `json:"total_steps"` // planned; 0 if not known
 	// Verdicts are true at the end of the curves. History has the verdicts that were true at any time: of each
 	// kind the first, and the first that was sure.
 	Verdicts []judge.Verdict `json:"verdicts"`
@@ -58,6 +61,24 @@ type Curve struct {
 	Last   *Value  `json:"last"` // the last finite value
 	Best   *Value  `json:"best"`
 	points []point // in order of steps
+}
+
+// NewCurve returns a curve for Plot. Lower values of it are better. The points come in order of their steps.
+func NewCurve(name string, points iter.Seq2[int64, float64]) *Curve {
+	s := newSeries(name, "")
+	for step, value := range points {
+		s.add(point{step: step, value: value})
+	}
+	return chosen{by: map[judge.Signal]*series{judge.Train: s}}.curve(judge.Train)
+}
+
+// Points calls do for each point, in order of steps, until it returns false.
+func (c *Curve) Points(do func(step int64, value float64) bool) {
+	for _, p := range c.points {
+		if !do(p.step, p.value) {
+			return
+		}
+	}
 }
 
 // Value is a value at a step.
@@ -128,6 +149,10 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	} else {
 		r.Metric = r.Train
 	}
+	if c.by[judge.Throughput] != nil {
+		r.Throughput = c.curve(judge.Throughput)
+		r.Throughput.Higher = true
+	}
 	setup := judge.Setup{Higher: c.higher, Total: r.Total, Settled: o.Settled, Target: o.Target}
 	for _, path := range o.Earlier {
 		_, found, _, err := read(ctx, path)
@@ -144,18 +169,9 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 
 // read returns the series of a file, in order of their names.
 func read(ctx context.Context, path string) (File, []*series, int64, error) {
-	f, points, err := metrics.ReadAll(ctx, path)
 	file := File{Path: path, Series: []string{}}
-	var total int64
-	if f != nil {
-		file.Format, total = f.Format(), f.Total()
-	}
-	if err != nil {
-		file.Problem = err.Error()
-		err = fmt.Errorf("read %q: %w", path, err)
-	}
 	by := map[string]*series{}
-	for _, p := range points {
+	f, err := metrics.Each(ctx, path, func(p metrics.Point) {
 		s := by[p.Series]
 		if s == nil {
 			s = newSeries(p.Series, path)
@@ -163,6 +179,14 @@ func read(ctx context.Context, path string) (File, []*series, int64, error) {
 			file.Series = append(file.Series, p.Series)
 		}
 		s.add(point{p.Step, p.Time, p.Value})
+	})
+	var total int64
+	if f != nil {
+		file.Format, total = f.Format(), f.Total()
+	}
+	if err != nil {
+		file.Problem = err.Error()
+		err = fmt.Errorf("read %q: %w", path, err)
 	}
 	slices.Sort(file.Series)
 	var all []*series
@@ -183,6 +207,33 @@ func (s *series) add(p point) {
 		i--
 	}
 	s.points = append(s.points[:i], p)
+	if len(s.points) > maxPoints {
+		s.halve()
+	}
+}
+
+// maxPoints is the most points that are kept of a series.
+const maxPoints = 1 << 20
+
+// halve keeps of each four points the lowest and the highest. A value that is not finite counts as both.
+func (s *series) halve() {
+	kept := s.points[:0]
+	for four := range slices.Chunk(s.points, 4) {
+		low, high := 0, 0
+		for i, p := range four {
+			if !finite(p.value) || p.value < four[low].value {
+				low = i
+			}
+			if !finite(p.value) || p.value > four[high].value {
+				high = i
+			}
+		}
+		a, b := four[min(low, high)], four[max(low, high)]
+		if kept = append(kept, a); low != high {
+			kept = append(kept, b)
+		}
+	}
+	s.points = kept
 }
 
 // chosen are the series by which a run is judged.

@@ -154,3 +154,37 @@ func TestPrint(t *testing.T) {
 		}
 	}
 }
+
+// TestHalve: a series that is too long keeps its extremes and its ends, and values that are not finite.
+func TestHalve(t *testing.T) {
+	s := newSeries("loss", "")
+	for i := range maxPoints + 1 {
+		v := 1.0
+		switch i {
+		case 70:
+			v = 99
+		case 1001:
+			v = -99
+		case 5000:
+			v = math.NaN()
+		}
+		s.add(point{step: int64(i), value: v})
+	}
+	if n := len(s.points); n > maxPoints/2+4 {
+		t.Fatalf("%d points are left", n)
+	}
+	low, high, bad := 0.0, 0.0, 0
+	for i, p := range s.points {
+		if i > 0 && p.step <= s.points[i-1].step {
+			t.Fatalf("step %d follows step %d", p.step, s.points[i-1].step)
+		}
+		if !finite(p.value) {
+			bad++
+			continue
+		}
+		low, high = min(low, p.value), max(high, p.value)
+	}
+	if low != -99 || high != 99 || bad != 1 || s.points[len(s.points)-1].step != maxPoints {
+		t.Errorf("low %g, high %g, %d not finite, last step %d", low, high, bad, s.points[len(s.points)-1].step)
+	}
+}

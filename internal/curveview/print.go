@@ -44,7 +44,9 @@ func (r Report) Print(w io.Writer, width int, colour bool) error {
 		fmt.Fprintf(&b, "planned %s\n", text.Count(int(r.Total), "step"))
 	}
 	for _, c := range curves {
-		b.WriteString(plot(c, max(20, width-labels), colour))
+		if drawn := c.Plot(width, height, colour); drawn != "" {
+			b.WriteString("\n" + drawn + "\n\n")
+		}
 	}
 	history(&b, r.History)
 	for _, v := range r.Verdicts {
@@ -74,9 +76,11 @@ func line(v judge.Verdict) string {
 	return out
 }
 
-// plot draws a curve. Values that are not finite are gaps. If the values are positive and the largest is more than a
+// Plot draws a curve with labels, at most width columns wide, with so many rows for its values. It returns an empty
+// string if the curve has less than two points, or none that is finite. Values that are not finite are gaps. If the values are positive and the largest is more than a
 // hundred times the smallest, the scale is logarithmic.
-func plot(c *Curve, width int, colour bool) string {
+func (c *Curve) Plot(width, rows int, colour bool) string {
+	width = max(20, width-labels)
 	if c.Best == nil || len(c.points) < 2 {
 		return ""
 	}
@@ -97,14 +101,14 @@ func plot(c *Curve, width int, colour bool) string {
 	if logarithmic {
 		caption += ", logarithmic"
 	}
-	options := []asciigraph.Option{asciigraph.Height(height), asciigraph.Width(width), asciigraph.Caption(text.Printable(caption) + ", by step"),
+	options := []asciigraph.Option{asciigraph.Height(rows), asciigraph.Width(width), asciigraph.Caption(text.Printable(caption) + ", by step"),
 		asciigraph.XAxisRange(float64(first), float64(last)), asciigraph.XAxisTickCount(4),
 		asciigraph.XAxisValueFormatter(func(v float64) string { return fmt.Sprintf("%.0f", v) }),
 		asciigraph.YAxisValueFormatter(func(v float64) string { return fmt.Sprintf("%.4g", scale(v)) })}
 	if colour {
 		options = append(options, asciigraph.SeriesColors(asciigraph.Blue))
 	}
-	return "\n" + asciigraph.Plot(cells, options...) + "\n\n"
+	return asciigraph.Plot(cells, options...)
 }
 
 // spread puts points into cells, one a column: means of the values whose steps belong there. A cell without any

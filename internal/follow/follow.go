@@ -77,7 +77,7 @@ func Follow(run home.Run, out, errs screen.Stream) (runreport.Report, error) {
 		f.show.Screen.Status("")
 		_ = f.show.Screen.Close()
 		if err == nil {
-			f.show.Closing(report)
+			f.show.Closing(report, nil)
 		}
 	})
 	return report, err

@@ -21,6 +21,7 @@ const (
 	jobName     = "job.yaml"
 	journalName = "journal.jsonl"
 	reportName  = "report.json"
+	pageName    = "report.html"
 )
 
 // Run is the directory of one run.
@@ -49,6 +50,9 @@ func (r Run) JournalPath() string { return filepath.Join(r.Dir, journalName) }
 
 // ReportPath returns the path of the report of a run that has ended.
 func (r Run) ReportPath() string { return filepath.Join(r.Dir, reportName) }
+
+// PagePath returns the path of the run's page, report.html.
+func (r Run) PagePath() string { return filepath.Join(r.Dir, pageName) }
 
 // AttemptDir returns the directory of an attempt's logs and creates it if necessary. The
 // trial is attempt 0.

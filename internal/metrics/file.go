@@ -221,15 +221,20 @@ func (f *File) text(line []byte) {
 
 // ReadAll returns all points of a file as it is now. If the last line has no end, ReadAll reads it, too.
 func ReadAll(ctx context.Context, path string) (f *File, points []Point, err error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, nil, err
-	}
-	f = NewFile(path)
-	f.final = true
-	add := func(p Point) { points = append(points, p) }
-	err = f.Poll(ctx, add)
-	if text, ok := f.parser.(*lines); ok && err == nil && len(text.rest) > 0 {
-		err = text.add([]byte("\n"), func(p Point) { p.Series = f.under + p.Series; add(p) })
-	}
+	f, err = Each(ctx, path, func(p Point) { points = append(points, p) })
 	return f, points, err
+}
+
+// Each calls emit for each point of a file as it is now. If the last line has no end, Each reads it, too.
+func Each(ctx context.Context, path string, emit func(Point)) (*File, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	f := NewFile(path)
+	f.final = true
+	err := f.Poll(ctx, emit)
+	if text, ok := f.parser.(*lines); ok && err == nil && len(text.rest) > 0 {
+		err = text.add([]byte("\n"), func(p Point) { p.Series = f.under + p.Series; emit(p) })
+	}
+	return f, err
 }

@@ -38,6 +38,17 @@ func (s *Screen) Status(line string) {
 	s.show()
 }
 
+// Columns returns the width of the terminal to which gangrun's own messages go, or 0 if that is no terminal.
+func (s *Screen) Columns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.err.Terminal || s.live == nil {
+		return 0
+	}
+	s.live.measure()
+	return s.live.cols
+}
+
 // refresh makes the rows show the present state and size.
 func (s *Screen) refresh() {
 	if s.live == nil {

@@ -296,3 +296,21 @@ func openTerminal(t *testing.T, cols, lines uint16) *os.File {
 	t.Cleanup(func() { tty.Close() })
 	return tty
 }
+
+func TestColumns(t *testing.T) {
+	size := func() (int, int) { return 132, 40 }
+	for _, c := range []struct {
+		name     string
+		out, err Stream
+		want     int
+	}{
+		{"a terminal", Stream{W: io.Discard, Terminal: true, Size: size}, Stream{W: io.Discard, Terminal: true, Size: size}, 132},
+		{"messages go to a file", Stream{W: io.Discard, Terminal: true, Size: size}, Stream{W: io.Discard}, 0},
+		{"a terminal of unknown size", Stream{W: io.Discard}, Stream{W: io.Discard, Terminal: true}, 80},
+		{"no terminal", Stream{W: io.Discard}, Stream{W: io.Discard}, 0},
+	} {
+		if have := New(Options{Ranks: 1, Out: c.out, Err: c.err}).Columns(); have != c.want {
+			t.Errorf("%s: %d columns, want %d", c.name, have, c.want)
+		}
+	}
+}

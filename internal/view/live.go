@@ -262,15 +262,15 @@ func (l *Live) Refresh(ctx context.Context) {
 	}
 }
 
-// Closing shows the summary of a run that has ended, and at the very end what the failed rank
+// Closing shows the lines of a plot, the summary of a run that has ended, and at the very end what the failed rank
 // printed.
-func (l *Live) Closing(r runreport.Report) {
+func (l *Live) Closing(r runreport.Report, plot []string) {
 	if l.Terse {
 		l.lastWords(r)
 		return
 	}
 	l.Screen.Status("")
-	for _, line := range Summary(r) {
+	for _, line := range slices.Concat(plot, Summary(r)) {
 		l.Screen.Say("%s", line)
 	}
 	cause := r.Cause()

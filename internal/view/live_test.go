@@ -21,7 +21,7 @@ func TestLastLinesOfNoRank(t *testing.T) {
 		{Source: job.SourceStderr, Host: "h2", Rank: 1, Text: "a rank's"},
 		{Source: job.SourceStderr, Host: "h1", Rank: -1, Text: "mpirun's"},
 	}}
-	l.Closing(runreport.Report{State: job.StateFailed, Attempts: []runreport.Attempt{{Number: 1, Cause: cause}}})
+	l.Closing(runreport.Report{State: job.StateFailed, Attempts: []runreport.Attempt{{Number: 1, Cause: cause}}}, nil)
 	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,5 +61,19 @@ gangrun: hint: reboot
 	}
 	if n := len(l.Report().Attempts[0].Signs); n != 6 {
 		t.Errorf("the report has %d signs", n)
+	}
+}
+
+// TestClosingPlot: the lines of a plot come before the summary.
+func TestClosingPlot(t *testing.T) {
+	var shown strings.Builder
+	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{Out: screen.Stream{W: &shown}, Err: screen.Stream{W: &shown}, Ranks: 1})})
+	defer l.FlushLines(t.Context())
+	l.Closing(runreport.Report{State: job.StateSucceeded}, []string{" 1.0 ┼╮", " 0.5 ┤╰─"})
+	if err := l.Screen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(shown.String(), "gangrun:  1.0 ┼╮\ngangrun:  0.5 ┤╰─\ngangrun: run ") {
+		t.Errorf("shown at last is %q", shown.String())
 	}
 }

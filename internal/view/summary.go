@@ -13,15 +13,22 @@ import (
 
 // Summary returns the lines of runreport.Summary. It quotes the command for a shell.
 func Summary(r runreport.Report) []string {
-	words := make([]string, len(r.Command))
-	for i, word := range r.Command {
+	r.Command = shellWords(r.Command)
+	return runreport.Summary(r)
+}
+
+// ShellCommand quotes the words of a command for a shell.
+func ShellCommand(command []string) string { return strings.Join(shellWords(command), " ") }
+
+func shellWords(command []string) []string {
+	words := make([]string, len(command))
+	for i, word := range command {
 		words[i] = ShellWord(word)
 		if i == 0 && words[i] == word && strings.Contains(word, "=") { // else a shell would take it for an assignment
 			words[i] = "'" + word + "'"
 		}
 	}
-	r.Command = words
-	return runreport.Summary(r)
+	return words
 }
 
 // plainWord is a word that means itself to every shell.

@@ -2,6 +2,7 @@ package vitals
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -207,5 +208,21 @@ func TestOld(t *testing.T) {
 	v := Vitals{At: at(0), Every: job.Duration(2 * time.Second)}
 	if v.Old(at(10)) || !v.Old(at(20)) || v.Old(at(-100)) || v.Age(at(-100)) != 0 {
 		t.Error("Old")
+	}
+}
+
+func TestWith(t *testing.T) {
+	earlier := Vitals{Attempt: 2, Ranks: []Rank{{Rank: 0, PID: 1}, {Rank: 1, PID: 1}, {Rank: 3, PID: 1}}}
+	now := Vitals{Attempt: 2, Ranks: []Rank{{Rank: 1, PID: 2}, {Rank: 2, PID: 2}}}
+	var have []string
+	for _, r := range now.With(earlier).Ranks {
+		have = append(have, fmt.Sprint(r.Rank, ":", r.PID))
+	}
+	if want := []string{"0:1", "1:2", "2:2", "3:1"}; !slices.Equal(have, want) {
+		t.Errorf("ranks %v, want %v", have, want)
+	}
+	now.Attempt = 3
+	if have := now.With(earlier); len(have.Ranks) != 2 {
+		t.Errorf("another attempt has the ranks of the earlier one: %v", have.Ranks)
 	}
 }

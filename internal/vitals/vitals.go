@@ -117,6 +117,23 @@ func (v *Vitals) Of(rank int) *Rank {
 	return &v.Ranks[i]
 }
 
+// With returns the vitals together with those ranks of earlier vitals of the same attempt that are missing in them, as they
+// have ended.
+func (v Vitals) With(earlier Vitals) Vitals {
+	if v.Attempt != earlier.Attempt {
+		return v
+	}
+	ranks := slices.Clone(v.Ranks)
+	for _, r := range earlier.Ranks {
+		if v.Of(r.Rank) == nil {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.SortFunc(ranks, func(a, b Rank) int { return a.Rank - b.Rank })
+	v.Ranks = ranks
+	return v
+}
+
 // Age returns how old the figures are at the time now. Clocks of machines differ, so that it is at
 // least 0.
 func (v *Vitals) Age(now time.Time) time.Duration { return max(0, now.Sub(v.At)) }

@@ -62,9 +62,50 @@ func (l *timeline) enter(p phase, t time.Time) {
 	l.turns = append(l.turns, turn{p, t})
 }
 
+// Phase is a time for which a run was in one phase.
+type Phase struct {
+	Name     string // preflight, waiting, launching, running or back-off
+	From, To time.Time
+}
+
+// phaseNames are the names of phases for people.
+var phaseNames = [...]string{phasePreflight: "preflight", phaseWaiting: "waiting", phaseLaunching: "launching", phaseRunning: "running", phaseBackoff: "back-off"}
+
+// Phases returns the phases of the run so far, in order. Between two of them may be a gap. If the run has not ended,
+// the last ends at the time of the latest event.
+func (f *Folder) Phases() (all []Phase) {
+	f.times.each(f.report.Started, f.report.Ended, func(p phase, from, to time.Time) {
+		if n := len(all); n > 0 && all[n-1].Name == phaseNames[p] && all[n-1].To.Equal(from) {
+			all[n-1].To = to
+			return
+		}
+		all = append(all, Phase{phaseNames[p], from, to})
+	})
+	return all
+}
+
 // seconds returns how long the run was in each phase, from started to ended or, if it has not
 // ended, to the latest event. The sum is never longer than that.
 func (l *timeline) seconds(started, ended *time.Time) (s Seconds) {
+	l.each(started, ended, func(p phase, from, to time.Time) {
+		switch d := to.Sub(from).Seconds(); p {
+		case phasePreflight:
+			s.Preflight += d
+		case phaseWaiting:
+			s.Waiting += d
+		case phaseLaunching:
+			s.Launching += d
+		case phaseRunning:
+			s.Running += d
+		case phaseBackoff:
+			s.Backoff += d
+		}
+	})
+	return s
+}
+
+// each calls do for each phase that took time.
+func (l *timeline) each(started, ended *time.Time, do func(p phase, from, to time.Time)) {
 	end := l.latest
 	if ended != nil {
 		end = *ended
@@ -77,21 +118,8 @@ func (l *timeline) seconds(started, ended *time.Time) (s Seconds) {
 		if i+1 < len(l.turns) && l.turns[i+1].from.Before(end) {
 			to = l.turns[i+1].from
 		}
-		if turn.from.IsZero() || !to.After(from) {
-			continue
-		}
-		switch d := to.Sub(from).Seconds(); turn.phase {
-		case phasePreflight:
-			s.Preflight += d
-		case phaseWaiting:
-			s.Waiting += d
-		case phaseLaunching:
-			s.Launching += d
-		case phaseRunning:
-			s.Running += d
-		case phaseBackoff:
-			s.Backoff += d
+		if turn.phase != phaseNone && !turn.from.IsZero() && to.After(from) {
+			do(turn.phase, from, to)
 		}
 	}
-	return s
 }

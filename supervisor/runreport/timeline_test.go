@@ -1,6 +1,8 @@
 package runreport
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,4 +86,21 @@ func TestSecondsAddUp(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 	})
+}
+
+func TestPhases(t *testing.T) {
+	var f Folder
+	for _, e := range []job.Event{
+		at(0, job.Event{Kind: job.KindCreated}), at(0, inState(job.StatePreflight)), at(2, inState(job.StateWaiting)), at(2, inState(job.StateLaunching)), at(3, inState(job.StateRunning)),
+		at(5, inState(job.StateStopping)), at(6, job.Event{Kind: job.KindVerdict, Attempt: 1, Verdict: &job.Verdict{Action: job.Restart}}), at(9, inState(job.StateWaiting)), at(12, job.Event{Kind: job.KindNote}),
+	} {
+		f.Add(e)
+	}
+	var have []string
+	for _, p := range f.Phases() {
+		have = append(have, fmt.Sprintf("%s %g-%g", p.Name, p.From.Sub(now).Seconds(), p.To.Sub(now).Seconds()))
+	}
+	if want := []string{"preflight 0-2", "launching 2-3", "running 3-6", "back-off 6-9", "waiting 9-12"}; !slices.Equal(have, want) {
+		t.Errorf("phases %q, want %q", have, want)
+	}
 }

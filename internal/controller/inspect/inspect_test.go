@@ -191,9 +191,14 @@ func TestLive(t *testing.T) {
 		if v = read(); !v.At.Equal(last) {
 			t.Error("a file of 1000 ranks was written too soon")
 		}
+		pulse(1, time.Second) // the others have ended
+		time.Sleep(5 * writeEvery)
 		l.Stop()
 		if v = read(); v != nil {
 			t.Errorf("at the end there is %+v", v)
+		}
+		if v := l.Last(); v == nil || len(v.Ranks) != 1000 || v.Attempt != 1 {
+			t.Errorf("the last vitals are not those of all ranks: %+v", v)
 		}
 	})
 }

@@ -28,7 +28,8 @@ type Live struct {
 
 	mu   sync.Mutex // guards what follows
 	fold vitals.Fold
-	news bool // pulses have come since the file was written
+	news bool          // pulses have come since the file was written
+	last vitals.Vitals // what was last written of each rank of the latest attempt
 }
 
 // StartLive begins to write the live file of a run. Stop must be called.
@@ -44,6 +45,15 @@ func (l *Live) Pulse(attempt int, p job.Pulses) {
 	defer l.mu.Unlock()
 	l.fold.Add(time.Now(), attempt, p)
 	l.news = true
+}
+
+// Last returns the last signs of life of each rank of the latest attempt, also of those that have ended; nil if there are
+// none. It is called after Stop.
+func (l *Live) Last() *vitals.Vitals {
+	if len(l.last.Ranks) == 0 {
+		return nil
+	}
+	return &l.last
 }
 
 // Stop ends the writing, and removes the file: nobody keeps it up to date any more.
@@ -77,6 +87,7 @@ func (l *Live) once(now time.Time) time.Duration {
 	}
 	l.news = false
 	v := l.fold.Vitals(now)
+	l.last = v.With(l.last)
 	l.mu.Unlock()
 	every := pace(len(v.Ranks))
 	v.Every = job.Duration(every)

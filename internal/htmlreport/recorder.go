@@ -1,0 +1,109 @@
+// Package htmlreport makes the page that shows a run: report.html. It is pure: the run's events and curves go in, HTML
+// comes out. The page needs no network, no script and no other file.
+package htmlreport
+
+import (
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// Recorder collects from the events of a run what its page shows. Its memory does not grow with the number of steps. The
+// zero Recorder is ready for use.
+type Recorder struct {
+	folder  runreport.Folder
+	latest  time.Time     // of any event
+	marks   [lanes]marked // by lane
+	paces   map[int]*pace // by attempt
+	current int           // the attempt of ranks and place
+	place   job.Placement // of the latest attempt
+	ranks   map[int]last  // of the latest attempt
+	batch   string
+}
+
+// pace is how an attempt went on.
+type pace struct {
+	step int64 // the highest; -1 before the first
+	// steps has the highest step over time, in seconds since 1970. loss has the losses of rank by step.
+	steps, loss series
+	rank        int // the lowest that has a loss; -1 if none has
+}
+
+// last is the last that is known of a rank.
+type last struct {
+	step   int64 // -1 if it has printed none
+	loss   *float64
+	lossIs string
+}
+
+// Add adds the next event of the run's journal.
+func (r *Recorder) Add(e job.Event) {
+	r.folder.Add(e)
+	if e.Time.After(r.latest) {
+		r.latest = e.Time
+	}
+	if e.Kind == job.KindPlaced && e.Attempt > 0 && e.Placement != nil {
+		r.current, r.place, r.ranks = e.Attempt, *e.Placement, map[int]last{}
+	}
+	if e.Kind == job.KindProgress && e.Progress != nil && e.Attempt > 0 {
+		r.progress(e)
+	}
+	if m, ok := markOf(e); ok {
+		if m.Step < 0 && e.Attempt > 0 {
+			m.Step = r.pace(e.Attempt).step
+		}
+		r.marks[m.Lane].add(m)
+	}
+}
+
+func (r *Recorder) pace(attempt int) *pace {
+	if r.paces == nil {
+		r.paces = map[int]*pace{}
+	}
+	if r.paces[attempt] == nil {
+		r.paces[attempt] = &pace{step: -1, rank: -1}
+	}
+	return r.paces[attempt]
+}
+
+// progress adds the progress of a rank.
+func (r *Recorder) progress(e job.Event) {
+	p, now := r.pace(e.Attempt), *e.Progress
+	if at := now.At(); at > p.step {
+		p.step = at
+		p.steps.add(float64(e.Time.UnixMicro())/1e6, float64(at))
+	}
+	if now.HasLoss() && (p.rank < 0 || e.Rank <= p.rank) {
+		if e.Rank != p.rank {
+			p.rank, p.loss = e.Rank, series{}
+		}
+		p.loss.add(float64(now.At()), lossOf(now))
+	}
+	if e.Attempt == r.current {
+		l := last{now.At(), now.Loss, now.LossIs}
+		if old, ok := r.ranks[e.Rank]; ok && !now.HasLoss() {
+			l.loss, l.lossIs = old.loss, old.lossIs
+		}
+		r.ranks[e.Rank] = l
+	}
+}
+
+// Report returns the report of the run so far.
+func (r *Recorder) Report() runreport.Report { return r.folder.Report() }
+
+// LossRank returns the lowest rank of an attempt that has reported a loss, or -1.
+func (r *Recorder) LossRank(attempt int) int {
+	if p := r.paces[attempt]; p != nil {
+		return p.rank
+	}
+	return -1
+}
+
+// Loss returns the losses that LossRank has reported.
+func (r *Recorder) Loss(attempt int) []Point {
+	if p := r.paces[attempt]; p != nil {
+		return p.loss.points
+	}
+	return nil
+}
