@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/vitals"
 )
@@ -235,7 +234,7 @@ func examplePage(t *testing.T) string {
 	begin(3, 6080)
 	train(3, 6110, 8400, 2001, 3000)
 	add(6480, 3, job.Event{Kind: job.KindStraggler, Host: "dgx-04", Text: "rank 13 on dgx-04 makes 80 % of the steps of its peers: its GPU lowers its clocks", Straggler: &job.StragglerReport{Rank: 13, Host: "dgx-04", Speed: 0.8, Reason: job.SlowThrottle, Text: "rank 13 on dgx-04 makes 80 % of the steps of its peers: its GPU lowers its clocks"}})
-	curves[2].Verdicts = []judge.Verdict{{Kind: judge.Slower, Step: 2210, Sentence: "the throughput has fallen by 20 %"}}
+	add(6700, 3, job.Event{Kind: job.KindCurve, Text: "slower: the throughput has fallen by 20 %", Curve: &job.CurveVerdict{Kind: "slower", Step: 2210}})
 	add(8405, 3, job.Event{Kind: job.KindOutcome, Outcome: &job.Outcome{Exits: exits(job.Exit{Rank: 0, Host: "dgx-03", Status: job.Exited})}})
 	saved(8390, 3, 3000)
 	add(8405, 3, job.Event{Kind: job.KindVerdict, Verdict: &job.Verdict{Action: job.Succeed, Reason: "every rank ended well"}})

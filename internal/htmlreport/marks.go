@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
 )
@@ -144,11 +143,6 @@ func verdictText(e job.Event) string {
 		return ""
 	}
 	return fmt.Sprintf("verdict: %s: %s", e.Verdict.Action, e.Verdict.Reason)
-}
-
-// curveMark returns the mark of a verdict on the curve of an attempt.
-func curveMark(attempt int, v judge.Verdict) Mark {
-	return Mark{Attempt: attempt, Step: v.Step, Lane: LaneCurve, Text: fmt.Sprintf("%s: %s", v.Kind, v.Sentence)}
 }
 
 // mostMarks is how many marks of a lane are shown: the first half and the last.

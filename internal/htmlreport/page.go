@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/vitals"
@@ -34,7 +33,6 @@ type Extra struct {
 type Curves struct {
 	Attempt                  int
 	Loss, Metric, Throughput Curve
-	Verdicts                 []judge.Verdict
 }
 
 // Curve is a metric by step.

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/vitals"
 )
@@ -209,13 +208,16 @@ func TestPage(t *testing.T) {
 		Command: "python3 train.py", Notes: []string{"a note on the page"},
 		Vitals: &vitals.Vitals{Attempt: 2, Ranks: []vitals.Rank{{Rank: 5, Rate: 60, Use: vitals.Use{CPU: &cpu, RSS: 3 << 30}, Odd: []vitals.Oddity{vitals.OddMemory}}}},
 		Curves: []Curves{{Attempt: 2, Loss: Curve{Name: "lm loss", Points: []Point{{40, 0.2}, {60, 0.15}, {90, 0.1}}}, Throughput: Curve{Name: "tokens/s", Higher: true, Points: []Point{{40, 1000}, {90, 1100}}},
-			Metric: Curve{Name: "val_accuracy", Higher: true, Points: []Point{{50, 0.8}, {90, 0.9}}}, Verdicts: []judge.Verdict{{Kind: judge.Plateau, Step: 80, Sentence: "it no longer improves"}}}},
-	}, failedRun()...)
+			Metric: Curve{Name: "val_accuracy", Higher: true, Points: []Point{{50, 0.8}, {90, 0.9}}}}},
+	}, append(failedRun(),
+		job.Event{Time: after(121), Kind: job.KindCurve, Attempt: 2, Text: "plateau: it no longer improves", Curve: &job.CurveVerdict{Step: 80}},
+		job.Event{Time: after(121), Kind: job.KindSave, Attempt: 2, Save: &job.SaveReport{State: job.SaveComplete, Checkpoint: job.Checkpoint{Path: "/ck/step-85.pt", Step: 85, Bytes: 1 << 30}, Write: job.Duration(4 * time.Second)}},
+	)...)
 	for _, want := range []string{
 		"20261126-090000-x-1234", "succeeded", "0 (success)", "python3 train.py", "2 min 3 s", "8 ranks on 1 host, 8 GPUs", // header
 		"preflight, 2.0 s", "waiting, 8.0 s", "running, 50.0 s", "back-off, 9.0 s", "attempt 1: failed, 51.0 s", "attempt 2: succeeded", // timeline
 		"attempt 1, step 40: checkpoint /ck/step-40.pt", "h0: memory runs out", "attempt 1, step 20: rank 3 is slow", "no step for 10 s", "verdict: restart: it may pass", // marks
-		"lm loss; last 0.1 at step 90", "val_accuracy; last 0.9", "tokens/s; last 1100", "best 0.9", "attempt 2, step 80: plateau: it no longer improves", "attempt 2, step 60: 0.15", // curves
+		"lm loss; last 0.1 at step 90", "val_accuracy; last 0.9", "tokens/s; last 1100", "best 0.9", "attempt 2, step 80: plateau: it no longer improves", "step 85: the checkpoint step-85.pt is complete: 1.0 GiB, written in 4.0 s", "attempt 2, step 60: 0.15", // curves
 		"Cause: hang", "rank 3 on h0, confidence 80 %", "look at the disk", `<div class="decisive"><span>rank-0003.err:8</span>  the line that shows it</div>`, // cause
 		"ranks 0-2,4-7 in all_reduce (train.py:40 step)", "all_reduce train.py:40", "rank 3: it alone is in another place", // stacks
 		"<td class=\"n\">5</td><td>h0</td><td>GPU5</td><td class=\"end good\">code 0</td>", "87 %", "3.0 GiB", "rss", // ranks
@@ -305,11 +307,13 @@ func TestHostile(t *testing.T) {
 		job.Event{Time: after(6), Kind: job.KindCheckpoint, Attempt: 1, Checkpoint: &job.Checkpoint{Path: hostile, Time: after(2), Step: 3}},
 		job.Event{Time: after(6), Kind: job.KindCause, Attempt: 1, Cause: &job.Cause{Category: hostile, Signature: hostile + "s", Rank: 1, Host: hostile, Text: hostile, Hint: hostile, Evidence: []job.Line{line}, After: []job.Line{line}}},
 		job.Event{Time: after(6), Kind: job.KindVerdict, Attempt: 1, Verdict: &job.Verdict{Action: hostile, Reason: hostile}},
+		job.Event{Time: after(6), Kind: job.KindCurve, Attempt: 1, Text: hostile, Curve: &job.CurveVerdict{Kind: hostile, Metric: hostile, Source: hostile, Text: hostile}},
+		job.Event{Time: after(6), Kind: job.KindSave, Attempt: 1, Text: hostile, Save: &job.SaveReport{State: job.SaveBroken, Why: hostile, Checkpoint: job.Checkpoint{Path: hostile}}},
 		job.Event{Time: after(6), Kind: job.KindNote, Text: hostile},
 		job.Event{Time: after(7), Kind: job.KindEnded, State: hostile, Text: hostile, Hint: hostile, ExitCode: &code, ExitWhy: hostile})
 	curve := Curve{Name: hostile, Points: []Point{{1, 1}, {2, math.NaN()}, {3, math.Inf(1)}, {4, 3}}}
 	page := write(t, Extra{Command: hostile, Notes: []string{hostile}, Vitals: &vitals.Vitals{Attempt: 1, Ranks: []vitals.Rank{{Rank: 1, Odd: []vitals.Oddity{hostile}}}},
-		Curves: []Curves{{Attempt: 1, Loss: curve, Metric: curve, Throughput: curve, Verdicts: []judge.Verdict{{Kind: hostile, Step: 2, Sentence: hostile}}}}}, events...)
+		Curves: []Curves{{Attempt: 1, Loss: curve, Metric: curve, Throughput: curve}}}, events...)
 	if n := strings.Count(page, "&lt;script&gt;alert(1)"); n < 40 {
 		t.Errorf("the page shows the hostile text %d times, want 40 at least: the test does not reach all of the page", n)
 	}

@@ -67,11 +67,6 @@ type hover struct {
 func (r *Recorder) panels(report runreport.Report, all []Curves) (out []panel) {
 	all = all[max(0, len(all)-mostLines):]
 	marks := r.everyMark()
-	for _, c := range all {
-		for _, v := range c.Verdicts {
-			marks = append(marks, curveMark(c.Attempt, v))
-		}
-	}
 	for _, of := range []struct {
 		title string
 		same  bool // only metrics of one name can be compared

@@ -78,7 +78,7 @@ var rooms = []room{
 	{paths: []string{"internal/metrics"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/safefile")},
 	{paths: []string{"internal/curveview"}, ours: withLeaves("internal/job", "internal/curve", "internal/curve/judge", "internal/metrics", "internal/safefile", "internal/journal", "internal/exact")},
 	{paths: []string{"internal/saves"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
-	{paths: []string{"internal/htmlreport"}, ours: only("internal/job", "internal/saves", "internal/text", "internal/curve/judge", "internal/vitals", "supervisor/runreport", "topology"), not: world, noClock: true},
+	{paths: []string{"internal/htmlreport"}, ours: only("internal/job", "internal/saves", "internal/text", "internal/vitals", "supervisor/runreport", "topology"), not: world, noClock: true},
 	{paths: []string{"internal/runpage"}, ours: allBut("launcher/...", "preflight", "checkpoint", "internal/agent", "internal/controller/...")},
 	{paths: []string{"internal/browser"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/vitals"}, ours: only("internal/job"), not: world, noClock: true},

@@ -96,7 +96,7 @@ func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 		for i := range r.History {
 			r.History[i].Saves = nil // the size of the gang is not known here
 		}
-		c := htmlreport.Curves{Attempt: n, Loss: curve(r.Train), Throughput: curve(r.Throughput), Verdicts: r.History}
+		c := htmlreport.Curves{Attempt: n, Loss: curve(r.Train), Throughput: curve(r.Throughput)}
 		if r.Metric != r.Train {
 			c.Metric = curve(r.Metric)
 		}
