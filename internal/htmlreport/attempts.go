@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -94,6 +95,13 @@ func attemptOf(a runreport.Attempt, newest bool) attempt {
 	add("ranks", exitCounts(a))
 	if a.Saved != nil {
 		add("saved", a.Saved.Path)
+	}
+	add("checkpoints", a.Saves.Line())
+	if i := a.Saves.Interval; i != nil && !saves.Near(*i) {
+		add("interval", saves.Words(*i))
+	}
+	for _, v := range a.Curves[:min(len(a.Curves), mostLong)] {
+		add("curve", runreport.CurveText(v))
 	}
 	if v := a.Verdict; v != nil && !a.Good() {
 		add("verdict", fmt.Sprintf("%s: %s", v.Action, v.Reason))

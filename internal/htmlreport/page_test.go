@@ -210,14 +210,14 @@ func TestPage(t *testing.T) {
 		Curves: []Curves{{Attempt: 2, Loss: Curve{Name: "lm loss", Points: []Point{{40, 0.2}, {60, 0.15}, {90, 0.1}}}, Throughput: Curve{Name: "tokens/s", Higher: true, Points: []Point{{40, 1000}, {90, 1100}}},
 			Metric: Curve{Name: "val_accuracy", Higher: true, Points: []Point{{50, 0.8}, {90, 0.9}}}}},
 	}, append(failedRun(),
-		job.Event{Time: after(121), Kind: job.KindCurve, Attempt: 2, Text: "plateau: it no longer improves", Curve: &job.CurveVerdict{Step: 80}},
+		job.Event{Time: after(121), Kind: job.KindCurve, Attempt: 2, Text: "plateau: it no longer improves", Curve: &job.CurveVerdict{Kind: "plateau", Step: 80, Text: "it no longer improves", Confidence: 0.9}},
 		job.Event{Time: after(121), Kind: job.KindSave, Attempt: 2, Save: &job.SaveReport{State: job.SaveComplete, Checkpoint: job.Checkpoint{Path: "/ck/step-85.pt", Step: 85, Bytes: 1 << 30}, Write: job.Duration(4 * time.Second)}},
 	)...)
 	for _, want := range []string{
 		"20261126-090000-x-1234", "succeeded", "0 (success)", "python3 train.py", "2 min 3 s", "8 ranks on 1 host, 8 GPUs", // header
 		"preflight, 2.0 s", "waiting, 8.0 s", "running, 50.0 s", "back-off, 9.0 s", "attempt 1: failed, 51.0 s", "attempt 2: succeeded", // timeline
 		"attempt 1, step 40: checkpoint /ck/step-40.pt", "h0: memory runs out", "attempt 1, step 20: rank 3 is slow", "no step for 10 s", "verdict: restart: it may pass", // marks
-		"lm loss; last 0.1 at step 90", "val_accuracy; last 0.9", "tokens/s; last 1100", "best 0.9", "attempt 2, step 80: plateau: it no longer improves", "step 85: the checkpoint step-85.pt is complete: 1.0 GiB, written in 4.0 s", "attempt 2, step 60: 0.15", // curves
+		"lm loss; last 0.1 at step 90", "val_accuracy; last 0.9", "tokens/s; last 1100", "best 0.9", "attempt 2, step 80: plateau: it no longer improves", "1 good, newest step 85", "plateau, confidence 90 %: it no longer improves", "step 85: the checkpoint step-85.pt is complete: 1.0 GiB, written in 4.0 s", "attempt 2, step 60: 0.15", // curves
 		"Cause: hang", "rank 3 on h0, confidence 80 %", "look at the disk", `<div class="decisive"><span>rank-0003.err:8</span>  the line that shows it</div>`, // cause
 		"ranks 0-2,4-7 in all_reduce (train.py:40 step)", "all_reduce train.py:40", "rank 3: it alone is in another place", // stacks
 		"<td class=\"n\">5</td><td>h0</td><td>GPU5</td><td class=\"end good\">code 0</td>", "87 %", "3.0 GiB", "rss", // ranks
