@@ -28,7 +28,7 @@ var checkpointDirCheck = Check{
 			"the checkpoint directory {path} is read-only in the container: the job mounts {mount} there",
 			"use --mount {write}, or leave this mount out: gangrun mounts the checkpoint directory by itself"},
 		{"checkpoint-dir-elsewhere", job.SeverityWarning, "",
-			"the checkpoint directory {path} is {source} of the host in the container: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes",
+			"in the container, the checkpoint directory {path} is {source} of the host: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes",
 			"use --checkpoint-dir {source}, or leave the mount out: gangrun mounts the checkpoint directory by itself"},
 		{"checkpoint-dir-kind", job.SeverityError, job.OutputError,
 			"the checkpoint directory {path} is not a directory",

@@ -51,7 +51,7 @@ func trialProblems(code string) []Problem {
 			"the trial was ended by an error that may be temporary: {cause}", leaveOut},
 		{code + "-stdin", job.SeverityWarning, "",
 			"the trial on {ranks} was ended after {elapsed}: the program waits for standard input, which is kept for the gang",
-			"the trial reads a file, or what a pipe has within a second, and the gang reads it again; --trial off omits the trial"},
+			"give the input as a file, or in a pipe within a second: the trial reads it, and the gang reads it again; --trial off omits the trial"},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
 			"look at the hosts and at the network between them if the gang does not start either; --trial off omits the trial"},
