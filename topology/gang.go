@@ -98,7 +98,7 @@ func (p *plan) cost() Cost {
 	}
 }
 
-// compare is negative where p is better than q; nil is the worst.
+// compare returns a negative number if p is better than q. A plan that is nil is the worst.
 func (p *plan) compare(q *plan) int {
 	if p == nil || q == nil {
 		return cmp.Compare(boolean(p == nil), boolean(q == nil))

@@ -49,9 +49,8 @@ func (h *hostLogs) answers() bool {
 	return h.from.Lost != nil || errors.Is(trouble, agents.ErrGone) || errors.Is(trouble, agents.ErrRestarted)
 }
 
-// fetchRest fetches what the host's agent, which is gone, has left. The end of asking ends
-// it before anything has come, the end of ctx at any time. limit is how long nothing may
-// come.
+// fetchRest fetches what the host's agent, which is gone, has left. It gives up when ctx ends, when
+// asking ends before anything has arrived, or when nothing has arrived for c.Limit.
 func (c *Collector) fetchRest(asking, ctx context.Context, h *hostLogs) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
