@@ -56,8 +56,8 @@ var checkpointDirCheck = Check{
 	}),
 }
 
-// mountHits returns the Hit for a mount of the user that covers the checkpoint directory, and is not what the
-// ranks or gangrun need there.
+// mountHits returns the Hit for a mount of the user that covers the checkpoint directory, if it
+// keeps the ranks from writing there or gangrun from finding the checkpoints.
 func mountHits(s job.Spec, f job.PathFact) []Hit {
 	box := s.Box()
 	if box == nil {

@@ -28,8 +28,8 @@ var trialRanksCheck = Check{
 	Problems: trialProblems(CodeTrialRanks),
 }
 
-// trialProblems returns what a step of the trial can have to say. A Cause that
-// was diagnosed takes the place of one made from the Problem.
+// trialProblems returns the Problems of a step of the trial. If the cause of a failure was
+// diagnosed, it takes the place of a Cause made from the Problem.
 func trialProblems(code string) []Problem {
 	return []Problem{
 		{code + "-failed", job.SeverityError, "",

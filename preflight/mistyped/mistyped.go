@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// interpreters are what runs a script, by the end of its name.
+// interpreters are the programs that run a script, by the end of the script's name.
 var interpreters = map[string]string{".py": "python3", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".rb": "ruby", ".jl": "julia", ".R": "Rscript", ".js": "node"}
 
 // assignment is a variable as a shell takes it before a command.
@@ -70,7 +70,7 @@ func Find(command []string, here, executable bool) (Slip, bool) {
 	return Slip{}, false
 }
 
-// assignments returns the flags that set the variables with which a command begins.
+// assignments returns flags that set the variables with which a command begins.
 func assignments(words []string) (flags []string) {
 	for _, word := range words {
 		if !assignment.MatchString(word) {
@@ -90,7 +90,7 @@ func spacedPath(words []string) bool {
 	return strings.HasPrefix(words[0], "/") && slices.ContainsFunc(words[1:], func(w string) bool { return strings.Index(w, "/") > 0 })
 }
 
-// shellCommand is a command line that has a shell run words.
+// shellCommand returns a command line by which a shell runs words.
 func shellCommand(shell string, words []string) string {
 	return cmp.Or(shell, "sh -c") + " " + Quote(strings.Join(words, " "))
 }

@@ -53,8 +53,8 @@ func YAML(name string, text []byte, files Files) (List, error) {
 	return y.list, nil
 }
 
-// yamlReader walks the document; no deeper than the keys go, so that no alias can
-// lead it in a circle.
+// yamlReader walks the document. It goes only as deep as the keys that it knows, so an alias cannot
+// make it run in a circle.
 type yamlReader struct {
 	*collector
 	files     Files
@@ -292,7 +292,7 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 	return out
 }
 
-// sameAddress is the same for the ways to write an address.
+// sameAddress returns the same text for all forms of an address.
 func sameAddress(address string) string {
 	if a, err := netip.ParseAddr(address); err == nil {
 		return a.Unmap().String()

@@ -230,8 +230,9 @@ func list(mask []uint64) string {
 	return text.String()
 }
 
-// first is the least number of a set, empty for none: the driver reports several
-// NUMA nodes where the memory of GPUs is one too, and the least is that of CPUs.
+// first returns the least number of a set, or an empty string if the set is empty. Where the memory
+// of GPUs is a NUMA node, too, the driver reports several nodes. The least number is that of a node
+// with CPUs.
 func first(mask []uint64) string {
 	for i, word := range mask {
 		if word != 0 {
@@ -241,8 +242,8 @@ func first(mask []uint64) string {
 	return ""
 }
 
-// amount is n, or 0 where the driver says by a number with all bits set, or near
-// to it, that it does not know.
+// amount returns n, or 0 if the driver does not know the number: it then reports a number with all
+// bits set, or nearly all.
 func amount(n uint64) int64 {
 	if n > math.MaxInt64 {
 		return 0

@@ -102,8 +102,8 @@ func lostGPUs(text string) map[string]string {
 	return lost
 }
 
-// failed says why nvidia-smi printed no report, and finds what can be found all
-// the same; it is false where nothing can.
+// failed explains why nvidia-smi printed no report, and finds as much as possible in another way.
+// It returns false if it can find nothing.
 func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool) {
 	text := string(out.Stdout) + "\n" + string(out.Stderr)
 	has := func(s string) bool { return strings.Contains(strings.ToLower(text), s) }
