@@ -46,8 +46,8 @@ func (s *session) remember(r runreport.Report) {
 	s.show.Say("hint: " + hint)
 }
 
-// entryOf returns the entry for a run that has ended. A run that was refused because of an earlier
-// one has no fingerprint there: it shows nothing new of the job.
+// entryOf returns the entry for a run that has ended. If the run was refused because an earlier run
+// had failed, the entry has no fingerprint, because the run shows nothing new about the job.
 func entryOf(r runreport.Report, workdir string) history.Entry {
 	e := history.Entry{Run: r.Run, Name: r.Name, Command: r.Command, Fingerprint: r.Fingerprint, State: r.State, MayHelp: r.MayHelp,
 		Failure: history.Failure{Rank: -1, Step: -1, Text: r.Reason}}

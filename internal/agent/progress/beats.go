@@ -119,8 +119,8 @@ func (b *Beats) lines(data []byte) {
 	}
 }
 
-// Touch looks whether the program has touched the file at Path since the last Touch. It may wait if the
-// file system does.
+// Touch finds out whether the program has touched the file at Path since the last call of Touch. It
+// may wait if the file system does.
 func (b *Beats) Touch() {
 	info, err := os.Lstat(b.Path)
 	if err != nil {

@@ -130,8 +130,8 @@ func (w *Watch) update() (aborting bool) {
 	return aborting
 }
 
-// requestAbort asks for the end of the gang where a rank that has called MPI_Abort has not
-// ended by itself.
+// requestAbort asks for the end of the gang if a rank that has called MPI_Abort does not end by
+// itself.
 func (w *Watch) requestAbort() {
 	for _, r := range w.gang.Ranks() {
 		if _, lives := r.Living(); lives && w.aborting[r.Number()] {

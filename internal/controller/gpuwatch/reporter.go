@@ -79,7 +79,7 @@ func (r *reporter) sample(e nvml.Event) {
 	}
 }
 
-// driverEvent reports an event, or only counts it where it has come often.
+// driverEvent reports an event. If it has come often already, driverEvent only counts it.
 func (r *reporter) driverEvent(e nvml.Event) {
 	at := e.Time
 	e.Time = time.Time{}
