@@ -46,7 +46,8 @@ func explain(all []*suspect, records []record, members []*member) {
 	}
 }
 
-// proves returns the confidence with which a record explains a suspect, or 0.
+// proves returns the confidence with which a record explains a suspect. It is 0 if the record does
+// not.
 func (r record) proves(s *suspect, members []*member) float64 {
 	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
 		return 0

@@ -135,8 +135,8 @@ var (
 	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
 )
 
-// reported returns the rank that launchers report as the one which failed in the way of s, or -1 if they report none
-// or several.
+// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
+// launchers name no rank or several.
 func (s *suspect) reported(members []*member) int {
 	var aborted, ended, first []int
 	for _, m := range members {

@@ -158,8 +158,8 @@ func (l *liveRows) row(f *source, prompt bool) string {
 	return f.row
 }
 
-// fit cuts the line to the terminal, less the last column: a full row would
-// leave it to the terminal where the cursor is.
+// fit cuts the line to the width of the terminal, less one column: after a full row, the position
+// of the cursor would depend on the terminal.
 func (l *liveRows) fit(line string) string {
 	return ansi.Truncate(line, l.cols-1, "…")
 }
