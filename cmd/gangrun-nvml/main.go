@@ -53,9 +53,8 @@ func run(args []string, lib nvml.Library, in io.Reader, out, errOut io.Writer) i
 	return 0
 }
 
-// events returns nil when in has ended, and an error when events can no longer
-// be told of; then it leaves a goroutine behind that reads in, for the program's
-// end to take.
+// events returns nil when in has ended. If it can no longer report events, it returns an error. In
+// that case, it leaves a goroutine behind that reads in, and that ends with the program.
 func events(lib nvml.Library, uuids []string, in io.Reader, out, errOut io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

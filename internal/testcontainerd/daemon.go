@@ -34,7 +34,8 @@ type Daemon struct {
 	cmd    *exec.Cmd // nil if the containerd does not run
 }
 
-// config has the plugins switched off that need what a test machine may lack, or that tests do not use.
+// config switches off the plugins of containerd that tests do not use, or that need something which
+// a test machine may lack.
 const config = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
