@@ -17,8 +17,8 @@ import (
 // historyLimit is how long a run waits for the history. The run does not depend on it.
 const historyLimit = 10 * time.Second
 
-// known returns the newest run with a fingerprint that has failed because of its inputs or its
-// code. It does not return a run that failed because of a file that has changed since.
+// known returns the newest run that has the given fingerprint and that has failed because of its
+// inputs or its code. It does not return a run that failed because of a file that has changed since.
 func (s *session) known(ctx context.Context, fingerprint string) (history.Entry, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
