@@ -111,8 +111,8 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	return a, nil
 }
 
-// stdin returns which rank of a trial is fed: the one that the gang feeds, where the
-// trial has it.
+// stdin returns the rank of a trial that gets standard input. It is the same rank as in the gang,
+// if the trial has that rank.
 func (t *trial) stdin(ranks int) job.Stdin {
 	if t.spec.Stdin == job.StdinAll {
 		return job.StdinAll

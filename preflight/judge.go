@@ -12,7 +12,7 @@ import (
 // judgement is what one step of the trial shows.
 type judgement string
 
-// The judgements; but for good they are the ends of the Problems' signatures.
+// The judgements. All except good are also the ends of the Problems' signatures.
 const (
 	good         judgement = "good"
 	bad          judgement = "failed"       // the gang would fail as well

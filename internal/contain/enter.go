@@ -70,8 +70,8 @@ func Enter(r Request) error {
 	return v.enter(cwd)
 }
 
-// resolve returns a path without symbolic links, as far as it exists. It also has an
-// automounter mount what the path leads to.
+// resolve returns a path without symbolic links, as far as the path exists. It also makes an
+// automounter mount the file system of the path.
 func resolve(path string) string {
 	for at, rest := filepath.Clean(path), ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		_, _ = os.Stat(at + "/.")

@@ -26,7 +26,7 @@ func around(p point, distance, angle float64) point {
 // arrangement is where the GPUs and NICs of a host are drawn: GPUs on a circle,
 // island by island, and NICs around them.
 type arrangement struct {
-	gpus          map[int]point // by their places in Devices, but for those that are cut
+	gpus          map[int]point // by their places in Devices, except those that are cut
 	nics          []point
 	width, height float64
 }

@@ -88,12 +88,13 @@ func (l *liveRows) draw(sources []*source) {
 	l.sink.buf = append(l.sink.buf, frame...)
 }
 
-// compose returns the live rows as they are to be drawn, and how many of them
-// the cursor is below: bars in the order of their ranks, then the unfinished
-// line that was written to last, then the status. The cursor stays at the end
-// of the unfinished line, since that may be a question to which the answer is
-// typed; when the terminal's echo then ends that line, the cursor is on the
-// status, and erase takes away that but not the answer.
+// compose returns the live rows as they are to be drawn: the bars in the order of their ranks, then
+// the unfinished line that was written to last, then the status. It also returns how many rows are
+// above the cursor.
+//
+// The cursor stays at the end of the unfinished line, because the user may type the answer to a
+// question there. When the terminal ends that line, the cursor is on the status; erase then removes
+// the status, but not the answer.
 func (l *liveRows) compose(sources []*source) (frame []byte, above int) {
 	var prompt *source
 	for _, f := range sources {

@@ -30,7 +30,7 @@ type Daemon struct {
 	dir    string
 	lock   *os.File // locked as long as the process of the test lives
 	binary string
-	uid    int       // of the user in whose namespace it runs; 0 is none
+	uid    int       // of the user in whose namespace it runs; 0 means none
 	cmd    *exec.Cmd // nil if the containerd does not run
 }
 

@@ -37,7 +37,7 @@ type Matcher struct {
 	// leads out of the container: an address alone proves nothing there.
 	contained bool
 	// resolve returns the addresses that SSH would connect to for a name; an error
-	// where that is not known.
+	// if that is not known.
 	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 }
 

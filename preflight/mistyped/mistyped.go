@@ -15,11 +15,11 @@ var interpreters = map[string]string{".py": "python3", ".sh": "sh", ".bash": "ba
 // assignment is a variable as a shell takes it before a command.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// operators are what only a shell understands, where they stand in one word with a
+// operators are parts of a command that only a shell understands, if they are in one word with the
 // command.
 const operators = "&|;<>$`"
 
-// shells are the shells that run what is no program of its own.
+// shells are the shells that run words which are not programs.
 var shells = map[string]string{
 	"cd": "sh -c", ".": "sh -c", "export": "sh -c", "unset": "sh -c", "set": "sh -c", "ulimit": "sh -c", "umask": "sh -c", "exec": "sh -c",
 	"eval": "sh -c", "trap": "sh -c", "wait": "sh -c", "read": "sh -c", "alias": "sh -c", "type": "sh -c", "if": "sh -c", "for": "sh -c",

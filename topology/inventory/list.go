@@ -142,7 +142,7 @@ func (c *collector) count(line int, h *job.Host, n int, stated bool) {
 	h.Hard = h.Hard || stated
 }
 
-// user takes down the login name at a host; "" is none.
+// user takes down the login name at a host; "" means none.
 func (c *collector) user(line int, host, user string) {
 	if user == "" {
 		return

@@ -200,7 +200,7 @@ func (y *yamlReader) wants(n *yaml.Node, key, wants, hint string) {
 	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, yamldoc.Kind(n, stood)))
 }
 
-// names reads a name or a node list of them; nil where there is none.
+// names reads a name or a node list of them; nil if there is none.
 func (y *yamlReader) names(n *yaml.Node, key string) []string {
 	if n == nil {
 		return nil

@@ -18,7 +18,7 @@ type ports struct {
 }
 
 // readLinks returns how each pair of devices is connected, and notes in them what
-// cannot be read. Handles are theirs; nil is none.
+// cannot be read. Handles are theirs; nil means none.
 func readLinks(devices []Device, handles []GPU) [][]job.Link {
 	byPCI := map[string]int{}
 	for i, d := range devices {

@@ -41,7 +41,7 @@ func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	if errs.note(err, "devices") {
 		return r
 	}
-	var handles []GPU // nil where there is none
+	var handles []GPU // nil if there is none
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
 		switch {

@@ -27,7 +27,7 @@ const (
 	flightRecorderSize = "2000"                            // the default of the newest PyTorch
 )
 
-// dumpPrefix is the name of dumps, but for the number of the rank. It is the name that PyTorch itself uses.
+// dumpPrefix is the name of dumps, except for the number of the rank. It is the name that PyTorch itself uses.
 const dumpPrefix = "comm_lib_trace_rank_"
 
 // flight is the flight recorder of a rank.

@@ -15,7 +15,7 @@ type living struct {
 
 	mu      sync.Mutex
 	ranks   int
-	changed chan struct{} // wakes supervise when ranks has changed, but for exits
+	changed chan struct{} // wakes supervise when ranks has changed, except for exits
 }
 
 func newLiving(size int) living {

@@ -26,7 +26,7 @@ type reporter struct {
 	gpus    gangGPUs
 	attempt int
 	emit    func(job.Event)
-	sharing *sharing     // nil where it is not known which processes ranks have
+	sharing *sharing     // nil if it is not known which processes ranks have
 	seen    []eventCount // in the order of their first time
 
 	mu     sync.Mutex

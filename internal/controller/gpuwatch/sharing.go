@@ -22,7 +22,7 @@ import (
 type sharing struct {
 	gpus   gangGPUs
 	seeAll bool                 // the ranks see each other's GPUs
-	parent func(pid int) int    // 0 where it is not known
+	parent func(pid int) int    // 0 if it is not known
 	name   func(pid int) string // of a process; empty for those that do not count
 
 	mu    sync.Mutex

@@ -38,7 +38,7 @@ var xids = map[int]string{
 	154: "GPU recovery action changed",
 }
 
-// xidText is the number of an XID and, where it is known, its name.
+// xidText is the number of an XID and, if it is known, its name.
 func xidText(number int) string {
 	text := "XID " + strconv.Itoa(number)
 	if name := xids[number]; name != "" {

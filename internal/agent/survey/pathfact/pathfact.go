@@ -1,4 +1,4 @@
-// Package pathfact finds out what stands at a path, and whether it can be used.
+// Package pathfact finds out what is at a path, and whether it can be used.
 package pathfact
 
 import (
