@@ -185,11 +185,15 @@ These things differ from the gang:
 - These differences can cause the errors ` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `, ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `
   and ` + "`" + `ESTALE` + "`" + `. If a trial fails with one of these errors, there is only a warning (` + "`" + `trial-contained` + "`" + `).
 
-Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
-off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,
-` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `), a container that may not make any, or
-a file system of the job on which overlays are not possible. Then there is no trial, and a
-warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
+Some hosts cannot contain a trial. The reason may be one of these:
+
+- Linux is older than 5.12.
+- User namespaces are switched off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `,
+  ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `, ` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `).
+- gangrun runs in a container that may not make user namespaces.
+- Overlays are not possible on a file system of the job.
+
+Then there is no trial, and a warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
 job's own files and with a separate, empty checkpoint directory. gangrun compares the files
 in the working directory, the checkpoint directory and the directories that the command
 names (except ` + "`inputs:`" + `) before and after, up to 20000 of them. If some have
@@ -221,9 +225,9 @@ In all other cases there is a warning, and the gang starts:
 ### What is remembered
 
 gangrun remembers a good trial for %[5]d minutes, and does not repeat it for the same job
-on the same hosts: the same program and script (by SHA-256), command, trial
-settings, working directory and checkpoint directory, and inputs of the same size.
-It compares all variables of the ranks' environment: those of the job, and
+on the same hosts. The job is the same if these have not changed: the program and the script
+(by SHA-256), the command, the trial settings, the working directory, the checkpoint directory,
+and the sizes of the inputs. gangrun also compares all variables of the ranks' environment: those of the job, and
 those of the shell in which gangrun was started, such as PATH, PYTHONPATH,
 LD_LIBRARY_PATH, CONDA_PREFIX and those that modules set. It stores only a hash of their
 values. It does not compare variables that differ from one shell, terminal, login or batch
