@@ -138,9 +138,9 @@ var checkpointRoomCheck = Check{
 	},
 }
 
-// roomProblem returns the signature of what is wrong with the room, or "". Some
-// network and FUSE file systems report no free byte whatever there is: since a
-// file could be written, that shows nothing.
+// roomProblem returns the signature of what is wrong with the room, or "". Some network and FUSE
+// file systems always report that no byte is free. That shows nothing, since a file could be
+// written.
 func roomProblem(d job.DirectoryFact) string {
 	switch {
 	case d.Free == 0:

@@ -240,8 +240,9 @@ func chooseFromLogs(all []*suspect) *suspect {
 	return lowest(explained(best, all), all)
 }
 
-// explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a program saw of
-// it, or the exception of a rank that called MPI_Abort.
+// explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
+// a monitor's report of a faulty GPU. If a rank called MPI_Abort, it may be the exception of that
+// rank.
 func explained(best *suspect, all []*suspect) *suspect {
 	if best == nil {
 		return nil

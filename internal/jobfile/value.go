@@ -183,7 +183,7 @@ func pathFault(name, path string) *fault {
 // maxInterface is how many bytes Linux lets the name of an interface have.
 const maxInterface = 15
 
-// networkFault checks what is to be a network, which nobody has asked for yet.
+// networkFault checks the form of a network. It does not check whether there is such a network.
 func networkFault(name, text string) *fault {
 	const hint = "write a network with the number of its bits, as 10.0.0.0/16, or the name of an interface, as eth0; ip -brief address lists both"
 	if strings.Contains(text, "/") {

@@ -41,8 +41,8 @@ const (
 	// promptAfter is how long an unfinished line has to be left alone until
 	// a terminal shows it.
 	promptAfter = 200 * time.Millisecond
-	// partialAfter is the same for what is no terminal. It is longer, since
-	// a line written in part is broken when another rank writes.
+	// partialAfter is the same time for an output that is not a terminal. It is longer, because a
+	// line that is written in part is broken when another rank writes.
 	partialAfter = time.Second
 	// redrawEvery is the least time between two states of the same bars.
 	redrawEvery = 200 * time.Millisecond

@@ -162,8 +162,9 @@ func (c *Collection) noteSlow(done <-chan struct{}) {
 	<-done
 }
 
-// fetchOrDefer fetches what is left of a host's logs, or has Retry fetch it. An agent that
-// is gone has its directory removed if nothing is missing.
+// fetchOrDefer fetches what is left of a host's logs. If that is not possible yet, Retry fetches it
+// later. If nothing is missing and the agent is gone, fetchOrDefer has the agent's directory
+// removed.
 func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	_, missing := h.partial()
 	if missing && !h.end.maybeKept && !h.end.notWritten || !missing && !gone {

@@ -41,8 +41,9 @@ type Slow struct {
 	// Hosts are the host that is slow, the two hosts of a slow link, or, if it is not clear which
 	// is slow, all hosts that differ.
 	Hosts []string
-	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if
-	// half of what was compared, or more, is slow: then perhaps the rest is odd.
+	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if half
+	// of what was compared, or more, is slow: it is then not clear whether the slow speeds or the
+	// others are wrong.
 	Pair, Unclear bool
 	// Speeds are the slow speeds, the slowest first. If Unclear, they are the slowest and the
 	// fastest of all.

@@ -128,7 +128,7 @@ func digits(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// appendTo appends the names that p stands for, of which there must not be too many.
+// appendTo appends the names of the pattern. There must not be more than expand allows.
 func (p pattern) appendTo(names []string) []string {
 	var name []byte
 	var walk func(i int)

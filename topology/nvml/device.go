@@ -133,8 +133,8 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 	return d.askLoad(q, n)
 }
 
-// memory asks for the memory that the driver reserves as a number of its own, where
-// the driver reports it.
+// memory asks for the memory of the GPU. Newer drivers report the memory that they reserve as a
+// separate number.
 func (d device) memory() (Answer, error) {
 	if d.lib.has("nvmlDeviceGetMemoryInfo_v2") == nil {
 		if m, ret := d.GetMemoryInfo_v2(); ret == nv.SUCCESS {

@@ -19,7 +19,7 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.is }
 
-// failed is ret as an error, nil where it is none.
+// failed returns ret as an error, or nil if ret is success.
 func failed(ret nv.Return) error {
 	if ret == nv.SUCCESS {
 		return nil

@@ -102,7 +102,8 @@ func (r reader) note(err error, fields ...string) bool {
 	return r.faults.note(err, fields...)
 }
 
-// ask returns false, and notes the error for fields, where the GPU has no answer.
+// ask returns the answer of the GPU. If the GPU has no answer, ask notes the error for fields and
+// returns false.
 func (r reader) ask(q Query, fields ...string) (Answer, bool) {
 	a, err := r.gpu.Ask(q, 0)
 	return a, !r.note(err, fields...)

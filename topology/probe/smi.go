@@ -189,8 +189,8 @@ func (f *finder) instances(smi string, r *nvml.Report) {
 	}
 }
 
-// topo adds how the GPUs are connected. Where it is not known, the caller still
-// has the distances of sysfs.
+// topo adds how the GPUs are connected. If that is not known, the caller still has the distances of
+// sysfs.
 func (f *finder) topo(smi string, r *nvml.Report) {
 	if slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return d.Lost != "" }) {
 		return // the numbers of its matrix need not be those of the report
