@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// contain has every host prepare the container, or the contained view, for its ranks. Mixed is that of
-// the job.Outcome. The error is a *job.UncontainedError if a host cannot.
+// contain has every host prepare the container, or the contained view, for its ranks. mixed is the
+// value for job.Outcome.Mixed. If a host cannot prepare one, the error is a *job.UncontainedError.
 func (l *Launcher) contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
 	sharing := int32(0)
 	for _, n := range nodes {

@@ -21,9 +21,9 @@ const (
 	leftoverEvery = 500 * time.Millisecond
 )
 
-// proveAlone has every host of an attempt end what earlier gangs have left there, and
-// returns when no process of an earlier attempt of this run is left. A host on which one
-// does not end is an UnreachableError: it can have no part in the attempt.
+// proveAlone has every host of an attempt end what earlier gangs have left there. It returns when
+// no process of an earlier attempt of this run is left. If such a process does not end on a host,
+// the error is an UnreachableError, because the attempt cannot use that host.
 func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job.Event)) error {
 	var one sync.Mutex
 	return agents.Each(len(nodes), func(i int) error {
@@ -72,7 +72,7 @@ func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note fu
 	}
 }
 
-// decoded turns what has travelled into processes.
+// decoded returns the processes of an agent's message.
 func decoded(all []*wire.Leftover) (processes []leftover.Process) {
 	for _, l := range all {
 		processes = append(processes, leftover.Process{PID: int(l.Pid), Name: string(l.Name), State: l.State, Gang: l.Gang})

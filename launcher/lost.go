@@ -66,7 +66,7 @@ const localGrace = 2 * time.Second
 // note.
 const noteAfter = time.Second
 
-// noteWaiting notes which lost hosts still have to be waited for.
+// noteWaiting emits a note that names the lost hosts for which the launcher still waits.
 func (g *running) noteWaiting() {
 	for _, n := range g.nodes {
 		if n.gone.IsZero() || n.done || n.waitNoted || time.Since(n.gone) < noteAfter {

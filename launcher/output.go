@@ -22,8 +22,9 @@ func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
 	return shown
 }
 
-// showing returns which output each node is to send, nil for none. Of an adopted gang it is
-// what is not in the logs yet. It must be called before more of it is written there.
+// showing returns which output each node is to send; nil means none. For an adopted gang, it is the
+// output that is not in the logs yet. showing must therefore be called before more is written to
+// the logs.
 func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 	asks := make([]*wire.OutputRequest, len(nodes))
 	for i, n := range nodes {

@@ -277,9 +277,10 @@ func (w *wiring) singletons(exits []job.Exit, size int) string {
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }
 
-// nodeName returns the name that mpirun gets for a host: localhost for the first one, else an
-// address that mpirun never connects to, as the agents start its daemons. mpirun would look up
-// a name. 198.18.0.0/15 is set aside for benchmarks by RFC 2544.
+// nodeName returns the name that mpirun gets for a host. That is localhost for the first host, and
+// an address for the others, because mpirun would look up a name. mpirun never connects to the
+// address: the agents start its daemons. The addresses are from 198.18.0.0/15, which RFC 2544
+// reserves for benchmarks.
 func nodeName(number int) string {
 	if number == 0 {
 		return "localhost"

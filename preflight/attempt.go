@@ -15,8 +15,9 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// errNotCheap is that trying a gang at its own size would cost about as much as starting
-// it, or show less: it does not fit on one host, or its place has to be waited for.
+// errNotCheap means that a trial with as many ranks as the gang would cost about as much as
+// starting the gang, or would show less: the ranks do not fit on one host, or would have to wait
+// for a place.
 var errNotCheap = errors.New("the gang's own size is not cheap to try")
 
 // placeError is that no place was found for a step.
@@ -110,8 +111,8 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	return a, nil
 }
 
-// stdin returns which rank of a trial is fed: the one that the gang feeds, where the
-// trial has it.
+// stdin returns the rank of a trial that gets standard input. It is the same rank as in the gang,
+// if the trial has that rank.
 func (t *trial) stdin(ranks int) job.Stdin {
 	if t.spec.Stdin == job.StdinAll {
 		return job.StdinAll

@@ -47,7 +47,7 @@ type Hit struct {
 	Evidence []job.Line
 }
 
-// says reports whether h and o say the same, if perhaps of different hosts.
+// says reports whether h and o say the same, perhaps about different hosts.
 func (h Hit) says(o Hit) bool {
 	return h.Signature == o.Signature && h.Path == o.Path && maps.Equal(h.Values, o.Values)
 }
@@ -100,8 +100,8 @@ func (c Check) problem(signature string) Problem {
 	return c.Problems[slices.IndexFunc(c.Problems, func(p Problem) bool { return p.Signature == signature })]
 }
 
-// finding puts a Hit into words for a gang on that many hosts. A Hit without
-// Hosts is of none in particular.
+// finding makes a finding of a Hit. hosts is the number of hosts of the gang. A Hit without Hosts
+// concerns no particular host.
 func (c Check) finding(h Hit, hosts int) job.Finding {
 	p := c.problem(h.Signature)
 	pairs := []string{"{hosts}", names(h.Hosts)}
@@ -124,7 +124,7 @@ func (c Check) finding(h Hit, hosts int) job.Finding {
 	return f
 }
 
-// each makes a Judge of one that looks at one host at a time.
+// each makes a Judge of a function that looks at one host at a time.
 func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []Hit {
 	return func(s job.Spec, facts []job.Facts) []Hit {
 		var hits []Hit

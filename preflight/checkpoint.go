@@ -28,7 +28,7 @@ var checkpointDirCheck = Check{
 			"the checkpoint directory {path} is read-only in the container: the job mounts {mount} there",
 			"use --mount {write}, or leave this mount out: gangrun mounts the checkpoint directory by itself"},
 		{"checkpoint-dir-elsewhere", job.SeverityWarning, "",
-			"the checkpoint directory {path} is {source} of the host in the container: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes",
+			"in the container, the checkpoint directory {path} is {source} of the host: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes",
 			"use --checkpoint-dir {source}, or leave the mount out: gangrun mounts the checkpoint directory by itself"},
 		{"checkpoint-dir-kind", job.SeverityError, job.OutputError,
 			"the checkpoint directory {path} is not a directory",
@@ -56,8 +56,8 @@ var checkpointDirCheck = Check{
 	}),
 }
 
-// mountHits returns the Hit for a mount of the user that covers the checkpoint directory, and is not what the
-// ranks or gangrun need there.
+// mountHits returns the Hit for a mount of the user that covers the checkpoint directory, if it
+// keeps the ranks from writing there or gangrun from finding the checkpoints.
 func mountHits(s job.Spec, f job.PathFact) []Hit {
 	box := s.Box()
 	if box == nil {
@@ -138,9 +138,9 @@ var checkpointRoomCheck = Check{
 	},
 }
 
-// roomProblem returns the signature of what is wrong with the room, or "". Some
-// network and FUSE file systems report no free byte whatever there is: since a
-// file could be written, that shows nothing.
+// roomProblem returns the signature of what is wrong with the room, or "". Some network and FUSE
+// file systems always report that no byte is free. That shows nothing, since a file could be
+// written.
 func roomProblem(d job.DirectoryFact) string {
 	switch {
 	case d.Free == 0:

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// services are variables that keep a trial from writing to services for experiments.
-// They are set where nothing else sets them: see the documentation of each.
+// services are variables that keep a trial from writing to services that record experiments. See
+// the documentation of each service. gangrun does not replace values that are set already.
 var services = []string{
 	"WANDB_MODE=disabled",
 	"MLFLOW_TRACKING_URI=file:///tmp/gangrun-trial-mlruns",
@@ -21,9 +21,9 @@ var services = []string{
 	"SWANLAB_MODE=disabled",
 }
 
-// contained says what the ranks of a contained trial are to find, and which directory
-// is their checkpoint directory. That is the job's own, found empty, unless what the
-// job needs lies in it: then it is one that exists for the trial alone.
+// contained returns what the ranks of a contained trial find, and which directory is their
+// checkpoint directory. It is that of the job, which is empty in the trial. If the job needs
+// something in that directory, it is another directory, which exists only for the trial.
 func contained(spec job.Spec, command []string, run string) (job.Containment, string) {
 	c := job.Containment{Work: []string{spec.Workdir}}
 	for _, word := range command {
@@ -59,8 +59,8 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 	return c, dir
 }
 
-// directories returns the directories that a command names, as far as this machine sees
-// them, but for the job's inputs: what is left are mostly those that it writes to.
+// directories returns the directories that a command names, as far as this machine can see them,
+// without the job's inputs. Most of them are directories to which the job writes.
 func directories(spec job.Spec, command []string) (dirs []string) {
 	for _, word := range command {
 		if _, value, ok := strings.Cut(word, "="); ok {
@@ -81,10 +81,9 @@ func directories(spec job.Spec, command []string) (dirs []string) {
 	return dirs
 }
 
-// mayBeContainment reports whether a contained attempt may have failed because it was
-// contained: by what overlayfs and user namespaces cannot do, because it
-// saw other files than the gang will see, or because the checkpoint directory was found
-// empty.
+// mayBeContainment reports whether a contained attempt may have failed because it was contained.
+// The reason may be something that overlayfs or user namespaces cannot do, files that differ from
+// those of the gang, or the empty checkpoint directory.
 func mayBeContainment(cause job.Cause, o job.Outcome, a job.Attempt) bool {
 	says := func(texts ...string) bool {
 		return slices.ContainsFunc(o.Lines, func(l job.Line) bool {
@@ -100,13 +99,13 @@ func mayBeContainment(cause job.Cause, o job.Outcome, a job.Attempt) bool {
 	return false
 }
 
-// blurred reports whether a contained attempt may have failed though the gang does not:
-// its ranks on one host could not see what those on another one wrote, or they could not
-// write some of the user's files.
+// blurred reports whether a contained attempt may have failed for a reason that the gang does not
+// have: ranks could not see what ranks on another host wrote, or could not write some of the user's
+// files.
 func blurred(o job.Outcome, a job.Attempt) bool { return len(a.Placement.Hosts) > 1 || o.Mixed }
 
-// containmentErrors are the C library's words for errors that a contained rank may get
-// where another gets none.
+// containmentErrors are the texts of the C library for errors that a contained rank may get where
+// others get none.
 var containmentErrors = []string{
 	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
 	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file from one layer to another

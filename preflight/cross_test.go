@@ -132,7 +132,7 @@ var crossCases = []struct {
 			"reach error network-error h3: h3 cannot connect to h4 at 10.0.0.4: no route to host; h4 can connect to h3",
 			"reach error network-error h5: h5 cannot connect to h6 at 10.0.0.6: no route to host; h6 can connect to h5",
 			"reach error network-error h7: h7 cannot connect to h8 at 10.0.0.8: no route to host; h8 can connect to h7",
-			"reach error network-error : 3 of 132 connections between hosts fail besides, as that from h9 to h10 at 10.0.0.10: no route to host (on h9, h10, h11 and h12: 4 of 12 hosts)"},
+			"reach error network-error : 3 of 132 connections between hosts fail, too, such as that from h9 to h10 at 10.0.0.10: no route to host (on h9, h10, h11 and h12: 4 of 12 hosts)"},
 		[]string{
 			"host  connections", "h1    to 10/11 in 0.2 ms, from 11/11!", "h2    to 11/11 in 0.2 ms, from 10/11!", "h3    to 10/11 in 0.2 ms, from 11/11!",
 			"h4    to 11/11 in 0.2 ms, from 10/11!", "h5    to 10/11 in 0.2 ms, from 11/11!", "h6    to 11/11 in 0.2 ms, from 10/11!",

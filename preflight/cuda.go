@@ -14,8 +14,8 @@ var leastDrivers = []struct{ cuda, driver string }{
 	{"10.0", "410.48"}, {"9.2", "396.26"}, {"9.1", "390.46"}, {"9.0", "384.81"},
 }
 
-// leastDriver returns the oldest driver for a version of the CUDA runtime, "" if it is not known: of a major version
-// that is newer than the table.
+// leastDriver returns the oldest driver for a version of the CUDA runtime. It returns "" for a
+// major version that is newer than the table.
 func leastDriver(runtime string) string {
 	major, _, _ := strings.Cut(runtime, ".")
 	newest, _, _ := strings.Cut(leastDrivers[0].cuda, ".")

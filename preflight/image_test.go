@@ -30,7 +30,7 @@ func TestCheckpointMount(t *testing.T) {
 		{"/c", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is read-only in the container: the job mounts "/c" there`},
 		{"/d:/c", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is read-only in the container: the job mounts "/d:/c" there`},
 		{"/c:rw", readOnly, `checkpoint-dir error output-error h1: the checkpoint directory "/c" is on a file system that is mounted read-only: gangrun could not use it`},
-		{"/d:/c:rw", job.PathFact{Path: "/c"}, `checkpoint-dir warning  h1: the checkpoint directory "/c" is "/d" of the host in the container: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes`},
+		{"/d:/c:rw", job.PathFact{Path: "/c"}, `checkpoint-dir warning  h1: in the container, the checkpoint directory "/c" is "/d" of the host: gangrun does not find the checkpoints that the ranks write there, and no attempt resumes`},
 		{"/c:rw", job.PathFact{Path: "/c"}, ""},
 		{"/d:/e:rw", job.PathFact{Path: "/c"}, ""},
 	} {

@@ -12,7 +12,7 @@ import (
 // judgement is what one step of the trial shows.
 type judgement string
 
-// The judgements; but for good they are the ends of the Problems' signatures.
+// The judgements. All except good are also the ends of the Problems' signatures.
 const (
 	good         judgement = "good"
 	bad          judgement = "failed"       // the gang would fail as well
@@ -62,8 +62,8 @@ func (t *trial) judge(a job.Attempt, res result) step {
 	return s
 }
 
-// weigh says what a failure shows whose cause is known. Fewer says that the gang has more
-// ranks than the attempt had.
+// weigh judges an attempt by the cause of its failure. fewer says that the gang has more ranks than
+// the attempt had.
 func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement {
 	switch {
 	case fixed(cause), ofStorage(cause.Category) && ofAgent(cause):
@@ -88,8 +88,8 @@ func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement 
 	return bad
 }
 
-// fixed reports whether a cause ends a gang of any size, contained or not: what cannot be
-// imported, parsed, linked or executed stays so.
+// fixed reports whether a cause ends a gang of any size, contained or not. If something cannot be
+// imported, parsed, linked or executed, another number of ranks does not change that.
 func fixed(c job.Cause) bool {
 	switch c.Category {
 	case job.ImportError, job.SyntaxError, job.MissingLibrary, job.LaunchError, job.CUDAVersion:
@@ -98,8 +98,8 @@ func fixed(c job.Cause) bool {
 	return false
 }
 
-// ofAgent reports whether a cause was met by gangrun itself, outside of what contains the
-// trial: it could not keep what the ranks printed.
+// ofAgent reports whether gangrun itself had the failure, outside of the contained part: it could
+// not store what the ranks printed.
 func ofAgent(c job.Cause) bool {
 	n := len(c.Evidence)
 	return n > 0 && c.Evidence[n-1].Source == job.SourceAgent
@@ -110,15 +110,15 @@ func missingInput(c job.Cause) bool {
 	return c.Category == job.IncorrectInputs && c.Signature == "missing-file"
 }
 
-// numbered reports whether the text of a cause names the number of ranks, as in a
-// file that is named after it: another number of ranks may look for another file.
+// numbered reports whether the text of a cause contains the number of ranks, for instance in the
+// name of a file. Another number of ranks may then look for another file.
 func numbered(c job.Cause, ranks int) bool {
 	numbers := strings.FieldsFunc(c.Text, func(r rune) bool { return r < '0' || r > '9' })
 	return slices.Contains(numbers, strconv.Itoa(ranks))
 }
 
-// passing reports whether a cause may be gone at the next start, so that it
-// says nothing of the program: a gang is never refused for it.
+// passing reports whether a cause may be gone at the next start. Such a cause says nothing about
+// the program, so gangrun never refuses a gang for it.
 func passing(c job.Category) bool {
 	if c.Fault() == job.FaultRun {
 		return c != job.Unknown && c != ""
@@ -126,7 +126,7 @@ func passing(c job.Category) bool {
 	return c == job.Killed || c.Action() == job.RetryAgain || c.Action() == job.RetryElsewhere
 }
 
-// endedHow says how a gang ended of which no cause was found.
+// endedHow says how a gang ended if no cause was found.
 func endedHow(o job.Outcome) string {
 	if e, ok := o.First(); ok {
 		return e.String()
@@ -134,7 +134,7 @@ func endedHow(o job.Outcome) string {
 	return "it ended before it could pass"
 }
 
-// finding puts a step that is not good into words.
+// finding makes a finding of a step that is not good.
 func (s step) finding(spec job.Spec) job.Finding {
 	code := s.code()
 	var hosts []string

@@ -109,8 +109,8 @@ func cells(facts []job.Facts, fill func(job.Facts) compare.Cell) []compare.Cell 
 	return out
 }
 
-// same fills cells with what is to be the same on every host; wrong says that
-// something is wrong with it anyway.
+// same fills cells with values that should be the same on every host. value may also report that a
+// value is wrong in itself.
 func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []compare.Cell {
 	out, values := make([]compare.Cell, len(facts)), make([]string, len(facts))
 	for i, f := range facts {

@@ -60,8 +60,8 @@ func flavour(s job.Spec, f job.Facts) []Hit {
 	return []Hit{{Signature: "mpi-launcher-missing", Path: p.Path, Values: about(p.Path, "commands", commands)}}
 }
 
-// mixed returns the Hit for hosts whose programs need another MPI family than
-// those of other hosts; where the user has named the family, flavour says it.
+// mixed returns the Hit for hosts whose programs need another MPI family than those of other hosts.
+// If the user has named the family, flavour reports these hosts.
 func mixed(s job.Spec, facts []job.Facts) []Hit {
 	hosts := make(map[job.MPI][]string)
 	var all []string
@@ -120,9 +120,9 @@ func libraryVersion(path string) string {
 	return version
 }
 
-// versions returns the Hit for hosts that do not have the same version of
-// something; those of which none is known are left out. A version that says less
-// ("40") is the same as one that begins so ("40.30.4").
+// versions returns the Hit for hosts whose versions of something differ. It ignores hosts whose
+// version is not known. A shorter version ("40") counts as the same as a longer one that begins
+// with it ("40.30.4").
 func versions(what string, facts []job.Facts, of func(job.Facts) (path, version string)) []Hit {
 	hosts := make(map[string][]string) // of a version
 	var all []string

@@ -95,8 +95,8 @@ times in nanoseconds.
 ## Measurements
 
 With ` + "`--health quick`" + `, or ` + "`health: quick`" + ` in the job file, the hosts also measure how fast they
-are, after the static checks and unless these found an error. That takes some seconds, and %[1]s at most.
-What is far slower than its peers is a finding of the check ` + "`health`" + `; the gang starts all the same.
+are. They do so after the static checks, if these found no error. That takes some seconds, and %[1]s at most.
+If something is far slower than its peers, the check ` + "`health`" + ` reports that; the gang starts nevertheless.
 ` + "`gangrun preflight --health quick`" + ` measures without starting a gang.
 
 | what | how | slow if below this part of the median |
@@ -108,21 +108,23 @@ What is far slower than its peers is a finding of the check ` + "`health`" + `; 
 | network (` + "`link`" + `) | bytes in a second over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
 | network (` + "`round-trips`" + `) | the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
 
-All hosts measure at the same time, but the links in rounds: each host then talks to only one other
-host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
+All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
+talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
 up to two times more, and the best value counts. Simulated hosts are one machine, which is measured once.
 
-A speed is compared with the median of all of its kind, GPUs with those of the same model, and disks
-with those that have the same type of file system. It is slow only if it is also far outside of what the others scatter (4 robust standard
-deviations of the logarithms, from the median absolute deviation). A host has a slow link if its fastest
-link in one direction is slow; a slow link between two other hosts is named with both. If half of
-the hosts or more are slow, as one of two, the finding says how they differ and blames none.
+A speed is compared with the median of all speeds of its kind: a GPU with those of the same model, a disk
+with those that have the same type of file system. A speed counts as slow only if it is also an outlier:
+if it is more than 4 standard deviations below the median. (The standard deviation is that of the logarithms
+of the speeds, estimated from their median absolute deviation.) If all links of a host are slow in one
+direction, the finding names that host. If only the link between two hosts is slow, the finding names both.
+If half of the hosts or more are slow, for instance one of two, the finding shows the difference and
+does not say which hosts are wrong.
 
 One TCP connection does not use all of a fast network, and the figures are not those of a
 benchmark: they only serve to find the host that is different.
 
-GPUs are measured on hosts that have some, if ranks get GPUs, by a Python with torch: the job's interpreter, or python3 if the job is not
-Python or has an image. The program skips GPUs on which nvidia-smi shows a process. It was tested with a stand-in
+If ranks get GPUs, the GPUs of all hosts are measured, by a Python program that uses torch. Its interpreter
+is that of the job, or python3 if the job is not Python or has an image. The program skips GPUs on which nvidia-smi shows a process. It was tested with a stand-in
 for torch, and has not run on a GPU yet.
 
 ` + "`-o json`" + ` has all measurements as ` + "`speeds[]{host, kind, of, model, value, error}`" + `. The kinds are those in
@@ -183,11 +185,15 @@ These things differ from the gang:
 - These differences can cause the errors ` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `, ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `
   and ` + "`" + `ESTALE` + "`" + `. If a trial fails with one of these errors, there is only a warning (` + "`" + `trial-contained` + "`" + `).
 
-Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
-off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,
-` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `), a container that may not make any, or
-a file system of the job on which overlays are not possible. Then there is no trial, and a
-warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
+Some hosts cannot contain a trial. The reason may be one of these:
+
+- Linux is older than 5.12.
+- User namespaces are switched off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `,
+  ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `, ` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `).
+- gangrun runs in a container that may not make user namespaces.
+- Overlays are not possible on a file system of the job.
+
+Then there is no trial, and a warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
 job's own files and with a separate, empty checkpoint directory. gangrun compares the files
 in the working directory, the checkpoint directory and the directories that the command
 names (except ` + "`inputs:`" + `) before and after, up to 20000 of them. If some have
@@ -219,9 +225,9 @@ In all other cases there is a warning, and the gang starts:
 ### What is remembered
 
 gangrun remembers a good trial for %[5]d minutes, and does not repeat it for the same job
-on the same hosts: the same program and script (by SHA-256), command, trial
-settings, working directory and checkpoint directory, and inputs of the same size.
-It compares all variables of the ranks' environment: those of the job, and
+on the same hosts. The job is the same if these have not changed: the program and the script
+(by SHA-256), the command, the trial settings, the working directory, the checkpoint directory,
+and the sizes of the inputs. gangrun also compares all variables of the ranks' environment: those of the job, and
 those of the shell in which gangrun was started, such as PATH, PYTHONPATH,
 LD_LIBRARY_PATH, CONDA_PREFIX and those that modules set. It stores only a hash of their
 values. It does not compare variables that differ from one shell, terminal, login or batch
@@ -253,14 +259,14 @@ The job has changed if one of these has:
 
 - the command, the number of ranks, the job's environment, the image;
 - the content of the program, of the files that the command names, and of the Python modules
-  that are compared for a trial. Of these files, those of more than %[13]d MiB, and what goes beyond
-  %[14]d MiB in all, count by their size and time;
+  that are compared for a trial. Of a file of more than %[13]d MiB, and of all files after the first
+  %[14]d MiB together, only the size and time count;
 - the size or time of ` + "`inputs:`" + `, of the file that the failure was about, and, with
   ` + "`--resume`" + `, of the entries of the checkpoint directory;
 - the variables of the shell that are compared for a trial, except those of batch systems, and the
   installed packages.
 
-The hosts do not count. A run that has succeeded since ends the warning. gangrun does not know whether
+The hosts do not count. The warning ends when a later run of the job succeeds. gangrun does not know whether
 a job has changed if it has ` + "`--preflight off`" + `, if it reads a pipe, or if the script's directory has too many
 files.
 `

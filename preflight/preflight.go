@@ -43,8 +43,8 @@ type Preflight struct {
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
-	// Known returns the newest run of the job with a fingerprint that has failed for a reason that
-	// a new start does not change. ok is false if there is none. Known may be nil.
+	// Known returns the newest run that has the given fingerprint and that has failed for a reason
+	// which a new start does not change. ok is false if there is none. Known may be nil.
 	Known func(ctx context.Context, fingerprint string) (e history.Entry, ok bool, err error)
 	// Env is the environment that the ranks get in addition to the job's own variables. Memory
 	// distinguishes trials in different environments.

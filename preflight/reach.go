@@ -21,7 +21,7 @@ var reachCheck = Check{
 		{"reach-one-way", job.SeverityError, job.NetworkError,
 			"{from} cannot connect to {to} at {address}: {error}; {to} can connect to {from}", reachHint},
 		{"reach-more", job.SeverityError, job.NetworkError,
-			"{broken} of {all} connections between hosts fail besides, as that from {from} to {to} at {address}: {error}", reachHint},
+			"{broken} of {all} connections between hosts fail, too, such as that from {from} to {to} at {address}: {error}", reachHint},
 	},
 	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
 		w := waysOf(facts)

@@ -50,7 +50,7 @@ func (t *trial) remember(key string, ranks int) {
 	}
 }
 
-// sayOpenMPI says how the gang is started for what the trial showed.
+// sayOpenMPI tells the user how the gang is started because of what the trial showed.
 func (t *trial) sayOpenMPI(up *job.Wireup) {
 	t.say("it uses Open MPI (%s), which the gang is started with, then", up.Library)
 }

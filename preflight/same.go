@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// different returns the Hit for hosts that have another file than the others.
-// Hosts of which no hash is known are left out. Where one file is on more than
-// half of the hosts, the others are odd; else the Hit is on all of them.
+// different returns the Hit for hosts whose file differs from that of the others. It ignores hosts
+// whose hash is not known. If more than half of the hosts have the same file, the Hit names the
+// others. Otherwise it names all hosts.
 func different(signature string, facts []job.Facts, file func(job.Facts) (path, hash string)) []Hit {
 	hosts := make(map[string][]string) // of a hash
 	var proof []job.Line

@@ -20,14 +20,14 @@ type trial struct {
 	changed  []job.Changed
 }
 
-// mostTried is the largest gang that is tried at its own size, and placeLimit how long
-// its place is waited for: trying it has to cost little.
+// mostTried is the largest gang that is tried with all of its ranks. placeLimit is how long such a
+// trial waits for its place. Both are small, because a trial must cost little.
 const (
 	mostTried  = 64
 	placeLimit = 10 * time.Second
 )
 
-// run tries the job on one rank and, where that fails by what fewer ranks can cause, on
+// run tries the job on one rank. If that fails in a way that more ranks could fix, run tries it on
 // more.
 func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, error) {
 	key := t.key(facts)
@@ -72,9 +72,9 @@ func (t *trial) steps(ctx context.Context) (findings []job.Finding, last step, e
 	return findings, last, nil
 }
 
-// sizes returns on how many ranks a job is tried, one after the other: on fewer than the
-// gang has, on two, which is enough for most programs that do not run on one, and on as
-// many as the gang has.
+// sizes returns the numbers of ranks on which a job is tried, one after the other. The first is
+// that of the spec. The second is two, which is enough for most programs that do not run on one
+// rank. The last is the number of ranks of the gang.
 func sizes(spec job.Spec) []int {
 	first := max(1, spec.Trial.Ranks)
 	all := []int{first}
@@ -87,8 +87,8 @@ func sizes(spec job.Spec) []int {
 	return all
 }
 
-// step tries the job on that many ranks: once, or twice when the first time was ended by
-// what may pass. A job that asks for no retries gets none here.
+// step tries the job on that many ranks. It tries a second time if the cause of the first failure
+// may be gone, unless the job allows no retries.
 func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	var s step
 	for range 1 + min(1, t.spec.Retries) {

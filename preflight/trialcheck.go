@@ -28,8 +28,8 @@ var trialRanksCheck = Check{
 	Problems: trialProblems(CodeTrialRanks),
 }
 
-// trialProblems returns what a step of the trial can have to say. A Cause that
-// was diagnosed takes the place of one made from the Problem.
+// trialProblems returns the Problems of a step of the trial. If the cause of a failure was
+// diagnosed, it takes the place of a Cause made from the Problem.
 func trialProblems(code string) []Problem {
 	return []Problem{
 		{code + "-failed", job.SeverityError, "",
@@ -51,7 +51,7 @@ func trialProblems(code string) []Problem {
 			"the trial was ended by an error that may be temporary: {cause}", leaveOut},
 		{code + "-stdin", job.SeverityWarning, "",
 			"the trial on {ranks} was ended after {elapsed}: the program waits for standard input, which is kept for the gang",
-			"the trial reads a file, or what a pipe has within a second, and the gang reads it again; --trial off omits the trial"},
+			"give the input as a file, or in a pipe within a second: the trial reads it, and the gang reads it again; --trial off omits the trial"},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
 			"look at the hosts and at the network between them if the gang does not start either; --trial off omits the trial"},

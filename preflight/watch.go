@@ -13,7 +13,7 @@ import (
 // agent needs over a slow connection.
 const StartLimit = 2 * time.Minute
 
-// watch folds the events of one trial attempt into whether it has passed.
+// watch finds out from the events of one attempt of the trial whether the attempt has passed.
 type watch struct {
 	ranks, steps int
 	limit        time.Duration
@@ -67,8 +67,8 @@ type result struct {
 	elapsed time.Duration
 }
 
-// try runs one attempt until it has passed or failed, and waits until it is
-// gone. The error is ctx's own when ctx was cancelled, else the Runner's.
+// try runs one attempt until it has passed or failed, and waits until all of its ranks are gone. If
+// ctx was cancelled, the error is that of ctx. Otherwise it is that of the Runner.
 func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Duration, forward func(job.Event)) (result, error) {
 	running, end := context.WithCancel(ctx)
 	defer end()

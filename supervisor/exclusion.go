@@ -50,8 +50,8 @@ func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 }
 
 // goingBack decides for a gang that has no room without what is excluded, after it has waited for
-// some time. used is what it uses again, and still has the hosts that stay excluded because they
-// cannot be used. vain is true if there is no reason to wait for those.
+// some time. used is what the gang uses again. still has the hosts that stay excluded because they
+// cannot be used. vain is true if there is no reason to wait for these hosts.
 func goingBack(out job.Excluded, unfit map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
 	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, bad := unfit[h]; return !bad })
 	return less(out, still), still, still.Empty() || waited >= CoolDown

@@ -23,13 +23,15 @@ const (
 // Policy decides what to do after a failed attempt. It has no state: the same history gives the
 // same verdict.
 //
-// Two limits bound the restarts, and progress resets both. The first allows Retries restarts in a
-// row without progress; it does not count preemptions. The second applies to a cause that names an
-// artefact, such as a file, port, library, GPU or host. It allows one restart for the same cause
-// with the same artefact. If the action is "once", the second limit applies to every cause, also
-// to a cause that names no artefact: it allows one restart for the same cause, whatever its
-// artefact is. If an attempt failed to load its checkpoint, the next attempt starts from an earlier
-// checkpoint.
+// Two limits bound the restarts. Progress resets both.
+//
+//   - The first limit allows Retries restarts in a row without progress. It does not count
+//     preemptions.
+//   - The second limit allows one restart for the same cause with the same artefact, such as a file,
+//     port, library, GPU or host. It does not apply to a cause without an artefact. If the action is
+//     "once", it does apply, and does not compare artefacts: it allows one restart for the same cause.
+//
+// If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
 // between, the failure is deterministic: there is no restart, whatever the action is.

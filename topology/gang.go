@@ -42,17 +42,24 @@ type Choice struct {
 // MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user has stated how
 // many slots a host has, PlaceGPUs puts at most that many ranks there.
 //
-// The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at
-// most some ten thousand ways to choose racks and switches, and at most 64 of these ways reach
-// the smallest number of hosts. Otherwise the result is good, and has as few racks as possible. Among
-// placements of equal cost, PlaceGPUs prefers a placement that leaves well-connected free GPUs
-// on the gang's hosts for gangs of many different sizes. If that is equal too, it prefers the
-// fewest free GPUs on these hosts, and then hosts and GPUs early in the inventory.
+// The result is optimal if all of the following hold. Otherwise it is good, and has as few racks as
+// possible.
 //
-// Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they
-// are numbered along the ring with the best weakest link and, among equal rings, the best sum
-// of links. A rank of several GPUs gets GPUs that are close to each other, and the CPUs that
-// are close to any of these GPUs. PlaceGPUs returns a *NoPlacement if the gang does not fit.
+//   - Hosts have at most 16 GPUs.
+//   - The gang has at most 24 hosts.
+//   - There are at most some ten thousand ways to choose racks and switches, and at most 64 of these
+//     ways reach the smallest number of hosts.
+//
+// If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's
+// hosts. It prefers the placement after which these have well-connected sets for the most different
+// sizes of gangs, then the placement with the fewest free GPUs there, and then the one with hosts and
+// GPUs early in the inventory.
+//
+// Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they are
+// numbered along the best ring through its GPUs: the ring whose weakest link is best and, among equal
+// rings, the one with the best sum of links. A rank of several GPUs gets GPUs that are close to each
+// other, and the CPUs that are close to any of these GPUs. PlaceGPUs returns a *NoPlacement if the
+// gang does not fit.
 func PlaceGPUs(want Want, inventory job.Inventory, excluded job.Excluded) (Choice, error) {
 	if want.Locality == "" {
 		want.Locality = job.LocalityAny
@@ -98,7 +105,7 @@ func (p *plan) cost() Cost {
 	}
 }
 
-// compare is negative where p is better than q; nil is the worst.
+// compare returns a negative number if p is better than q. A plan that is nil is the worst.
 func (p *plan) compare(q *plan) int {
 	if p == nil || q == nil {
 		return cmp.Compare(boolean(p == nil), boolean(q == nil))

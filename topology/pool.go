@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// margin is how many of a gang's hosts are weighed against each other when it
-// needs more: the others, those with most free GPUs, give all they have. Gangs of
-// up to margin hosts are placed exactly.
+// margin bounds how many of a gang's hosts are chosen by comparing their costs. If the gang needs
+// more hosts, the further ones are those with the most free GPUs, and all of their free GPUs are
+// used. Gangs of up to margin hosts are placed exactly.
 const margin = 24
 
 // pick is what one host gives to a gang.
@@ -17,17 +17,18 @@ type pick struct {
 	set   set
 }
 
-// group is hosts that look the same, in the order of the inventory, with those
-// numbers of them that are still to be had.
+// group is a set of hosts that look the same. views has those that can still be chosen, in the
+// order of the inventory.
 type group struct {
 	*state
 	views []int
 	most  int // ranks that each can take
 }
 
-// solve puts ranks on exactly hosts of the views, which cannot be done with fewer:
-// with the best weakest ring, no worse than that asked for, then the best sum of
-// vecs. Of the chosen hosts none can be spared, so all have ranks.
+// solve puts the ranks on the given number of the views; fewer hosts must not be enough. No ring
+// may be weaker than atLeast. Of the possible placements, solve chooses the one with the best
+// weakest ring and, among equals, with the best sum of vecs. Because fewer hosts are not enough,
+// every chosen host has ranks.
 func (s *survey) solve(views []int, hosts int, atLeast int32) (picks []pick, ring int32, total vec, ok bool) {
 	groups := s.groups(views)
 	for _, ring := range rings(groups) {
@@ -122,9 +123,9 @@ type candidate struct {
 	view, most int
 }
 
-// candidates keeps, for every number of ranks, as many hosts as are wanted of
-// those that are best at it: a host that is not among these for the number it is
-// given could always be changed for one that is. They stay in order.
+// candidates returns the hosts that weigh needs to consider. For every number of ranks, it keeps
+// the hosts that can take that number at the lowest cost, as many as are wanted. Any other host
+// could be replaced by one of these at no higher cost. The hosts stay in order.
 func candidates(groups []group, hosts int, ring int32) []candidate {
 	keep := make([]int, len(groups))
 	order := make([]int, len(groups))
@@ -154,10 +155,10 @@ func candidates(groups []group, hosts int, ring int32) []candidate {
 	return list
 }
 
-// weigh chooses hosts among the candidates, which come with those that can take
-// most first, and how many ranks each gets, so that the sum of vecs is best. It
-// goes through the candidates and keeps, for each number of hosts and ranks so
-// far, the best sum; of these only the ones from which the end can be reached.
+// weigh chooses hosts among the candidates, and how many ranks each gets, so that the sum of vecs
+// is best. The candidates must be ordered by the number of ranks that they can take, the largest
+// first. weigh goes through them and keeps the best sum for each number of hosts and ranks so far.
+// It leaves out numbers from which the goal cannot be reached.
 func weigh(list []candidate, hosts, ranks int, ring int32) ([]pick, bool) {
 	prefix := make([]int, len(list)+1)
 	for i, c := range list {

@@ -9,9 +9,9 @@ import (
 // looked at.
 const exact = 16
 
-// shape is what the GPUs of a host look like, whether or not they are in use. Equal hosts
-// share one shape. GPUs that are cut into MIG instances are not in it. A shape of at most
-// exact GPUs has tables of all subsets.
+// shape is what the GPUs of a host look like, whether or not they are in use. Equal hosts share one
+// shape. GPUs that are divided into MIG instances are not in it. A shape of at most exact GPUs has
+// tables with one entry for each subset of the GPUs.
 type shape struct {
 	n       int
 	scores  [][]int32
@@ -28,7 +28,7 @@ type shape struct {
 	holds []sizes // of which sizes the subset holds one of the best joined sets
 }
 
-// sizes is a set of sizes of sets of GPUs, of two and more: bit i is size i+1.
+// sizes is a set of numbers of GPUs, from 2 on: if bit i is set, the number i+1 is in the set.
 type sizes uint16
 
 func newShape(scores [][]int32, nic []int32) *shape {
@@ -53,7 +53,7 @@ func newShape(scores [][]int32, nic []int32) *shape {
 	return s
 }
 
-// islands parts GPUs as the comment of Cost.Left says.
+// islands divides the GPUs into islands as described at Cost.Left.
 func islands(scores [][]int32) [][]int {
 	best := int32(0)
 	for i, row := range scores {
@@ -101,9 +101,9 @@ func thresholds(scores [][]int32) []int32 {
 	return values
 }
 
-// ringTable finds the ring bottleneck of every subset. For each threshold a path
-// that starts at the subset's first GPU and covers it is grown by one GPU at a
-// time; ends[set] holds where such paths can end.
+// ringTable finds the ring bottleneck of every subset. For each threshold, it builds paths of links
+// that reach the threshold, one GPU at a time. A path starts at the first GPU of its subset and
+// covers the subset; ends[set] has the GPUs at which such paths can end.
 func ringTable(scores [][]int32) ([]int32, []uint8) {
 	n := len(scores)
 	rings := append([]int32{NoRing}, thresholds(scores)...)
@@ -176,8 +176,8 @@ func valueTable(scores [][]int32, islands [][]int) []int32 {
 	return value
 }
 
-// holdsTable finds the sizes of which every subset holds a set that is joined as
-// well as the best of that size among all GPUs of the host.
+// holdsTable finds for every subset the sizes of the best sets that it contains. A set of GPUs is a
+// best one if no set of the same size on the host is better connected.
 func (s *shape) holdsTable() []sizes {
 	var best [exact + 1]joined
 	for set, links := range s.links {
@@ -203,8 +203,8 @@ func (s *shape) holdsTable() []sizes {
 	return holds
 }
 
-// intact counts the islands of which all GPUs are in a set, and 1 if all GPUs of
-// the host are.
+// intact returns how many islands have all of their GPUs in free. hosts is 1 if all GPUs of the
+// host are in free, and otherwise 0.
 func (s *shape) intact(free set) (islands, hosts int) {
 	for _, part := range s.islands {
 		if !slices.ContainsFunc(part, func(i int) bool { return !free.has(i) }) {
@@ -217,8 +217,8 @@ func (s *shape) intact(free set) (islands, hosts int) {
 	return islands, hosts
 }
 
-// match yields the scores of the best division of a set into pairs; in a wide shape
-// of a good one.
+// match yields the scores of the pairs in the best division of a set into pairs. For a wide shape,
+// the division is only a good one.
 func (s *shape) match(free set, yield func(score int32)) {
 	if s.ring == nil {
 		s.wideMatch(free, yield)

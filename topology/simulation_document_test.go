@@ -62,8 +62,8 @@ gang. No policy knows how long a gang will run.
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
 On this page, a gang of n GPUs counts as on one island if it is on one host and no other n GPUs of
-this host are better connected. That is not quite the island of the [glossary](glossary.md): the best
-kind of link of the host need not connect the gang. A gang on one island also counts as on one host,
+this host are better connected. This is not quite the island of the [glossary](glossary.md): the
+gang need not be connected by the best kind of link that the host has. A gang on one island also counts as on one host,
 and a gang on one host also counts as in one rack. If all GPUs of a host are connected equally, the
 whole host is an island. Every figure
 is the median of %d seeds, with the least and the greatest in brackets. Delays are in minutes.
@@ -81,8 +81,8 @@ result would have been the same in all %d seeds.
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
 one gang starts a little earlier, all later gangs get other places. The difference between
 gangrun and ideal best-fit on one day therefore has a standard deviation of at least twice its
-mean. gangrun puts more gangs on an island than ideal best-fit on more days than it puts fewer there.
-But it puts more there in all seeds on at most a tenth of the days.
+mean. Days on which gangrun puts more gangs on an island than ideal best-fit are more frequent than days
+on which it puts fewer there. But on at most a tenth of the days it puts more there in all seeds.
 The days in the tables above are the first days of the half years; nobody has selected them.
 
 %s

@@ -18,9 +18,9 @@ type rack struct {
 	cap   int
 }
 
-// Bounds of the search for racks and switches: cells of the table for the fewest
-// switches, steps of the search, pools that it keeps and hosts of these. Within
-// them it is exact.
+// Limits of the search for racks and switches. As long as none is reached, the search is exact.
+// They limit the cells of the table for the fewest switches, the steps of the search, the pools
+// that it keeps, and the hosts in these pools.
 const (
 	mostCells = 1 << 20
 	mostSteps = 50000
@@ -28,8 +28,8 @@ const (
 	mostHosts = 4000
 )
 
-// racksOf gathers the hosts but one by rack and switch, the racks that can take
-// most first.
+// racksOf groups all hosts but one by rack and switch. The racks that can take most ranks come
+// first.
 func (s *survey) racksOf(skip int) []*rack {
 	racks := map[int]*rack{}
 	sites := map[int]*site{}
@@ -77,8 +77,8 @@ func fewestRacks(racks []*rack, ranks int) int {
 	return 0
 }
 
-// fewestSwitches finds the fewest switches of so many racks that can take the
-// ranks, which exist, and one way to choose them.
+// fewestSwitches finds the smallest number of switches in the given number of racks that can take
+// the ranks, and one way to choose them. There must be such a way.
 func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	kept := ableRacks(racks, count)
 	most := 0
@@ -123,8 +123,8 @@ func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	return pool
 }
 
-// ableRacks keeps, for every number of switches, as many racks as are wanted of
-// those whose switches can take most, as candidates does with hosts.
+// ableRacks keeps, for every number of switches, as many racks as are wanted: those whose switches
+// can take the most ranks. It does for racks what candidates does for hosts.
 func ableRacks(racks []*rack, count int) []*rack {
 	able := map[*rack]bool{}
 	broad := 0
@@ -182,7 +182,7 @@ func fewestHosts(pool []*site, ranks int) int {
 	return used
 }
 
-// search looks through the ways to choose racks and switches of them.
+// search goes through the ways to choose racks, and switches in these racks.
 type search struct {
 	ranks, racks, switches int
 	steps                  int
@@ -201,7 +201,8 @@ func (s *search) keep(pool []*site) {
 	}
 }
 
-// inRacks goes through the ways to choose racks, and in these switches.
+// inRacks goes through the ways to choose racks and, for each way, through the ways to choose
+// switches in them.
 func (s *search) inRacks(from, chosen []*rack, cap int) {
 	if s.steps++; s.steps > mostSteps {
 		return
@@ -224,8 +225,8 @@ func (s *search) inRacks(from, chosen []*rack, cap int) {
 	}
 }
 
-// inSites goes through the ways to choose switches. As fewer racks cannot take
-// the ranks, switches that can are of all the racks.
+// inSites goes through the ways to choose switches. Because fewer racks cannot take the ranks,
+// every choice that can take them has switches in all of the racks.
 func (s *search) inSites(from, chosen []*site, cap int) {
 	if s.steps++; s.steps > mostSteps {
 		return
@@ -245,8 +246,9 @@ func (s *search) inSites(from, chosen []*site, cap int) {
 	}
 }
 
-// pools finds the sets of switches among which a gang of several hosts is to be
-// placed: all that make do with the fewest racks, then switches, then hosts.
+// pools finds the sets of switches among which a gang of several hosts is to be placed: of all sets
+// with the fewest racks, those with the fewest switches, and of these, those that need the fewest
+// hosts.
 func (s *survey) pools(skip int) *search {
 	racks := s.racksOf(skip)
 	found := &search{ranks: s.want.Ranks, racks: fewestRacks(racks, s.want.Ranks)}

@@ -32,13 +32,14 @@ func (s set) members() []int {
 	return list
 }
 
-// vec is the part of a cost that adds up over hosts. In each field less is better: -links,
+// vec is the part of a cost that adds up over hosts. Lower values are better in each field: -links,
 // NIC distances, -left, and a number that only breaks ties.
 //
-// That number is the sum of sizeLost for each size of a best-connected set of GPUs that the
-// hosts' free GPUs contained before and do not contain any more, and 1 for each GPU that
-// stays free there. It is needed because Left knows only pairs: the last free quad can be
-// broken at no cost in it. Sizes are not known for a wide shape.
+// To get that number, consider the best-connected sets of GPUs of each size. The number is the sum
+// of sizeLost for each size of such a set that the hosts' free GPUs contained before and do not
+// contain any more, and 1 for each GPU that stays free. It is needed because Left only counts
+// pairs: without it, breaking the last free set of four would cost nothing. The sizes are not known
+// for a wide shape.
 type vec [4]int32
 
 // sizeLost is greater than the number of GPUs of any host that has tables.
@@ -74,8 +75,8 @@ type stateKey struct {
 // state is what a host can give to a gang. Hosts that look the same share it.
 type state struct {
 	stateKey
-	// options has, for each number of ranks, the options that can be part of a best plan.
-	// They begin with the best ring; each further one has a weaker ring and a better vec.
+	// options has, for each number of ranks, the options that can be part of a best plan. The first
+	// has the best ring; each further one has a weaker ring, but a better vec.
 	options [][]option
 }
 
@@ -104,8 +105,8 @@ func newState(key stateKey, gpus, most int, alone bool) *state {
 	return s
 }
 
-// ways yields the sets of up to most GPUs whose size is right: all sets or, for a wide
-// shape, good ones. Equal sets come in a fixed order.
+// ways yields the sets of at most most GPUs for whose size right returns true. For a wide shape, it
+// yields only good ones of these sets. Sets of equal cost come in a fixed order.
 func (k stateKey) ways(right func(size int) bool, most int, yield func(size int, o option)) {
 	s, free := k.shape, k.free.count()
 	if s.ring != nil {

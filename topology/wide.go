@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Hosts of more than exact GPUs, as a rule those cut into MIG instances, are too
-// wide to look at every subset. Sets are grown instead, from every GPU that
-// differs from the earlier ones, each time by the GPU that keeps the best ring.
+// A host of more than exact GPUs has too many subsets to look at all of them. Usually, its GPUs are
+// divided into MIG instances. Sets are built one GPU at a time: from each GPU that differs from the
+// earlier ones, by adding the GPU that keeps the best ring.
 
 // circle is a ring through a growing set of GPUs.
 type circle struct {
@@ -33,8 +33,8 @@ func (c *circle) weakest() (low, next int32) {
 	return low, next
 }
 
-// where returns the place in the ring at which a GPU fits best, and the weakest
-// link of the ring then.
+// where returns the place in the ring at which a GPU fits best, and the weakest link of the ring
+// with this GPU.
 func (c *circle) where(gpu int, low, next int32) (int, int32) {
 	best, ring, gain := 0, int32(-1), int32(math.MinInt32)
 	for i, a := range c.order {

@@ -1,11 +1,15 @@
 //go:build cgo && linux
 
 // Command gangrun-nvml prints what the NVIDIA driver reports about this host's GPUs, as the JSON of
-// an nvml.Report. It exits with code 0 whatever the driver reports. With the argument events it
-// runs until its standard input ends, and prints one nvml.Event a line, as JSON: each XID or ECC
-// error when it happens, every second an event that the driver still answers, and every 5 seconds
-// how each GPU works and the processes that compute on the GPUs. It is a separate program because a call of the driver may
-// hang: gangrun runs it with a time limit.
+// an nvml.Report. It exits with code 0 whatever the driver reports.
+//
+// With the argument events, it runs until its standard input ends. It prints one nvml.Event a line,
+// as JSON. It reports each XID or ECC error when it happens. Every second, it reports that the
+// driver still answers. Every 5 seconds, it reports how each GPU works, and the processes that
+// compute on the GPUs.
+//
+// It is a separate program because a call of the driver may hang: gangrun runs it with a time
+// limit.
 package main
 
 import (
@@ -53,9 +57,8 @@ func run(args []string, lib nvml.Library, in io.Reader, out, errOut io.Writer) i
 	return 0
 }
 
-// events returns nil when in has ended, and an error when events can no longer
-// be told of; then it leaves a goroutine behind that reads in, for the program's
-// end to take.
+// events returns nil when in has ended. If it can no longer report events, it returns an error. In
+// that case, it leaves a goroutine behind that reads in, and that ends with the program.
 func events(lib nvml.Library, uuids []string, in io.Reader, out, errOut io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

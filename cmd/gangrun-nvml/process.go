@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// about returns the user of a process, or the number of who has no name here, and
-// the name that it was started by. Both are empty where it is not to be seen, as
-// from inside a container.
+// about returns the user of a process, and the name of its program. A user without a name is shown
+// by number. Both are empty if this process cannot see the other one, for instance from inside a
+// container.
 func about(pid int) (owner, name string) {
 	if uid, ok := procfs.UID(pid); ok {
 		owner = strconv.Itoa(uid)
@@ -36,7 +36,7 @@ func about(pid int) (owner, name string) {
 // maxAncestors bounds how far back the origin of a process is followed.
 const maxAncestors = 64
 
-// origin says where a process comes from; nil if it is not to be seen.
+// origin says where a process comes from. It returns nil if that cannot be seen.
 func origin(pid int) *nvml.Origin {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {

@@ -42,8 +42,8 @@ func attachCommand() *cli.Command {
 	}
 }
 
-// attach follows a run to its end, or goes on with it where nobody else does. self
-// is this process where it is to go on with the run by itself.
+// attach follows a run to its end. If the controller of the run is gone, attach takes the run over.
+// self is this process if it is to control the run without a terminal; otherwise it is nil.
 func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 	begun := time.Now()
 	for {
@@ -91,6 +91,6 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 	}
 }
 
-// dyingLimit is how long a controller that was killed may still be seen to live. A user
-// who attaches in that time wants to take the run over.
+// dyingLimit is how long a controller that was killed may still seem to be alive. A user who
+// attaches in that time wants to take the run over.
 const dyingLimit = 5 * time.Second

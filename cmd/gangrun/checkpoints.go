@@ -87,7 +87,8 @@ func hasGood(list []checkpoint.Listed) bool {
 	return false
 }
 
-// checkpointDir returns the directory that the argument names: itself, or as a run.
+// checkpointDir returns the directory that the argument names. The argument is the directory itself
+// or a run.
 func checkpointDir(c *cli.Context) (string, error) {
 	if c.NArg() > 1 {
 		return "", failure.Usage("write gangrun checkpoints DIRECTORY", "checkpoints is about one directory, got %q", c.Args().Slice())
@@ -118,8 +119,9 @@ func checkpointDir(c *cli.Context) (string, error) {
 	return spec.CheckpointDir, nil
 }
 
-// listCheckpoints verifies the checkpoints of a directory. It returns when the user wants it to, even if the file
-// system does not answer: then nobody waits for the goroutine that reads from it, because the process ends.
+// listCheckpoints verifies the checkpoints of a directory. If the user ends the command, it returns
+// even if the file system does not answer. Nobody then waits for the goroutine that reads the
+// checkpoints, because the process ends.
 func listCheckpoints(dir string, deep bool) ([]checkpoint.Listed, error) {
 	ctx, stop := interrupt.Context()
 	defer stop()

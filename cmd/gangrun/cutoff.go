@@ -23,8 +23,8 @@ type cutReport struct {
 	CutOff string `json:"cut_off"` // why the report goes no further
 }
 
-// cutOff is the error with which attach ends before the run does. With asJSON it prints
-// what is known of the run, where err leaves that as it is.
+// cutOff returns the error with which attach ends before the run does. If asJSON is true and the
+// run was left as it was, it prints what is known of the run.
 func cutOff(run home.Run, err error, asJSON bool) error {
 	var left interrupt.Signal
 	why := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// tell says what went wrong, and what to type next, and returns the exit code.
+// tell prints what went wrong and what to type next, and returns the exit code.
 func tell(err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
@@ -51,8 +51,8 @@ func codeOf(err error) int {
 	return code
 }
 
-// verdictOf gives an error that ends a job before there is a run the code that the job
-// asks for: what ends a run has it already.
+// verdictOf sets the exit code of an error that ends a job before there is a run, if the job has
+// --exit-code verdict. An error that ends a run has its exit code already.
 func verdictOf(spec job.Spec, err error) error {
 	if err == nil || spec.ExitCode != job.ExitVerdict || errors.As(err, new(failure.Exit)) {
 		return err

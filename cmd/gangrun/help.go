@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpFlag asks for help. The library's own takes a word behind it for the name
-// of a command, and so refuses "gangrun run --help -- python train.py".
+// helpFlag asks for help. The flag of the library takes a word after it as the name of a command,
+// and therefore refuses "gangrun run --help -- python train.py".
 func helpFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help", DisableDefaultText: true}
 }
@@ -37,11 +37,11 @@ func withHelp(command *cli.Command) {
 	}
 }
 
-// valueName is what jobFlags puts behind a flag's text to name its value.
+// valueName is what jobFlags adds to the end of a flag's text to name its value.
 var valueName = regexp.MustCompile(`; (?:as )?[A-Z0-9=:,]+( \(default: .*\))?$`)
 
-// flagText is a flag as help shows it: its value's name stands behind the flag,
-// and the library repeats it behind the text.
+// flagText changes the text of a flag in the help. The library writes the name of the flag's value
+// after the flag and again after the text; flagText removes the second.
 func flagText(text cli.FlagStringFunc) cli.FlagStringFunc {
 	return func(f cli.Flag) string { return valueName.ReplaceAllString(text(f), "$1") }
 }

@@ -25,8 +25,8 @@ func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionF
 	}
 }
 
-// ofRun is the error of a command about a run: where its directory was removed meanwhile,
-// that is the reason, whatever could not be read.
+// ofRun returns the error of a command about a run. If the run's directory was removed in the
+// meantime, the error says that.
 func ofRun(run home.Run, err error) error {
 	if err = run.Explain(err); errors.As(err, new(*home.RemovedError)) {
 		return &failure.Error{Code: failure.CodeUsage, Err: err}

@@ -21,8 +21,8 @@ const jobArgs = "[OPTIONS] [JOB.yaml] [-- COMMAND ...]"
 // jobCommands are the commands that take them.
 var jobCommands = []string{"run", "preflight", "submit"}
 
-// jobFlags are the flags that say what the job is, from the one table that also
-// describes the job file.
+// jobFlags are the flags that say what the job is. They come from the table that also describes the
+// job file.
 func jobFlags() []cli.Flag {
 	var flags []cli.Flag
 	for _, f := range jobfile.Fields() {
@@ -124,8 +124,8 @@ func isJobFile(word string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// jobWords tells the job file and the command apart. A command that was written
-// behind "--" has that before it.
+// jobWords returns the job file and the command that the arguments name. If the user has written
+// "--" before the command, the arguments have it, too.
 func jobWords(c *cli.Context) (file string, command []string, err error) {
 	words := c.Args().Slice()
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// workingDir returns the working directory. Where there is none any more, as after rm -r,
-// that is an error only if something is to be found from it; flag is what names another.
+// workingDir returns the working directory. If it no longer exists, for instance after rm -r, that
+// is an error only if the directory is needed. flag is the flag that names another directory.
 func workingDir(needed bool, flag string) (string, error) {
 	dir, err := os.Getwd()
 	switch {

@@ -22,8 +22,8 @@ func main() {
 	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 
-// run is the whole program but for its exit and for what package early has done.
-// The agent is found before anything else is set up: a gang waits for it.
+// run is the whole program, except its exit and what package early does. It looks first whether
+// this process is an agent, because a gang waits for its agents.
 func run(args []string, stdout, stderr io.Writer) int {
 	nameSelf()
 	if len(args) > 1 && args[1] == "step" {
@@ -41,8 +41,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return tell(a.Run(ordered(a, args)), stderr)
 }
 
-// nameSelf gives a process its name for ps, top and killall that was started by
-// /proc/self/exe, after which the kernel has called it.
+// nameSelf sets the name of this process for ps, top and killall. The kernel names a process that
+// was started as /proc/self/exe after that path.
 func nameSelf() {
 	const comm = "/proc/self/comm"
 	if name, err := os.ReadFile(comm); err == nil && string(name) == "exe\n" {

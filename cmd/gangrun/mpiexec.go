@@ -92,8 +92,8 @@ func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
 	return controller.RunTurns(spec, controller.Options{Plain: !args.Prefix, Terse: !args.Verbose, Universe: args.Universe, Mpiexec: true}, turns)
 }
 
-// bareEnviron takes everything from this process's environment, which the ranks
-// inherit, but what is to be kept, PATH and the runs' home.
+// bareEnviron removes variables from this process's environment, which the ranks inherit. It keeps
+// the variables in keep, PATH and the home of the runs.
 func bareEnviron(keep []string) error {
 	dir, err := controller.HomeDir()
 	if err != nil {

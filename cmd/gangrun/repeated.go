@@ -6,8 +6,8 @@ import "strings"
 // that were typed: cli.StringSlice passes them through JSON, which keeps UTF-8 only.
 type repeated []string
 
-// already is what the flag parser hands to the other names of a flag, which share
-// its value. No word of a command line holds a NUL byte.
+// already is the value that the flag parser gives to the other names of a flag, which have the same
+// value. It is a NUL byte, because no word of a command line has one.
 const already = "\x00"
 
 // Set adds a value.

@@ -22,8 +22,8 @@ var otherCommands = map[string]string{
 	"mpirun": "mpiexec", "gpus": "topo", "nodes": "topo", "hosts": "topo", "why": "diagnose", "version": "--version",
 }
 
-// otherFlags are what to type instead of flags that other programs, or other commands
-// of gangrun, have. A command has those among them whose flag it has.
+// otherFlags has what to type instead of flags of other programs, or of other commands of gangrun.
+// A command uses only the entries whose flag it has.
 var otherFlags = map[string]string{
 	"np": "-n", "nproc": "-n", "ntasks": "-n", "nproc-per-node": "-n", "nproc_per_node": "-n",
 	"host": "--hosts", "H": "--hosts", "nodelist": "--hosts", "nnodes": "--hosts", "machinefile": "--hostfile", "f": "--hostfile",
@@ -33,7 +33,7 @@ var otherFlags = map[string]string{
 	"everything": "--older 0s", "all": "--older 0s", "clear": "--release", "tail": "--follow",
 }
 
-// onUsageError words what the flag parser found.
+// onUsageError explains an error of the flag parser.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	name := "gangrun"
 	var known []string
@@ -59,8 +59,8 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // typedWords is where an app keeps the words of its command line.
 const typedWords = "words"
 
-// typed returns a flag as it was typed, which the flag parser does not tell: with one
-// dash or two.
+// typed returns a flag as the user typed it, with one dash or two. The flag parser does not tell
+// that.
 func typed(c *cli.Context, flag string) string {
 	words, _ := c.App.Metadata[typedWords].([]string)
 	for _, word := range words {
@@ -80,8 +80,8 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// meantFlag returns what to type for a flag that there is not, "" where that is not
-// known: another program's flag, -n4 for -n 4, or a slip.
+// meantFlag returns what to type in place of a flag that does not exist, such as a flag of another
+// program, -n4 for -n 4, or a mistyped flag. It returns "" if that is not known.
 func meantFlag(flag string, known []string) string {
 	if meant := otherFlags[flag]; meant != "" {
 		name, _, _ := strings.Cut(strings.TrimLeft(meant, "-"), " ")

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// topoFormats are how topo can print.
+// topoFormats are the formats in which topo can print.
 var topoFormats = map[string]func(io.Writer, hostlist.List) error{
 	"text": hostview.Text, "json": hostview.JSON, "dot": hostview.Dot, "svg": hostview.SVG,
 }

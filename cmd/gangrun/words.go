@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/jobfile"
 )
 
-// ordered returns the words of a command line with the flags of a command before
-// its arguments, where the flag parser looks for them. A job's own command keeps
-// its words: only the flags between a job file and the "--" are moved. A "--" that
-// stands before a job's command is doubled, since the parser takes one away. A flag that
-// stands alone although it takes a value gets one. "help COMMAND" is "COMMAND --help".
+// ordered returns the words of a command line in the order that the flag parser needs: the flags of
+// a command before its arguments. It leaves the words of a job's own command as they are, and moves
+// only flags that are between a job file and "--". It writes "--" before a job's command twice,
+// because the parser removes one. It adds a value to a flag that has none, if the flag may be used
+// without one. "help COMMAND" becomes "COMMAND --help".
 func ordered(a *cli.App, words []string) []string {
 	at := 1
 	for at < len(words) && strings.HasPrefix(words[at], "-") {
@@ -37,8 +37,8 @@ func ordered(a *cli.App, words []string) []string {
 	return slices.Concat(head, arguments)
 }
 
-// partition tells the flags of a command from its arguments. whole is false where
-// the last flag lacks its value.
+// partition divides the words of a command into flags and arguments. whole is false if the last
+// flag lacks its value.
 func partition(command *cli.Command, words []string) (flags, arguments []string, whole bool) {
 	ofJob := slices.Contains(jobCommands, command.Name)
 	for i := 0; i < len(words); i++ {
@@ -74,8 +74,8 @@ func partition(command *cli.Command, words []string) (flags, arguments []string,
 	return flags, arguments, true
 }
 
-// numberAt reports whether there is a word at i that begins like a number. After a flag that may
-// stand alone, such a word is its value, and another one is not.
+// numberAt reports whether there is a word at i that begins like a number. After a flag that may be
+// used without a value, only such a word is the flag's value.
 func numberAt(words []string, i int) bool {
 	if i >= len(words) {
 		return false

@@ -20,8 +20,8 @@ import (
 // leftoverWait is how long look waits for the leftovers that it has killed to end.
 const leftoverWait = time.Second
 
-// leftovers are processes that this agent has found on its host: of gangs whose own agents were
-// killed together with their watchdogs.
+// leftovers are processes that this agent has found on its host. They belong to gangs whose own
+// agents were killed together with their watchdogs.
 type leftovers struct {
 	looked chan struct{} // closed once the first look is over
 	once   sync.Once     // for the first look

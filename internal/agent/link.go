@@ -18,8 +18,8 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// link is how the controller reaches its agent: a socket pair on the controller's own
-// machine; elsewhere one stream, which continues over each new connection to the agent's
+// link is how the controller reaches its agent. On the controller's own machine, it is a socket
+// pair. Elsewhere, it is one stream, which continues over each new connection to the agent's
 // socket. A stream with another ID belongs to a controller that takes over.
 type link struct {
 	conn net.Conn // the socket pair; nil elsewhere

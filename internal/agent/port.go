@@ -20,8 +20,8 @@ const (
 )
 
 // freePort returns a free TCP port, if possible one that the kernel does not choose for sockets
-// that name none: the rank listens there only seconds later, and until then an outgoing
-// connection might take it.
+// that name none. The rank listens on the port only seconds later, and until then an outgoing
+// connection might get it.
 func freePort() (int, error) {
 	text, _ := os.ReadFile(localPortRange) // without it, the kernel chooses
 	if ports := namedPorts(string(text)); len(ports) >= fewPorts {

@@ -75,8 +75,8 @@ func usualDirs(env []string) []string {
 	return slices.Compact(dirs)
 }
 
-// newView starts an agent in a view. It gets a user namespace unless this user is root and may make
-// the other namespaces without one.
+// newView starts an agent in a view. The view has its own user namespace, unless this user is root
+// and can make the other namespaces without one.
 func (s *server) newView(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
 	layer, err := makeLayer(s.link.dir)
 	if err != nil {

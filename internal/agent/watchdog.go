@@ -15,9 +15,10 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// cleanUp is the work of a watchdog when the process below it has ended. Processes that outlive
-// the agent are then children of the watchdog, which is the next subreaper above. The inner watchdog
-// kills them; the outer one does if the inner one was killed. cleanUp returns the exit code.
+// cleanUp is what a watchdog does when the process below it has ended. Processes that outlive the
+// agent are then children of the watchdog, which is the next subreaper above them. The inner
+// watchdog kills them. If the inner one was killed, the outer one does. cleanUp returns the exit
+// code.
 func cleanUp(end watchdog.End) (code int, err error) {
 	if !end.Inner {
 		if end.Status.Exited() { // the inner watchdog has already cleaned up

@@ -21,12 +21,11 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	})
 }
 
-// Write replaces the file at path by what fill writes. The new content is
-// gathered in a temporary file of the same directory, named ".NAME.*.tmp",
-// forced to the disk and renamed over path; then the directory is forced to the
-// disk too. If anything before the rename fails, path is unchanged and the
-// temporary file is removed. A symbolic link at path is replaced, not followed.
-// fill is called once; its error is returned.
+// Write replaces the content of the file at path by what fill writes. fill writes to a temporary
+// file in the same directory, named ".NAME.*.tmp". Write forces that file to the disk, renames it
+// to path, and forces the directory to the disk. If anything before the rename fails, path is
+// unchanged and the temporary file is removed. A symbolic link at path is replaced, not followed.
+// fill is called once. If it returns an error, Write returns that error.
 func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	if err := replace(path, perm, fill, (*os.File).Sync); err != nil {
 		return err

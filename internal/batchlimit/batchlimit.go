@@ -52,8 +52,8 @@ func (s System) get(name string) string {
 	return value
 }
 
-// seconds reads a number of seconds. Flux prints the largest number of 32 bits, or more, where
-// there is no limit.
+// seconds reads a number of seconds. If there is no limit, Flux prints the largest number of 32
+// bits, or more.
 func seconds(text string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 0 || n >= math.MaxUint32 {

@@ -38,10 +38,10 @@ func limited(ctx context.Context, argv ...string) (cmd *exec.Cmd, done func()) {
 	}
 }
 
-// wholeJob runs a command to its good end and takes the time until it is
-// reaped: a process that it leaves behind, holding its output, does not count.
-// What it says goes through a file in dir. It returns when all that the command
-// left behind has ended as well, so that the next run is not disturbed.
+// wholeJob runs a command, which must succeed, and measures the time until the command has been
+// reaped. A process that the command leaves behind and that holds its output open does not count.
+// The output goes to a file in dir. wholeJob returns when everything that the command has left
+// behind has ended, too, so that the next run is not disturbed.
 func wholeJob(ctx context.Context, dir string, argv ...string) (time.Duration, error) {
 	path := filepath.Join(dir, "output")
 	file, err := os.Create(path)

@@ -32,8 +32,8 @@ func death(ctx context.Context, gangrun string, runs int) error {
 	return nil
 }
 
-// oneDeath kills a rank, but not rank 0, of a gang in which every rank R writes its PID to the
-// file rank.R in its working directory when it runs.
+// oneDeath kills a rank, but not rank 0, of a gang. Every rank R of that gang writes its PID to the
+// file rank.R in its working directory.
 func oneDeath(ctx context.Context, gangrun string, n int, flags []string, command ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// launch measures whole jobs of true against the floor, in alternating runs.
+// launch measures whole jobs of true, and the floor, in alternating runs.
 func launch(ctx context.Context, gangrun string, runs int) error {
 	self, err := os.Executable()
 	if err != nil {

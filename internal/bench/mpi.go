@@ -54,9 +54,9 @@ func mpirun(f *fakeHosts, hosts, n int, program ...string) []string {
 	if os.Geteuid() == 0 {
 		argv = append(argv, "--allow-run-as-root")
 	}
-	// What gangrun tells the mpirun that it starts (launcher/openmpi), but that
-	// this one yields whenever the machine has too few cores, and gangrun's when
-	// one host has.
+	// These are the settings that gangrun gives to the mpirun that it starts (launcher/openmpi),
+	// with one difference: this mpirun yields if the machine has too few cores, and that of gangrun
+	// if a host has too few.
 	argv = append(argv, "--bind-to", "none", "--mca", "oob_tcp_if_include", "lo", "--mca", "btl_tcp_if_include", "lo")
 	if n > runtime.NumCPU() {
 		argv = append(argv, "--mca", "mpi_yield_when_idle", "1")
@@ -109,8 +109,8 @@ func (g gangs) each(ctx context.Context, f func(mpi flavour, program string, fak
 	return nil
 }
 
-// on spreads n ranks over that many hosts: what gangrun run is told, and how
-// many hosts have ranks.
+// on spreads n ranks over that many hosts. It returns the arguments of gangrun run for that, and
+// the number of hosts that have ranks.
 func on(mpi flavour, hosts, n int) (flags []string, used int) {
 	flags = []string{"--mpi", mpi.name}
 	if hosts > 1 {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// output measures how fast 8 ranks get their output into their log files,
-// against the disk: one process that writes as much into one file.
+// output measures how fast the output of 8 ranks gets into their log files. For comparison, one
+// process writes as much into one file.
 func output(ctx context.Context, gangrun string, megabytes int) error {
 	const ranks = 8
 	each := megabytes / ranks * 1_000_000

@@ -15,16 +15,16 @@ import (
 // ranksEach ranks.
 var slurmNodes = []int{4, 16}
 
-// slurmScript runs this program again in a Slurm job on all hosts, as a user whom sshd lets in
-// nowhere, and prints what it has printed.
+// slurmScript runs this program again in a Slurm job on all hosts, as a user who may log in to no
+// host, and prints what it has printed.
 const slurmScript = `dir=$(bob pwd) && install -m 755 "$BENCH_SELF" "$dir/bench" || exit
 bob sbatch --quiet --wait -N "$BENCH_NODES" --ntasks-per-node="$BENCH_EACH" -o "$dir/out" --wrap "exec ./bench ` + insideName + ` slurm gangrun $BENCH_RUNS"
 code=$?
 cat "$dir/out"
 exit $code`
 
-// slurm measures the launch in Slurm jobs. Where there can be no simulated hosts it says so, and
-// leaves that out.
+// slurm measures the launch in Slurm jobs. If the machine cannot simulate hosts, it prints that and
+// skips the measurement.
 func slurm(ctx context.Context, bed, gangrun string, runs int) error {
 	if os.Geteuid() != 0 {
 		fmt.Println("slurm: left out: only root can simulate hosts")

@@ -200,8 +200,8 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 	return nil
 }
 
-// pause is the time after each job in which what it has left on the hosts can end, so as not
-// to disturb the next.
+// pause is the time after each job in which processes that it has left on the hosts can end, so
+// that they do not disturb the next job.
 const pause = 100 * time.Millisecond
 
 // hangLimit is when a job counts as hanging: with MPICH over UCX and TCP, MPI_Finalize
@@ -211,9 +211,9 @@ const hangLimit = 10 * time.Second
 // hangs is the number of rounds with a job that hangs after which no more are run.
 const hangs = 3
 
-// measure runs every contender in turn, until there are as many rounds in which
-// none hung, or too many in which one did. The first round, which finds files not yet in
-// memory and hosts without gangrun's program, does not count.
+// measure runs every contender in turn, until there are enough rounds in which none hung, or too
+// many in which one hung. The first round does not count: files may not be in memory yet, and hosts
+// may lack gangrun's program.
 func (j sshJob) measure(ctx context.Context, dir string, runs int) (took []sample, hung []int, err error) {
 	took, hung = make([]sample, len(j.by)), make([]int, len(j.by))
 	for round := 0; len(took[0]) < runs && round-len(took[0]) <= hangs; round++ {

@@ -70,8 +70,8 @@ func Enter(r Request) error {
 	return v.enter(cwd)
 }
 
-// resolve returns a path without symbolic links, as far as it exists. It also has an
-// automounter mount what the path leads to.
+// resolve returns a path without symbolic links, as far as the path exists. It also makes an
+// automounter mount the file system of the path.
 func resolve(path string) string {
 	for at, rest := filepath.Clean(path), ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
 		_, _ = os.Stat(at + "/.")
@@ -84,7 +84,7 @@ func resolve(path string) string {
 	}
 }
 
-// at is where a path of the host is in the view while that is being built.
+// at returns where a path of the host is in the view while the view is being built.
 func (v *view) at(path string) string { return filepath.Join(v.root, path) }
 
 // next makes another directory in a layer and returns its path.
@@ -138,14 +138,14 @@ func (v *view) do(s step) error {
 	return v.readonly(s.path, to)
 }
 
-// needs reports whether a path of the request lies on a file system, or the file system
-// below a directory that the program works in.
+// needs reports whether a path of the request is on a file system, or whether the program works in
+// a directory above that file system.
 func (v *view) needs(point string) bool {
 	return slices.ContainsFunc(v.Needed, func(path string) bool { return within(path, point) }) ||
 		slices.ContainsFunc(v.Work, func(path string) bool { return within(path, point) || within(point, path) })
 }
 
-// tolerate drops an error about what the program does not work on.
+// tolerate ignores an error about a file system on which the program does not work.
 func (v *view) tolerate(path string, err error) error {
 	if err != nil && v.needs(path) {
 		return err
@@ -153,7 +153,7 @@ func (v *view) tolerate(path string, err error) error {
 	return nil
 }
 
-// place makes what something is mounted over, where it is not there.
+// place makes the file or directory over which something is mounted, if it is missing.
 func (v *view) place(to string, info os.FileInfo) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
@@ -168,8 +168,8 @@ func (v *view) place(to string, info os.FileInfo) error {
 	return f.Close()
 }
 
-// overlay shows a directory of the host in the view, with a layer over it. The
-// directories go by their descriptors: nothing in their names has to be escaped.
+// overlay shows a directory of the host in the view, with a layer over it. It names the directories
+// by their descriptors, so that no character in their names has to be escaped.
 func (v *view) overlay(layer, from, to string) error {
 	upper, err := v.next(layer, "up")
 	if err != nil {
@@ -203,7 +203,7 @@ func (v *view) overlay(layer, from, to string) error {
 	return failed("mount an overlay over", from, unix.Mount("gangrun", to, "overlay", 0, options))
 }
 
-// readonly shows a directory as it is, in which nothing can be written.
+// readonly shows a directory of the host unchanged. Nothing can be written in it.
 func (v *view) readonly(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
 		return nil // the view has an empty directory there
@@ -212,8 +212,8 @@ func (v *view) readonly(from, to string) error {
 	return failed("make read-only", from, unix.MountSetattr(unix.AT_FDCWD, to, 0, &attr)) // Linux 5.12
 }
 
-// Bounds of copies of single files: the part of the layer's room that all may take, and the
-// bytes of one.
+// Limits on copies of single files: the part of the layer's room that all copies together may take,
+// and the bytes of one copy.
 const (
 	copyShare   = 8
 	copyLargest = 4 << 20

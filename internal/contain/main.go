@@ -42,8 +42,8 @@ func become(program string, args []string) error {
 	if err := Enter(r); err != nil {
 		return err
 	}
-	// What the layer holds is memory of nobody's. Where memory is short, the kernel is to end
-	// what is contained, not what watches over it.
+	// The memory of the layer belongs to no process. If memory is short, the kernel should kill the
+	// processes in the view, and not those that watch them.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
 	if r.User { // the program must not have capabilities
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {

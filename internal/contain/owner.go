@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mirror gives the directory to, which is the caller's, the owner and the rights of
-// from. In a user namespace only the caller's own IDs can be given: where from
-// belongs to others, its mode lets the caller do what he may do in from.
+// mirror gives to, a directory of the caller, the owner and the mode of from. In a user namespace,
+// only the caller's own IDs can be given to a file. If from belongs to another user, to gets a mode
+// that lets the caller do what the caller may do in from.
 func mirror(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -28,12 +28,12 @@ func mirror(from, to string) error {
 	return os.Chmod(to, mode)
 }
 
-// overflow is the ID that the kernel shows in a user namespace for all that it does not
-// have: see overflowuid in proc_sys_kernel(5).
+// overflow is the ID that the kernel shows in a user namespace for every ID that the namespace does
+// not have: see overflowuid in proc_sys_kernel(5).
 const overflow = 65534
 
-// own reports whether a file surely has the caller's own IDs: where these are overflow, any
-// file may seem to.
+// own reports whether a file certainly has the caller's own IDs. If these are overflow, the file of
+// any user may look so.
 func own(stat *syscall.Stat_t) bool {
 	return int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid() && stat.Uid != overflow && stat.Gid != overflow
 }
@@ -54,9 +54,9 @@ const (
 	adoptEntries = 5000
 )
 
-// adopt creates in the layer those directories of other users that are above what the
-// program works on, or below it and writable. overlayfs copies a directory before it writes
-// there, and in a user namespace a copy cannot be given to its owner (EOVERFLOW). overlayfs
+// adopt creates directories of other users in the layer: those above the directories in which the
+// program works, and those below them in which the caller may write. overlayfs copies a directory
+// before it writes there. In a user namespace it cannot give a copy to its owner (EOVERFLOW). It
 // need not copy what is in the layer already.
 func (v *view) adopt(lower, upper string) {
 	for _, path := range slices.Concat(v.Work, v.Needed) {
@@ -96,8 +96,8 @@ func (v *view) adopt(lower, upper string) {
 	}
 }
 
-// adoptOne makes a directory in the layer, and those above it, unless it is the
-// caller's.
+// adoptOne makes a directory in the layer, and those above it. It does nothing if the directory is
+// the caller's.
 func (v *view) adoptOne(lower, upper, dir string) {
 	var stat syscall.Stat_t
 	if syscall.Lstat(dir, &stat) != nil || stat.Mode&syscall.S_IFMT != syscall.S_IFDIR || own(&stat) {

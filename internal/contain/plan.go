@@ -20,13 +20,13 @@ const (
 	link     action = "link"      // a symbolic link
 )
 
-// step brings one path into the view; what lies above it is there already.
+// step brings one path into the view. Everything above that path is there already.
 type step struct {
 	action
 	path string
 }
 
-// most bounds the entries of a directory that has to be taken apart.
+// most bounds the entries of a directory that is built entry by entry.
 const most = 4096
 
 // plan returns the steps that bring all files into the view, in order. locked says that the
@@ -118,8 +118,8 @@ func (p *planner) entries(dir string) error {
 	return nil
 }
 
-// known returns what is known to lie in a directory that cannot be listed: mount points,
-// and the next steps on the way to wanted paths that lead past none of them.
+// known returns what is known to be in a directory that cannot be listed: mount points, and the
+// entries that lead to wanted paths without passing a mount point.
 func (p *planner) known(dir string) []string {
 	paths := p.below(dir)
 	for _, path := range p.wanted {
@@ -145,7 +145,8 @@ func (p *planner) on(path string) (found mount) {
 	return found
 }
 
-// below returns the mount points below a directory that lie below no other of them.
+// below returns the mount points below a directory, without those that are below another one of
+// them.
 func (p *planner) below(dir string) (points []string) {
 	var all []string
 	for _, m := range p.mounts {

@@ -77,9 +77,9 @@ func (b *batchWatch) ended() func() job.Ended {
 	return nil
 }
 
-// shellBetween reports whether this process is not the first of its batch job's script, but was
-// started by a shell. At the end of the job Slurm signals only the shell, whose end has this
-// process killed.
+// shellBetween reports whether this process was started by a shell and is not itself the first
+// process of its batch job's script. At the end of the job, Slurm signals only the shell. The shell
+// then ends, and Slurm kills this process.
 func shellBetween() bool {
 	first, err := strconv.Atoi(os.Getenv("SLURM_TASK_PID"))
 	return err == nil && first != os.Getpid()

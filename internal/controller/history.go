@@ -19,8 +19,8 @@ import (
 // historyLimit is how long a run waits for the history. The run does not depend on it.
 const historyLimit = 10 * time.Second
 
-// known returns the newest run with a fingerprint that has failed because of its inputs or its
-// code. It does not return a run that failed because of a file that has changed since.
+// known returns the newest run that has the given fingerprint and that has failed because of its
+// inputs or its code. It does not return a run that failed because of a file that has changed since.
 func (s *session) known(ctx context.Context, fingerprint string) (history.Entry, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
@@ -58,8 +58,8 @@ func (s *session) spans(ctx context.Context) ([]saves.Span, error) {
 	return history.In(s.home).Spans(ctx)
 }
 
-// entryOf returns the entry for a run that has ended. A run that was refused because of an earlier
-// one has no fingerprint there: it shows nothing new of the job.
+// entryOf returns the entry for a run that has ended. If the run was refused because an earlier run
+// had failed, the entry has no fingerprint, because the run shows nothing new about the job.
 func entryOf(r runreport.Report, workdir string) history.Entry {
 	e := history.Entry{Run: r.Run, Name: r.Name, Command: r.Command, Fingerprint: r.Fingerprint, State: r.State, MayHelp: r.MayHelp,
 		Failure: history.Failure{Rank: -1, Step: -1, Text: r.Reason}}

@@ -22,8 +22,9 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// imageFor is imageOf. In a run that is taken over, ranks may be running: there the error comes when an attempt
-// needs the image.
+// imageFor returns the image of a job, as imageOf does. If the run is taken over, imageFor returns
+// no error, because ranks may be running. The error is then reported when an attempt needs the
+// image.
 func imageFor(spec job.Spec, home string, taken bool) (*launcher.Image, error) {
 	image, err := imageOf(spec, home)
 	if err == nil || !taken {
@@ -123,8 +124,8 @@ func identityOf(info os.FileInfo) string {
 	return fmt.Sprint(stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), stat.Ctim)
 }
 
-// layoutImage returns the image in the directory of an OCI layout. What its index names by digests
-// decides its name.
+// layoutImage returns the image in the directory of an OCI layout. Its name is made from a hash of
+// the index, which names everything else by digests.
 func layoutImage(dir string) (*launcher.Image, error) {
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {

@@ -32,8 +32,8 @@ func HomeDir() (string, error) {
 	return dir, nil
 }
 
-// checkLeaseDir returns an error if the user has named a directory for leases that cannot
-// hold them, and ranks may want GPUs.
+// checkLeaseDir returns an error if ranks may need GPUs and the user has named a directory for
+// leases that cannot hold them.
 func checkLeaseDir(spec job.Spec) error {
 	dir := os.Getenv(lease.Env)
 	if dir == "" || spec.GPUs == 0 {

@@ -79,8 +79,8 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	}}, nil
 }
 
-// inputOf returns a text that differs if standard input differs: see preflight.Preflight. It
-// is empty for a terminal, /dev/null, and a pipe that is closed or silent: a trial gets
+// inputOf returns a text that differs if standard input differs: see preflight.Preflight. The text
+// is empty for a terminal, /dev/null, and a pipe that is closed or silent, because a trial reads
 // nothing from these.
 func inputOf(stdin *os.File) string {
 	if stdin == nil {

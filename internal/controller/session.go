@@ -64,7 +64,7 @@ type Options struct {
 	Detached *detached.Process // nil unless this process was started by --detach
 	book     *rules.Book       // by which the cause of a failure is found
 	taken    *Taken            // the run that is taken over; nil for a new run
-	order    *stop.Order       // to end the run that is taken over; nil is none
+	order    *stop.Order       // to end the run that is taken over; nil means none
 }
 
 // Streams returns the streams on which a Screen shows the output of ranks.
@@ -184,7 +184,7 @@ func (s *session) options(dialer hosts.Dialer, wanted []job.Host, image *launche
 	return o
 }
 
-// stdin returns the file that the ranks are fed from; nil is none.
+// stdin returns the file that the ranks are fed from; nil means none.
 func (s *session) stdin() *os.File {
 	switch {
 	case s.spec.Stdin == job.StdinNone:
@@ -195,7 +195,7 @@ func (s *session) stdin() *os.File {
 	return os.Stdin
 }
 
-// say shows a note about a host; an empty host is none.
+// say shows a note about a host; an empty host means none.
 func (s *session) say(host, what string) {
 	if host != "" {
 		what = host + ": " + what

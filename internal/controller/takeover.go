@@ -165,7 +165,7 @@ func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
 	}
 }
 
-// open opens the session of the run. order is a request to end the run; nil is none.
+// open opens the session of the run. order is a request to end the run; nil means none.
 func (t *Taken) open(options Options, order *home.StopRequest) (*session, error) {
 	spec, err := t.spec(order != nil)
 	if err != nil {

@@ -21,8 +21,8 @@ func RunTurns(spec job.Spec, options Options, turns []mpiexec.Turn) error {
 	return s.conclude(s.toEnd(turnPlacer{placer: s.placer, here: s.dialer.Here, turns: turns}))
 }
 
-// turnPlacer places ranks as mpiexec does: each host takes as many as its turn
-// allows, and after the last host the first has its next turn.
+// turnPlacer places ranks as mpiexec does. Each host in turn takes the number of ranks that its
+// turn allows. After the last host, it is the first host's turn again.
 type turnPlacer struct {
 	*placer
 	here  func(host string) bool // reports whether a host of the job is this machine

@@ -27,8 +27,8 @@ func namesHosts(spec job.Spec) bool {
 	return spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0
 }
 
-// note notes once what the first gang of the run leaves unused: whoever asked for an allocation
-// pays for all of it.
+// note emits one note about what the first gang of the run leaves unused, because the user pays for
+// the whole allocation.
 func (a *allocation) note(placed job.Placement, hosts []job.Host, emit func(job.Event)) {
 	if a.job == "" || a.noted {
 		return

@@ -61,8 +61,8 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 	return cmp.Or(speaks, mute)
 }
 
-// deathBehind returns the end of another rank that may have caused the suspect suffered, or suffered
-// itself. Which of the two was recorded first says little.
+// deathBehind returns the end of another rank that may have caused the suspect suffered. If there
+// is none, it returns suffered. It does not matter much which of the two was recorded first.
 func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	var death *suspect
 	for _, s := range all {

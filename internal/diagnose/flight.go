@@ -42,14 +42,14 @@ func (f flight) suspects() []*suspect {
 	return []*suspect{{rule: rule, rank: -1, confidence: flightSure, names: map[string]string{"title": "others waited in a collective in vain"}}}
 }
 
-// about reports whether the records show more of a suspect: it waited for other ranks in vain, and does not itself name
-// the rank for which it waited.
+// about reports whether the records can add something to a suspect: it must have waited for other
+// ranks in vain, and must not itself name the rank for which it waited.
 func (f flight) about(s *suspect) bool {
 	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
 	return len(f.problems) > 0 && !named && (s.rule.Category == job.CollectiveTimeout || s.rule.Category == job.Hang)
 }
 
-// blame gives a suspect that waited in vain the rank for which it waited.
+// blame puts the blame on the rank for which a suspect waited in vain.
 func (f flight) blame(s *suspect) {
 	if len(f.blamed) == 0 || !f.about(s) {
 		return
@@ -71,7 +71,8 @@ func (f flight) line(rank int) job.Line {
 	return line
 }
 
-// explain adds to a cause in which collective the ranks waited, and what those that are to blame did last.
+// explain adds to a cause in which collective the ranks waited, and what the ranks that are to
+// blame did last.
 func (f flight) explain(c *job.Cause) {
 	var lines []job.Line
 	for _, p := range f.problems {

@@ -22,7 +22,7 @@ func mixes(text []string) bool {
 	})
 }
 
-// fromLogs returns the suspects of a member whose end is not known, where the ends of no ranks are known.
+// fromLogs returns the suspects of a member if it is not known how any rank ended.
 func (m *member) fromLogs() []*suspect {
 	var all []*suspect
 	for _, st := range m.streams {
@@ -83,8 +83,8 @@ func (m *member) ofLog(st *stream) []*suspect {
 	return []*suspect{m.firstStep(st, best)}
 }
 
-// messages returns suspects of the error messages anywhere in the log of several ranks: the others may have printed
-// much after the one that failed.
+// messages returns suspects for the error messages anywhere in the log of several ranks. The other
+// ranks may have printed much after the one that failed.
 func (m *member) messages(st *stream) (all []*suspect) {
 	marks := st.marks()
 	for i := range st.text {
@@ -111,9 +111,10 @@ func (m *member) messages(st *stream) (all []*suspect) {
 // maxMessages bounds how many error messages of one log are looked at.
 const maxMessages = 50
 
-// firstStep returns the failure of an earlier step of a script that explains a later one: a download that
-// failed, an archive that was cut logtext.Short, a full disk, and then a file or module that is missing. It returns
-// later if there is none.
+// firstStep returns the failure of an earlier step of a script that explains the failure of a later
+// step. The earlier failure may be a download that failed, an archive that was cut short or a full
+// disk; the later one is a file or module that is missing. It returns later if there is no such
+// failure.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
 	switch later.rule.Category {
 	case job.IncorrectInputs, job.ImportError, job.Assertion, job.Traceback, job.LaunchError:
@@ -180,7 +181,8 @@ func (s *stream) failed() bool {
 	return false
 }
 
-// The tiers of suspects where logs alone are known: a lower one counts more, whenever it was.
+// The tiers of suspects if only logs are known. A suspect of a lower tier counts more, regardless
+// of its time.
 const (
 	tierCause   = iota // says what went wrong
 	tierGeneric        // an exception or message that says little
@@ -238,8 +240,9 @@ func chooseFromLogs(all []*suspect) *suspect {
 	return lowest(explained(best, all), all)
 }
 
-// explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a program saw of
-// it, or the exception of a rank that called MPI_Abort.
+// explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
+// a monitor's report of a faulty GPU. If a rank called MPI_Abort, it may be the exception of that
+// rank.
 func explained(best *suspect, all []*suspect) *suspect {
 	if best == nil {
 		return nil
@@ -269,7 +272,7 @@ func lowest(s *suspect, all []*suspect) *suspect {
 
 var anyNumber = textmatch.New(`\d+`)
 
-// alike reports whether two titles begin with the same words, whatever message.Numbers are in them.
+// alike reports whether two titles begin with the same words. It ignores the numbers in them.
 func alike(a, b string) bool {
 	a, _, _ = strings.Cut(a, "; Last command")
 	b, _, _ = strings.Cut(b, "; Last command")
@@ -277,7 +280,8 @@ func alike(a, b string) bool {
 	return a == b
 }
 
-// verdict returns what the system around the job says of it, unless the program has failed before.
+// verdict returns what the system that runs the job says about the job, unless the program has
+// failed before.
 func verdict(all []*suspect) *suspect {
 	var first *suspect
 	for _, s := range all {

@@ -147,7 +147,7 @@ func onlyMissing(members []*member, waiting map[int]bool) int {
 	return missing[0]
 }
 
-// blameLaggard gives a suspect that only waited the rank for which it waited.
+// blameLaggard puts the blame on the rank for which a suspect only waited.
 func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
 	if s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade) {
@@ -193,8 +193,8 @@ func (s *suspect) blameLaggard(members []*member, all []*suspect) {
 // lostPeer names a rank that another one has lost.
 var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b.{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
 
-// blameLost gives a suspect that lost another rank that rank, if it is the only one which others have lost and which
-// has itself lost none.
+// blameLost puts the blame on the rank that a suspect has lost, if that is the only rank that
+// others have lost and that has itself lost none.
 func (s *suspect) blameLost(members []*member) {
 	lost, losers := map[int]bool{}, map[int]bool{}
 	for _, m := range members {

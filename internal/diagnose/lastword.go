@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A line that a rule knows and the program's own error message are about the same failure if no more
-// than this is between them, in one stream or in two.
+// If a line that a rule knows and the program's own error message are no farther apart than this,
+// in one stream or in two, they are about the same failure.
 const (
 	adjacentLines = 10
 	adjacentTime  = 250 * time.Millisecond
@@ -72,8 +72,9 @@ func (m *member) advanced(st *stream, g *sign) bool {
 	return false
 }
 
-// tellsMore reports whether a program's own error message says more than the strongest other sign of
-// its rank, because that is a consequence of its end, or a line that was printed long before.
+// tellsMore reports whether a program's own error message says more than the strongest other sign
+// of its rank. That is so if the other sign is only a consequence of the rank's end, or a line that
+// was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
 	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):

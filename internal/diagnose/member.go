@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A sign counts as what a stream ended with when at most this many ordinary
-// lines follow it; a weak one must be nearer.
+// A sign counts as the last sign of a stream if at most this many ordinary lines follow it. For a
+// weak sign, the limit is lower.
 const (
 	trail     = 50
 	weakTrail = 25
@@ -56,8 +56,8 @@ type suspect struct {
 	beside bool
 }
 
-// suspects returns the suspects that the member's own signs give: none if it ended well. If its end
-// is not known, it must have a strong sign, unless no rank's end is known.
+// suspects returns the suspects that the member's own signs give. There are none if it ended well.
+// If its end is not known, but that of other ranks is, it must have a strong sign.
 func (m *member) suspects(live bool) []*suspect {
 	if m.exit != nil && m.exit.Good() {
 		return nil
@@ -255,7 +255,8 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	return s
 }
 
-// namesOther are the categories whose rules name the rank at fault, which is not the one that prints it.
+// namesOther are the categories whose rules name the rank at fault. That rank is not the one that
+// prints the message.
 var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost: true, job.Straggler: true, job.Hang: true}
 
 // reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.

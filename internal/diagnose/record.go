@@ -30,9 +30,9 @@ func newRecord(st *stream, g *sign) record {
 	return r
 }
 
-// explain gives suspects the cause that a host's record proves: an out-of-memory kill to a process
-// that was killed, the place to a process that crashed, and the fault of a GPU to a rank whose own
-// signs do not name a fault of the program.
+// explain gives suspects the cause that a host's record proves. For a process that was killed, that
+// is an out-of-memory kill; for a process that crashed, the place of the crash; for a rank whose
+// own signs do not name a fault of the program, the fault of a GPU.
 func explain(all []*suspect, records []record, members []*member) {
 	for _, s := range all {
 		for _, r := range records {
@@ -46,7 +46,8 @@ func explain(all []*suspect, records []record, members []*member) {
 	}
 }
 
-// proves returns the confidence with which a record explains a suspect, or 0.
+// proves returns the confidence with which a record explains a suspect. It is 0 if the record does
+// not.
 func (r record) proves(s *suspect, members []*member) float64 {
 	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
 		return 0

@@ -31,7 +31,8 @@ type stream struct {
 	plain []int
 	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
 	mixed bool
-	// common is the stream of the lines in the same log that do not say whose they are, if this one is of a rank.
+	// common is set if this is the stream of one rank. It has those lines of the same log that do
+	// not say to which rank they belong.
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
@@ -71,8 +72,8 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		rank       int
 		host, file string
 		source     job.Source
-		// placed is 1 if the line has its place in a log. Text that mpirun prints for a
-		// rank comes twice: without its place in mpirun's log, and with it.
+		// placed is 1 if the line has a place in a log. A text that mpirun prints for a rank comes
+		// twice: once without a place, and once with its place in mpirun's log.
 		placed int
 	}
 	byKey := map[key]*stream{}
@@ -177,8 +178,8 @@ func (s *stream) scan(kernel bool) {
 	}
 }
 
-// blameAssertion gives the exceptions that only say that an assertion in a GPU kernel failed the rule of the line in
-// which the kernel says which assertion it was.
+// blameAssertion changes the rule of exceptions that say only that an assertion in a GPU kernel
+// failed. They get the rule of the line in which the kernel names the assertion.
 func (s *stream) blameAssertion() {
 	i := slices.IndexFunc(s.signs, func(g *sign) bool { return g.plain && g.rule.Signature == "cuda-device-assert" })
 	if i < 0 {

@@ -41,8 +41,8 @@ func (s *stream) marks() []outlook.Mark {
 	return s.marked
 }
 
-// survived reports whether the program that gave a sign of failure went on with its work, by what follows in the
-// same log.
+// survived reports whether the program that gave a sign of failure went on with its work. It judges
+// by what follows in the same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered := s.buffered(g)
@@ -97,8 +97,8 @@ func (s *stream) survived(g *sign) bool {
 	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
 }
 
-// buffered reports whether what follows a sign may have been printed before it, and kept in a buffer: no work was
-// counted before the sign.
+// buffered reports whether the text after a sign may have been printed before the sign and kept in
+// a buffer. That is so if no work was counted before the sign.
 func (s *stream) buffered(g *sign) bool {
 	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
 }

@@ -26,8 +26,9 @@ var (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// claim finds the rank of a suspect in logs that do not say whose each line is: in its own words, in those of another
-// rank with the same failure, by its process, in what launchers report, and in the lines above it.
+// claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
+// looks in the suspect's own words, in those of another rank with the same failure, at the process,
+// in what launchers report, and in the lines above the suspect.
 func (s *suspect) claim(members []*member, all []*suspect) {
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
@@ -135,8 +136,8 @@ var (
 	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
 )
 
-// reported returns the rank that launchers report as the one which failed in the way of s, or -1 if they report none
-// or several.
+// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
+// launchers name no rank or several.
 func (s *suspect) reported(members []*member) int {
 	var aborted, ended, first []int
 	for _, m := range members {

@@ -18,7 +18,7 @@ var rankOf = []string{
 	"SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_PMI_*", "SLURM_PMIX_*",
 	// PMI-1, PMI-2 and PMIx, whoever serves them.
 	"PMI_*", "PMI2_*", "PMIX_*",
-	// Open MPI. OMPI_MCA_* are settings of the user, but for those that its daemon
+	// Open MPI. OMPI_MCA_* are settings of the user, except those that its daemon
 	// sets for one rank.
 	"OMPI_COMM_WORLD_*", "OMPI_UNIVERSE_SIZE", "OMPI_APP_CTX_*", "OMPI_NUM_APP_CTX", "OMPI_FIRST_RANKS", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_FILE_LOCATION",
 	"OMPI_MCA_ess*", "OMPI_MCA_initial_wdir", "OMPI_MCA_orte_ess*", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri", "OMPI_MCA_orte_app_num",

@@ -37,8 +37,9 @@ type reason struct {
 	saves bool
 }
 
-// table has the reasons of table 7 of the study (Jeon et al., USENIX ATC 2019) but for "No
-// signature", in its order: its name and median, and what holds for the job here.
+// table has the reasons of table 7 of the study (Jeon et al., USENIX ATC 2019) in its order, except
+// "No signature". Each line has the name of the reason, its median in the study, and the properties
+// of the job here.
 //
 //go:embed reasons.csv
 var table string
@@ -64,8 +65,8 @@ func mustRead(table string) []reason {
 	return read
 }
 
-// failAfter is for how long the job runs before it fails, where the one that runs longest does so
-// for longest.
+// failAfter returns for how long the job runs before it fails, if the job that runs longest fails
+// after longest.
 func (r reason) failAfter(longest time.Duration) time.Duration {
 	most := 0.0
 	for _, other := range reasons {

@@ -139,9 +139,9 @@ func (f File) Add(ctx context.Context, e Entry) error {
 	})
 }
 
-// Failed returns the newest run with a fingerprint that has failed for one of the categories, and
-// which a new start could not help. ok is false if there is none, or if a later run with the
-// fingerprint has succeeded.
+// Failed returns the newest run that has the given fingerprint, has failed for one of the categories,
+// and would fail again in the same way. ok is false if there is no such run, or if a later run with
+// the fingerprint has succeeded.
 func (f File) Failed(ctx context.Context, fingerprint string, categories []job.Category) (e Entry, ok bool, err error) {
 	if fingerprint == "" {
 		return Entry{}, false, nil

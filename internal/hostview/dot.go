@@ -75,8 +75,8 @@ func hostDot(w io.Writer, h job.Host) {
 	}
 }
 
-// dotScale makes inches, graphviz's unit, of pixels; a little more of them, since
-// its boxes are larger.
+// dotScale converts pixels to inches, the unit of graphviz. It makes drawings a little larger,
+// because graphviz draws larger boxes.
 const dotScale = 1.3 / 72
 
 // racksDot draws hosts below their switches, in racks.

@@ -26,7 +26,7 @@ func around(p point, distance, angle float64) point {
 // arrangement is where the GPUs and NICs of a host are drawn: GPUs on a circle,
 // island by island, and NICs around them.
 type arrangement struct {
-	gpus          map[int]point // by their places in Devices, but for those that are cut
+	gpus          map[int]point // by their places in Devices, except those that are cut
 	nics          []point
 	width, height float64
 }
@@ -106,8 +106,8 @@ func (a *arrangement) crop(h job.Host) {
 	a.width, a.height = high.x-low.x, high.y-low.y
 }
 
-// nearestGPUs lists the GPUs to which a NIC is nearest, none where all are as far
-// as another CPU socket, or not known.
+// nearestGPUs lists the GPUs to which a NIC is nearest. It returns none if all are as far away as
+// another CPU socket, or if the distances are not known.
 func nearestGPUs(h job.Host, n job.NIC) []int {
 	best := topology.Score(job.LinkSYS)
 	var near []int
@@ -129,8 +129,8 @@ type edge struct {
 	link job.Link
 }
 
-// isDrawn reports whether a link is drawn: those through several host bridges, or
-// between sockets, join everything to everything.
+// isDrawn reports whether a link is drawn. Links through several host bridges, or between sockets,
+// are not drawn, because they connect everything to everything.
 func isDrawn(l job.Link) bool { return topology.Score(l) >= topology.Score(job.LinkPHB) }
 
 // gpuEdges lists the links between the GPUs of a host that are drawn.

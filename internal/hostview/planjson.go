@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// planReport is what plan prints as JSON. Where the gang does not fit, there is
-// no placement, and Why says why.
+// planReport is what plan prints as JSON. If the gang does not fit, there is no placement, and Why
+// has the reason.
 type planReport struct {
 	Placement []job.Rank    `json:"placement"`
 	Level     *job.Locality `json:"level"`
@@ -31,14 +31,14 @@ type planOther struct {
 	Placement []job.Rank   `json:"placement"`
 }
 
-// planCost is a topology.Cost in which null stands for what does not apply, or is
-// not known: a number there would be taken for one.
+// planCost is a topology.Cost in which null stands for a part that does not apply or is not known,
+// because a number there would be misunderstood.
 type planCost struct {
 	Racks      int     `json:"racks"`
 	Switches   int     `json:"switches"`
 	Hosts      int     `json:"hosts"`
 	Bottleneck *int    `json:"bottleneck"` // null: no host has two of its GPUs
-	Slowest    *string `json:"slowest"`    // the link of that score; null, too, where it is not known
+	Slowest    *string `json:"slowest"`    // the link of that score; null, too, if it is not known
 	Links      *int    `json:"links"`      // null as Bottleneck is
 	NIC        *int    `json:"nic"`        // null: the gang has at most one GPU, or no NIC near its GPUs is known
 	Left       *int    `json:"left"`       // null: the gang has no GPUs

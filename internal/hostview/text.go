@@ -167,7 +167,7 @@ func matrix(w io.Writer, h job.Host) {
 	_ = t.Flush()
 }
 
-// nicLink is how a NIC is connected to a device, empty where it is not known.
+// nicLink is how a NIC is connected to a device, empty if it is not known.
 func nicLink(n job.NIC, device int) job.Link {
 	if device < len(n.Links) {
 		return n.Links[device]

@@ -42,5 +42,5 @@ type CleanedContainer struct {
 type CleanedImage struct {
 	Name  string    `json:"name"`
 	Bytes int64     `json:"bytes"`
-	Used  time.Time `json:"used"` // last
+	Used  time.Time `json:"used"` // when it was last used
 }

@@ -154,9 +154,9 @@ type Progress struct {
 	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Epoch is -1 if neither the line nor one before it has an epoch.
 	Epoch int64 `json:"epoch"`
-	// Count combines epochs and steps: the steps that the rank has made, which never goes back
-	// during an attempt. It is Step unless the steps begin again with each epoch; Restarts is then
-	// true. Records of older versions of gangrun have no Count: it is 0.
+	// Count is the number of steps that the rank has made, in all epochs. It never decreases during an
+	// attempt. If the job counts its steps anew in each epoch, Restarts is true; otherwise Count equals
+	// Step. In records of older versions of gangrun, Count is 0.
 	Count    int64 `json:"count,omitempty"`
 	Restarts bool  `json:"restarts,omitempty"`
 	// Loss is nil if the line has none. It is also nil if the loss is infinite or NaN, because

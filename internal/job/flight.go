@@ -28,7 +28,8 @@ type CollectiveCall struct {
 	State string `json:"state"` // "scheduled", "started" or "completed"
 	// PeerToPeer is true for a send or a receive, which counts in a sequence of its own.
 	PeerToPeer bool `json:"p2p,omitempty"`
-	// Retired is true if the watchdog waits for it no more. If it is not completed, it timed out.
+	// Retired is true if PyTorch's watchdog no longer waits for it. If it is not completed either, it has
+	// timed out.
 	Retired bool `json:"retired,omitempty"`
 	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are how
 	// many numbers they have together.
@@ -46,16 +47,17 @@ type CollectiveProblem struct {
 	Desc  string `json:"desc,omitempty"`
 	Seq   int64  `json:"seq"`
 	Op    string `json:"op"`
-	// Where is the place in the program from which a rank that waits has called it, or "".
+	// Where is the place in the program at which a rank that waits has called the collective, or "".
 	Where string `json:"where,omitempty"`
 	// Missing are the ranks of the group that did not get as far as this collective, although they have
 	// a record. A rank that hangs inside of the call itself has not recorded it yet.
 	Missing []int `json:"missing,omitempty"`
-	// Differing are the ranks whose operation, or sizes or types of tensors, are not those of most.
+	// Differing are the ranks whose operation, or whose sizes or types of tensors, differ from those of
+	// most ranks.
 	Differing []int `json:"differing,omitempty"`
-	// Silent are the ranks of the group without a record. If there are some, and Missing and Differing are empty,
-	// it is undecided who is to blame.
+	// Silent are the ranks of the group without a record. If there are such ranks, and Missing and
+	// Differing are empty, it is not known which rank is to blame.
 	Silent []int `json:"silent,omitempty"`
-	// Waiting are the ranks that have called it, and for which it is not complete.
+	// Waiting are the ranks that have called the collective and still wait in it.
 	Waiting []int `json:"waiting,omitempty"`
 }

@@ -5,11 +5,11 @@ import "time"
 // HangReport is the finding that a gang makes no progress any more.
 type HangReport struct {
 	Since time.Time `json:"since"` // the last progress
-	// Limit is the time without progress after which gangrun judged so.
+	// Limit is the time without progress after which gangrun decided that the gang hangs.
 	Limit Duration `json:"limit"`
-	// Stage is what the gang was doing by its own measure.
+	// Stage is the stage of the job in which the gang hangs.
 	Stage HangStage `json:"stage"`
-	// Signs are the signals of life that the gang had shown before, and not since Since.
+	// Signs are the signals of life that the gang showed before Since, but not after it.
 	Signs []LifeSign `json:"signs"`
 	// Ranks are those that probably hold up the others; empty if no rank stands out. Why says what
 	// sets them apart, and Confidence, from 0 to 1, how sure that is.
@@ -20,7 +20,7 @@ type HangReport struct {
 	Groups []StackGroup `json:"groups,omitempty"`
 	// Collectives are what flight recorders of PyTorch show: the collectives in which ranks wait.
 	Collectives []CollectiveProblem `json:"collectives,omitempty"`
-	// Unread are the ranks that are Python programs, and whose stacks lack the functions of Python.
+	// Unread are the ranks that are Python programs, but whose stacks have no Python functions.
 	Unread []int `json:"unread,omitempty"`
 	// Text says in a sentence what is missing, since when, and who holds up the gang.
 	Text string `json:"text"`
@@ -59,12 +59,12 @@ const (
 type StragglerReport struct {
 	Rank int    `json:"rank"` // -1 for a host
 	Host string `json:"host"`
-	// Speed is a share of the median of its peers: of their steps in a time, or of the time in which
-	// nothing holds them up.
+	// Speed compares the rank or host with its peers, whose median is 1. It compares the steps of a
+	// time or, if these show nothing, the share of time in which nothing held the rank or host up.
 	Speed float64 `json:"speed"`
-	// Over is true if it is as fast as its peers again.
+	// Over is true if the rank or host is as fast as its peers again.
 	Over bool `json:"over,omitempty"`
-	// Reason says what probably slows it down; Text says that in words.
+	// Reason is what probably slows the rank or host down. Text says that in words.
 	Reason StragglerReason `json:"reason"`
 	Text   string          `json:"text"`
 }

@@ -52,10 +52,11 @@ type Delays struct {
 	Cores int `json:"cores,omitempty"`
 	// File is true if the process of State waits for a file system or a disk now.
 	File bool `json:"file,omitempty"`
-	// Sending is how long data of the rank was on its way to other hosts by TCP and not acknowledged
-	// yet, on the connection where that was longest. Rate is how many bytes a second the fastest of
-	// these connections delivers, and RTT the shortest round-trip time of them, by what the kernel has
-	// measured; 0 if nothing was sent lately.
+	// The following fields are about the TCP connections of the rank to other hosts, as the kernel has
+	// measured them. Sending is the time in which a connection had sent data that was not acknowledged
+	// yet; it is that of the connection with the longest such time. Rate is the rate of the fastest
+	// connection, in bytes a second, and RTT the shortest round-trip time. Both are 0 if nothing was
+	// sent lately.
 	Sending Duration `json:"sending,omitempty"`
 	Rate    int64    `json:"rate,omitempty"`
 	RTT     Duration `json:"rtt,omitempty"`
@@ -86,8 +87,8 @@ type Pulses struct {
 	Host  string    `json:"host"`
 	Time  time.Time `json:"time"`
 	Ranks []Pulse   `json:"ranks"`
-	// MemoryStall is how long all processes of the host that could have run have waited for memory,
-	// since it was booted (/proc/pressure/memory).
+	// MemoryStall is how long, since boot, all runnable processes of the host at once have waited for
+	// memory (/proc/pressure/memory).
 	MemoryStall Duration `json:"memory_stall,omitempty"`
 	// Every is the time until the next pulses. It grows with what it costs to take them.
 	Every Duration `json:"every"`

@@ -9,7 +9,7 @@ const (
 	StackGDB          StackTool = "gdb"
 	StackEU           StackTool = "eu-stack"
 	StackFaulthandler StackTool = "faulthandler"
-	StackProc         StackTool = "proc" // only the kernel's word: where each thread waits
+	StackProc         StackTool = "proc" // only what the kernel says: where each thread waits
 )
 
 // RankStack has the stacks of the processes of one rank.
@@ -17,7 +17,7 @@ type RankStack struct {
 	Rank  int       `json:"rank"`
 	Host  string    `json:"host"`
 	Tool  StackTool `json:"tool,omitempty"`
-	Error string    `json:"error,omitempty"` // why better tools than Tool could not be used, or all
+	Error string    `json:"error,omitempty"` // why no better tool than Tool could be used, or no tool at all
 	// Python is true if the process that does the rank's work is a Python program.
 	Python  bool          `json:"python,omitempty"`
 	Threads []ThreadStack `json:"threads"` // the main thread of the process that works comes first

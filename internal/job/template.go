@@ -103,7 +103,7 @@ func (e *expander) wanted() bool {
 	return !slices.ContainsFunc(e.open, func(c openCondition) bool { return !c.holds })
 }
 
-// argument expands one argument. Kept is false for one that is to be dropped.
+// argument expands one argument. kept is false if the argument is to be removed.
 func (e *expander) argument(arg string) (text string, kept bool, err error) {
 	var b strings.Builder
 	conditional := !e.wanted()
@@ -124,9 +124,9 @@ func (e *expander) argument(arg string) (text string, kept bool, err error) {
 	return b.String(), !conditional || b.Len() > 0, nil
 }
 
-// nextAction splits text at its first action, which is what stands from {{ to
-// }}. One that is never closed reaches to the end of the text. Where three
-// braces stand, the last two open the action.
+// nextAction splits text at its first action, which begins with {{ and ends with }}. If the end is
+// missing, the action reaches to the end of the text. Of three opening braces, the last two begin
+// the action.
 func nextAction(text string) (plain, action, after string) {
 	at := strings.Index(text, "{{")
 	if at < 0 {
@@ -152,8 +152,8 @@ func nextAction(text string) (plain, action, after string) {
 // literal is the action that stands for two braces.
 const literal = `{{"{{"}}`
 
-// act does what an action says, and reports whether it belongs to a condition. One that
-// is none of gangrun's is written as it stands.
+// act does what an action says, and reports whether it belongs to a condition. It writes an action
+// that is not gangrun's unchanged.
 func (e *expander) act(action string, b *strings.Builder) (condition bool, problem, advice string) {
 	words, closed := strings.CutSuffix(strings.TrimPrefix(action, "{{"), "}}")
 	words = strings.Trim(words, " \t")
@@ -217,7 +217,7 @@ func hintOf(action string) string {
 	return fmt.Sprintf("the fields are .%s, as in %s; to pass it on as it stands, write %s", strings.Join(fieldNames, ", ."), forms, literal+action[2:])
 }
 
-// cut shortens an action that is never closed, which reaches far.
+// cut shortens an action for a message: without its end, it may reach far.
 func cut(action string) string {
 	const most = 60
 	if runes := []rune(action); len(runes) > most {
@@ -231,7 +231,7 @@ func isField(words string) bool {
 	return len(words) > 1 && words[0] == '.' && (words[1] == '_' || words[1]|0x20 >= 'a' && words[1]|0x20 <= 'z')
 }
 
-// mentions reports whether one of the fields stands among the words.
+// mentions reports whether one of the words is a field.
 func mentions(words string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(words, func(r rune) bool { return strings.ContainsRune(" \t()|,", r) }), func(word string) bool {
 		return isField(word) && slices.Contains(fieldNames, word[1:])

@@ -272,7 +272,7 @@ var table = withDefaults([]Field{
 		Usage: "look at what the ranks do, about once a second; off finds no hangs and no stragglers",
 		at:    func(s *job.Spec) any { return &s.Watch }},
 	{Name: "hang-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
-		Usage: "end the gang, and start it again if that may help, if it makes no progress for this long, or for 5 times the longest pause before, if that is longer; 0 never does",
+		Usage: "end a gang that makes no progress for this long, and start it again if that may help; if 5 times the longest pause so far is longer, that is the limit; 0 never ends a gang",
 		at:    func(s *job.Spec) any { return &s.HangTimeout }},
 	{Name: "straggler-window", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "compare the speed of the ranks over this time, and report ranks that stay below 0.75 of the median of the others; 0 never does",
@@ -315,7 +315,7 @@ var table = withDefaults([]Field{
 		Usage: "the mean time between failures of the gang, by which gangrun computes how often the job should save",
 		at:    func(s *job.Spec) any { return &s.MTBF }},
 	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
-		Usage: "have ranks that are Python programs write their stacks when the gang hangs, for hosts that have no py-spy, and ranks of PyTorch with NCCL which collectives they have called; uses PYTHONPATH and the signal 57",
+		Usage: "when the gang hangs, have Python ranks write their stacks, and ranks that use NCCL through PyTorch the collectives that they have called; for hosts that have no py-spy; uses PYTHONPATH and the signal 57",
 		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 

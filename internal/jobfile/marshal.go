@@ -106,8 +106,8 @@ func mappingNode[K, V ~string](m map[K]V) *yaml.Node {
 	return n
 }
 
-// scalar returns the YAML for a text: as it is where that is the same text
-// again, quoted elsewhere, and as !!binary where it is not UTF-8.
+// scalar returns the YAML for a text. It quotes the text if YAML would read something else without
+// quotes. A text that is not UTF-8 becomes !!binary.
 func scalar(s string) *yaml.Node {
 	if !utf8.ValidString(s) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.TaggedStyle, Tag: "!!binary",
@@ -120,8 +120,8 @@ func scalar(s string) *yaml.Node {
 	return n
 }
 
-// written returns what a field's place holds as it is written in a job file; at
-// points to anything but a list or a mapping.
+// written returns the value of a field as it is written in a job file. at points to a value that is
+// neither a list nor a mapping.
 func written(at any) string {
 	switch v := at.(type) {
 	case *int:

@@ -149,9 +149,9 @@ func (o *Options) from(f *Field, part string) (setting, bool) {
 	return setting{}, false
 }
 
-// inherit sets secrets from the caller's environment that env does not set, or has
-// as job.Hidden only, as the job file of an earlier run has them. They are then known
-// to be secret wherever those of env are.
+// inherit sets secrets from the caller's environment if env does not set them, or has only
+// job.Hidden for them, as the job file of an earlier run does. They then count as secret wherever
+// those of env do.
 func (o *Options) inherit(spec *job.Spec) {
 	for _, name := range spec.Secret {
 		if value, set := spec.Env[name]; set && value != job.Hidden {
@@ -166,8 +166,8 @@ func (o *Options) inherit(spec *job.Spec) {
 	}
 }
 
-// hidden refuses secrets that are only job.Hidden, as in the job file of an
-// earlier run: a rank would take that for the value.
+// hidden refuses secrets whose value is job.Hidden, as in the job file of an earlier run. A rank
+// would take that text for the value.
 func (o *Options) hidden(spec job.Spec) Errors {
 	var errs Errors
 	for i := range table {
@@ -191,8 +191,8 @@ func (o *Options) hidden(spec job.Spec) Errors {
 	return errs
 }
 
-// blame finds the value that an error of the whole Spec comes from: the one
-// that takes the error away when it is given back its default.
+// blame finds the value that causes an error of the whole Spec: if that value is set back to its
+// default, the error is gone.
 func (o *Options) blame(spec job.Spec, err error) *Error {
 	all := len(parts(spec.Validate()))
 	for _, s := range o.settings {

@@ -49,8 +49,8 @@ func (r *reader) bad(n *yaml.Node, bad *fault) {
 	r.errs = append(r.errs, r.at(n).error(bad))
 }
 
-// wrong reports that what stands at n is not what is wanted there. It shows
-// the text that stands there where that cannot be a secret.
+// wrong reports that the value at n is not what is wanted there. It shows the text of the value if
+// that cannot be a secret.
 func (r *reader) wrong(n *yaml.Node, what, wants, hint string, show bool) {
 	stood := "text"
 	if show {
@@ -135,8 +135,8 @@ func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool
 	return "", false // tags has reported it
 }
 
-// set notes a value, unless something is wrong with it wherever it stands, and
-// reports whether it did.
+// set records a value and reports whether it did. It does not record a value that would be wrong in
+// every job.
 func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 	bads := f.alone(value)
 	for _, bad := range bads {
@@ -148,8 +148,7 @@ func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 	return len(bads) == 0
 }
 
-// field reads the value of one key. A list or mapping of which nothing is
-// written sets nothing.
+// field reads the value of one key. An empty list or mapping sets nothing.
 func (r *reader) field(f *Field, n *yaml.Node) {
 	v := yamldoc.Follow(n)
 	many := f.Kind == Env || f.Kind == Policy || f.Kind == Group || f.Kind == Command || f.Kind == Words || f.Kind == Paths || f.Kind == Names || f.Kind == Mounts
@@ -191,7 +190,7 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 	}
 }
 
-// oneText is a list of names as one text; where it holds other things, an example.
+// oneText returns a list of names as one text. If the list has other things, it returns an example.
 func oneText(list *yaml.Node) string {
 	var names []string
 	for _, n := range list.Content {
@@ -206,7 +205,7 @@ func oneText(list *yaml.Node) string {
 	return text
 }
 
-// inner reads a group. For the trial's, off may stand.
+// inner reads a group. In place of the group of the trial, the file may have the word off.
 func (r *reader) inner(f *Field, n *yaml.Node) {
 	v := yamldoc.Follow(n)
 	if v.Kind == yaml.MappingNode {

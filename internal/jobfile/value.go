@@ -133,8 +133,8 @@ func (f *Field) scalar(text string) (any, *fault) {
 	}
 }
 
-// span reads what a field takes that may be a range: its value, and where text is a
-// range the field of the least value with that.
+// span reads the value of a field that may be a range. If text is a range, span also returns the
+// field of the smaller value, and that value.
 func (f *Field) span(text string) (value any, least *Field, from any, bad *fault) {
 	first, last, two := strings.Cut(text, "..")
 	if f.Kind != Range || !two {
@@ -156,7 +156,8 @@ func (f *Field) span(text string) (value any, least *Field, from any, bad *fault
 // otherRange is a range as it is written elsewhere.
 var otherRange = regexp.MustCompile(`^([0-9]+) ?(?:-|:|,|…|to|\.{3}) ?([0-9]+)$`)
 
-// notNumber says that text is no whole number, nor a range where one may stand.
+// notNumber says that text is not a whole number or, if the field may be a range, not a range
+// either.
 func (f *Field) notNumber(text string) *fault {
 	wants, hint := "a whole number", ""
 	if m := otherRange.FindStringSubmatch(text); f.Kind == Range && m != nil {
@@ -192,7 +193,7 @@ func pathFault(name, path string) *fault {
 // maxInterface is how many bytes Linux lets the name of an interface have.
 const maxInterface = 15
 
-// networkFault checks what is to be a network, which nobody has asked for yet.
+// networkFault checks the form of a network. It does not check whether there is such a network.
 func networkFault(name, text string) *fault {
 	const hint = "write a network with the number of its bits, as 10.0.0.0/16, or the name of an interface, as eth0; ip -brief address lists both"
 	if strings.Contains(text, "/") {
@@ -220,8 +221,8 @@ func variableFault(name, variable string) *fault {
 	return nil
 }
 
-// put stores a value in the place of a field. The entries of a mapping are
-// added to the one that is there, in place; everything else replaces it.
+// put stores a value in a field. It adds the entries of a mapping to those that the field has. Any
+// other value replaces the old one.
 func (f *Field) put(s *job.Spec, value any) {
 	switch p := f.at(s).(type) {
 	case *map[string]string:
@@ -255,8 +256,8 @@ func (f *Field) reset(s *job.Spec) {
 	reflect.ValueOf(f.at(s)).Elem().Set(reflect.ValueOf(f.at(&standing)).Elem())
 }
 
-// alone reports what is wrong with a value whatever the rest of the job is: it
-// is checked as part of a job that bars nothing else.
+// alone reports what is wrong with a value in any job. It checks the value in a job in which
+// everything else is allowed.
 func (f *Field) alone(value any) []*fault {
 	s := job.Default()
 	s.Command, s.Ranks, s.CheckpointDir = []string{"-"}, job.MaxRanks, "/"
@@ -275,8 +276,8 @@ func (f *Field) alone(value any) []*fault {
 	return bad
 }
 
-// absolute makes the paths of s absolute; relative ones are relative to cwd,
-// and a working directory that was not named is cwd itself.
+// absolute makes the paths of s absolute. Relative paths are relative to cwd. If the working
+// directory is not set, it becomes cwd.
 func absolute(s *job.Spec, cwd string) {
 	for _, f := range table {
 		if f.Kind != Path {

@@ -1,5 +1,5 @@
-// Words are not split by mvdan.cc/sh: in its tree globs, tildes and backslashes are plain text,
-// to be searched once more, and its errors do not say what to type instead.
+// Words are not split by mvdan.cc/sh. In its tree, patterns, tildes and backslashes are plain text
+// that would have to be searched again, and its errors do not say what to type instead.
 
 package jobfile
 
@@ -15,9 +15,9 @@ var assignment = regexp.MustCompile(`^[ \t]*([A-Za-z_][A-Za-z0-9_]*)=`)
 
 const noShell = `put it in quotes, or write [sh, -c, "..."] where a shell is wanted`
 
-// split cuts a line into words where a POSIX shell would: at blanks, with
-// single quotes, double quotes and backslashes taken away. Nothing is ever
-// expanded, so whatever a shell would have acted on is refused.
+// split splits a line into words where a POSIX shell would: at blanks. It removes single quotes,
+// double quotes and backslashes. It expands nothing, so it refuses everything that a shell would
+// expand or act on.
 func split(line string) ([]string, *fault) {
 	if m := assignment.FindStringSubmatch(line); m != nil {
 		return nil, faultf(fmt.Sprintf("set it with env: {%s: ...}", m[1]), "begins by setting the variable %q, as only a shell can", m[1])
@@ -79,8 +79,8 @@ func split(line string) ([]string, *fault) {
 	return words, nil
 }
 
-// doubleQuoted reads to the closing quote and returns what stood inside and
-// how many bytes that took, the quote included.
+// doubleQuoted reads to the closing quote. It returns the text inside, and the number of bytes that
+// it has read, with the quote.
 func doubleQuoted(rest string) (text []byte, n int, bad *fault) {
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; c {

@@ -89,9 +89,9 @@ func look(file *os.File) (size int64, gone bool) {
 	return info.Size(), ok && stat.Nlink == 0
 }
 
-// catchUp emits the whole lines after *offset, which it moves on, and reports
-// whether the last of them ends the run. It reads up to size only: the end of a truncated
-// line may be taken back, and must not be joined to what is written in its place.
+// catchUp emits the whole lines after *offset, which it moves on, and reports whether the last of
+// them ends the run. It reads only up to size: a writer may remove the end of a truncated line, and
+// that end must not be joined to what is written in its place.
 func catchUp(ctx context.Context, file *os.File, size int64, offset *int64, emit func(job.Event)) (ended bool, err error) {
 	from := *offset
 	lines := newLines(io.NewSectionReader(file, from, max(0, size-from)))

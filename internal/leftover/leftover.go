@@ -44,8 +44,8 @@ func (t Table) above(pid int) (pids []int) {
 //
 // The process self, its ancestors and its descendants are never leftovers. If self is a descendant
 // of a rank, the other descendants of that rank are not leftovers either. A process below a living
-// agent is not a leftover, with one exception: a rank may have started gangrun, so that self is
-// itself below an agent. Processes of run that are below that agent are then leftovers.
+// agent is not a leftover, with one exception. If a rank has started gangrun, self itself is below an
+// agent. Processes of run that are below the same agent are then leftovers.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

@@ -18,8 +18,8 @@ const maxDump = 128 << 20
 // dumpRank is the rank at the end of the name of a dump.
 var dumpRank = textmatch.New(`(\d{1,7})(?:\.(?:gz|bz2|zst))?$`)
 
-// record returns the line that a dump of PyTorch's flight recorder is. If a file is something else, it returns no
-// line, and what reads the same as in.
+// record returns a line of evidence with the contents of a dump of PyTorch's flight recorder. If in
+// is something else, it returns no line, and a reader of the same bytes as in.
 func record(name string, o logtext.Origin, in io.Reader) (*job.Line, io.Reader) {
 	buffered := bufio.NewReader(in)
 	m := dumpRank.FindStringSubmatch(name)

@@ -197,8 +197,8 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 	return e, nil
 }
 
-// globalRanks makes the ranks of a log that are those on its host ranks of the job. offset is how many ranks the hosts
-// before it have; it returns how many its host has.
+// globalRanks changes the numbers of ranks on their host into numbers of ranks of the job. offset
+// is the number of ranks on the hosts before it. count is the number of ranks on this host.
 func globalRanks(lines []job.Line, offset int) (count int) {
 	for i := range lines {
 		if local := lines[i].Rank - logtext.LocalRanks; local >= 0 {

@@ -36,7 +36,7 @@ func hostWord(word string) host {
 	return host{name: name, slots: slots}
 }
 
-// hostFile reads a hostfile, of which each line is a turn.
+// hostFile reads a hostfile. Each line is a turn.
 func hostFile(path string, data []byte) ([]host, error) {
 	lines, err := inventory.HostfileLines(path, data)
 	if err != nil {

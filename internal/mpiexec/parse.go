@@ -36,7 +36,7 @@ type placement struct {
 	hosts     []host // in the order named, or of the batch system's allocation; none is this machine
 	allocated bool   // there is an allocation of a batch system; hosts that are named may not be part of it
 	perHost   int    // how many ranks a host takes in its turn; 0 is not said
-	loopback  int    // number of simulated hosts; 0 is none
+	loopback  int    // number of simulated hosts; 0 means none
 }
 
 // Environment says which variables of this process's environment the ranks get.

@@ -99,12 +99,13 @@ func (l *liveRows) draw(sources []*source) {
 	l.sink.buf = append(l.sink.buf, frame...)
 }
 
-// compose returns the live rows as they are to be drawn, and how many of them
-// the cursor is below: bars in the order of their ranks, then the unfinished
-// line that was written to last, then the status. The cursor stays at the end
-// of the unfinished line, since that may be a question to which the answer is
-// typed; when the terminal's echo then ends that line, the cursor is on the
-// status, and erase takes away that but not the answer.
+// compose returns the live rows as they are to be drawn: the bars in the order of their ranks, then
+// the unfinished line that was written to last, then the status. It also returns how many rows are
+// above the cursor.
+//
+// The cursor stays at the end of the unfinished line, because the user may type the answer to a
+// question there. When the terminal ends that line, the cursor is on the status; erase then removes
+// the status, but not the answer.
 func (l *liveRows) compose(sources []*source) (frame []byte, above int) {
 	var prompt *source
 	for _, f := range sources {
@@ -169,8 +170,8 @@ func (l *liveRows) row(f *source, prompt bool) string {
 	return f.row
 }
 
-// fit cuts the line to the terminal, less the last column: a full row would
-// leave it to the terminal where the cursor is.
+// fit cuts the line to the width of the terminal, less one column: after a full row, the position
+// of the cursor would depend on the terminal.
 func (l *liveRows) fit(line string) string {
 	return ansi.Truncate(line, l.cols-1, "…")
 }

@@ -5,8 +5,8 @@ package screen
 
 import "unicode/utf8"
 
-// listener receives what a stream of bytes does on a terminal, as far as
-// that can do no harm. Its runs and parameters are not its to keep.
+// listener receives the effects of a stream of bytes on a terminal, without those that could do
+// harm. It must not keep the slices that it gets.
 type listener interface {
 	text(run []byte)   // visible text and tabs, whole characters
 	newline()          // "\n"

@@ -41,8 +41,8 @@ const (
 	// promptAfter is how long an unfinished line has to be left alone until
 	// a terminal shows it.
 	promptAfter = 200 * time.Millisecond
-	// partialAfter is the same for what is no terminal. It is longer, since
-	// a line written in part is broken when another rank writes.
+	// partialAfter is the same time for an output that is not a terminal. It is longer, because a
+	// line that is written in part is broken when another rank writes.
 	partialAfter = time.Second
 	// redrawEvery is the least time between two states of the same bars.
 	redrawEvery = 200 * time.Millisecond
@@ -202,15 +202,14 @@ func (s *Screen) source(rank int, host string, stderr bool) *source {
 	return f
 }
 
-// begin must come before anything is put into k's buffer: it takes the live
-// rows away, on whose place the text goes.
+// begin must be called before anything is added to k's buffer. It removes the live rows, because
+// the text goes to their place.
 func (s *Screen) begin(k *sink) {
 	if s.live == nil {
 		return
 	}
 	if !k.Terminal {
-		// Its reader may be on the same terminal (| tee) and has to come
-		// first.
+		// The reader of k may be on the same terminal (| tee), and its text must come first.
 		s.hold = true
 	}
 	if s.live.drawn {
@@ -221,8 +220,7 @@ func (s *Screen) begin(k *sink) {
 	}
 }
 
-// settle shows what the call has come to and returns the errors that no caller
-// has been told of.
+// settle writes what the call has produced, and returns the errors that no caller has been told of.
 func (s *Screen) settle() error {
 	s.show()
 	err := s.unreported

@@ -82,8 +82,8 @@ func (f *source) take(data []byte) {
 	f.scan.feed(data, f)
 }
 
-// takeRaw lets whole lines through as they are. It holds the rest while that is
-// small and there are other ranks to get mixed up with.
+// takeRaw passes whole lines on unchanged. It holds back the beginning of a line while that is
+// short, so that it is not mixed with lines of other ranks.
 func (f *source) takeRaw(data []byte) {
 	whole := bytes.LastIndexByte(data, '\n') + 1
 	rest := len(data) - whole
@@ -169,9 +169,9 @@ func (f *source) newline() {
 // home goes to the start of the line: what comes next replaces it.
 func (f *source) home() { f.bar.moved = atStart }
 
-// back goes n lines up. Bars below one another are drawn so: the rank writes a
-// bar, goes up, and next time goes down by newlines to write it again. They
-// count as one bar, whose state is the last that was written.
+// back moves n lines up. This is how a rank draws several progress bars below one another: it
+// writes the bars, moves up, and later moves down by newlines to write them again. Together they
+// count as one bar, whose state is the one that was written last.
 func (f *source) back(n int) {
 	if !f.bar.on && (len(f.held.text) > 0 || f.sink.open == f) {
 		f.emit(true)
@@ -189,8 +189,8 @@ func (f *source) sgr(params []byte) {
 	}
 }
 
-// replace drops the line for its next state; only a bar's line is still there
-// when the next text goes elsewhere, and is kept.
+// replace drops the line, because its next state follows. It keeps the line of a bar if the next
+// text goes elsewhere.
 func (f *source) replace() {
 	if f.sink.open == f {
 		f.screen.begin(f.sink)

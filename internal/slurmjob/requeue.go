@@ -51,11 +51,11 @@ func Requeue(ctx context.Context, j Job, excluded []string) error {
 // exclusions is how often one scontrol asks for an exclusion: for about half a second.
 const exclusions = 300
 
-// exclude asks Slurm again and again to exclude nodes from a job, beginning before the job is
-// queued again. Slurm refuses that until the job is queued, and kills all processes of the job right
-// after. In a batch script that has started gangrun with no exec, there is time for one question to
-// Slurm in between, but not for the start of a command. The channel is closed when Slurm has
-// answered once. The command ignores the SIGTERM that Slurm sends first.
+// exclude asks Slurm again and again to exclude nodes from a job. It begins before the job is
+// queued again. Slurm refuses the exclusion until the job is queued, and kills all processes of the
+// job soon after that. If a batch script has started gangrun without exec, there is time for one
+// request to Slurm in between, but not for the start of a command. The channel is closed when Slurm
+// has answered once. The command ignores the SIGTERM that Slurm sends first.
 func exclude(ctx context.Context, id, list string) (answered <-chan struct{}, stop func()) {
 	first := &firstWrite{written: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)

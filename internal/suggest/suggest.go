@@ -37,8 +37,8 @@ func Nearest(text string, names []string) string {
 	return best
 }
 
-// mostSlips returns how many slips a name can have and still be known by the rest, of which
-// the first letters tell most.
+// mostSlips returns how many mistakes a name can have and still be recognised by its other letters.
+// The first letters tell most.
 func mostSlips(name string, prefix int) int {
 	switch {
 	case len(name) < 4:

@@ -30,11 +30,12 @@ type Daemon struct {
 	dir    string
 	lock   *os.File // locked as long as the process of the test lives
 	binary string
-	uid    int       // of the user in whose namespace it runs; 0 is none
+	uid    int       // of the user in whose namespace it runs; 0 means none
 	cmd    *exec.Cmd // nil if the containerd does not run
 }
 
-// config has the plugins switched off that need what a test machine may lack, or that tests do not use.
+// config switches off the plugins of containerd that tests do not use, or that need something which
+// a test machine may lack.
 const config = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"

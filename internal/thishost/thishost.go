@@ -37,7 +37,7 @@ type Matcher struct {
 	// leads out of the container: an address alone proves nothing there.
 	contained bool
 	// resolve returns the addresses that SSH would connect to for a name; an error
-	// where that is not known.
+	// if that is not known.
 	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 }
 
@@ -77,8 +77,8 @@ func New() Matcher {
 // although it looks like one of this machine.
 var errElsewhere = errors.New("SSH reaches it through another host, or on a port of its own")
 
-// sshAddresses resolves a name as ssh_config has it. Behind a jump host an address may
-// be that of another network, and behind a port of its own there may be a container.
+// sshAddresses resolves a name by ssh_config. If there is a jump host, an address may be that of
+// another network. If there is a port other than 22, a container may listen there.
 func sshAddresses(ctx context.Context, config sshconfig.Config, name string) ([]netip.Addr, error) {
 	e, _, err := config.Resolve(name)
 	switch {
@@ -98,8 +98,9 @@ func plainAddresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 }
 
-// is reports whether a host is this machine. The address may be a name. Where that resolves, the addresses decide: two machines can have one name in
-// two domains. Where it does not, it must be this machine's own name.
+// is reports whether a host is this machine. address may be a name. If it resolves, the addresses
+// decide, because two machines can have the same name in two domains. If it does not resolve, it
+// must be this machine's own name.
 func (s Matcher) is(ctx context.Context, name, address string) bool {
 	name, address = plainName(name), plainName(address)
 	if ip, err := netip.ParseAddr(address); address == Localhost || err == nil && ip.IsLoopback() {

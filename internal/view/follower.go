@@ -65,8 +65,8 @@ func (f *Follower) Places() (hosts, gpus int) { return f.hosts, f.gpus }
 // News returns the latest messages, the oldest first.
 func (f *Follower) News() []News { return slices.Clone(f.news) }
 
-// Status returns the status so far. state, if not empty, replaces the state of a run that has not
-// ended, as where its controller is gone. v may be nil.
+// Status returns the status so far. If state is not empty, it replaces the state of a run that has
+// not ended, for instance because its controller is gone. v may be nil.
 func (f *Follower) Status(state job.State, v *vitals.Vitals, now time.Time) Status {
 	r := f.live.Report()
 	if state != "" && !r.State.Final() {

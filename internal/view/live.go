@@ -46,8 +46,8 @@ func NewLive(o Options) *Live {
 // terminal.
 func (l *Live) Say(line string) { l.lines.Put(line) }
 
-// lastLinesLimit is how long the lines that wait, and then the closing summary, may
-// take each where the user is in a hurry: a stopped terminal takes neither.
+// lastLinesLimit is how long the lines that wait may take if the user is in a hurry. The closing
+// summary may then take as long again. A stopped terminal accepts neither.
 const lastLinesLimit = time.Second
 
 // FlushLines waits until all lines are shown. If ctx ends first, it waits one second longer, so

@@ -28,7 +28,7 @@ type Column struct {
 	Odd vitals.Oddity
 	// Left aligns the column to the left.
 	Left bool
-	// Rank is the order in which columns are left out where there is no room, the highest first.
+	// Rank says which columns are left out if there is no room for all: those with the highest Rank first.
 	Rank int
 }
 

@@ -49,9 +49,8 @@ func (h *hostLogs) answers() bool {
 	return h.from.Lost != nil || errors.Is(trouble, agents.ErrGone) || errors.Is(trouble, agents.ErrRestarted)
 }
 
-// fetchRest fetches what the host's agent, which is gone, has left. The end of asking ends
-// it before anything has come, the end of ctx at any time. limit is how long nothing may
-// come.
+// fetchRest fetches what the host's agent, which is gone, has left. It gives up when ctx ends, when
+// asking ends before anything has arrived, or when nothing has arrived for c.Limit.
 func (c *Collector) fetchRest(asking, ctx context.Context, h *hostLogs) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -163,8 +162,9 @@ func (c *Collection) noteSlow(done <-chan struct{}) {
 	<-done
 }
 
-// fetchOrDefer fetches what is left of a host's logs, or has Retry fetch it. An agent that
-// is gone has its directory removed if nothing is missing.
+// fetchOrDefer fetches what is left of a host's logs. If that is not possible yet, Retry fetches it
+// later. If nothing is missing and the agent is gone, fetchOrDefer has the agent's directory
+// removed.
 func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	_, missing := h.partial()
 	if missing && !h.end.maybeKept && !h.end.notWritten || !missing && !gone {

@@ -18,8 +18,8 @@ import (
 // wire.OutputRequest.
 const runtimeRank = -1
 
-// runtimeLog is the file of what mpirun, or Open MPI's daemon on a host, prints. A gang
-// does not fail if it is incomplete, and nothing waits if it cannot be written.
+// runtimeLog is the log file of mpirun, or of Open MPI's daemon on a host. A gang does not fail if
+// this log is incomplete, and nothing waits if it cannot be written.
 type runtimeLog struct {
 	path  string
 	file  *os.File // nil until something of it has arrived

@@ -24,9 +24,9 @@ func (e *RootlessError) Error() string {
 	return "a containerd of a user's own cannot " + e.What
 }
 
-// rootless adapts a container to a containerd in a user namespace. /proc and /sys are those of the host: the kernel
-// lets nobody mount new ones whose user namespace does not own the PIDs and the network. runc does without a cgroup
-// of its own if none is asked for.
+// rootless adapts a container to a containerd in a user namespace. The container gets the host's
+// /proc and /sys: the kernel allows new mounts of these only to a user namespace that owns the PID
+// and network namespaces. If the container has no cgroup path, runc makes no cgroup for it.
 func rootless(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
 	for i, m := range s.Mounts {
 		switch m.Destination {

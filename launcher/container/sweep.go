@@ -106,7 +106,8 @@ func (r *Runtime) sweepContainers(ctx context.Context, dry bool, swept *Swept) e
 // youngLimit is the age from which on a container has a process, unless it has been abandoned.
 const youngLimit = time.Minute
 
-// abandoned reports whether a container has no process any more. An owner that lives removes such a one.
+// abandoned reports whether a container has no process any more. If its owner lives, the owner
+// removes it.
 func abandoned(ctx context.Context, c client.Container, task client.Task) bool {
 	info, err := c.Info(ctx, client.WithoutRefreshedMetadata)
 	if err != nil || time.Since(info.CreatedAt) < youngLimit {

@@ -53,8 +53,8 @@ var exited = regexp.MustCompile(`^command terminated with (?:non-zero )?exit cod
 // maxText limits how much an error quotes of what kubectl says, in characters.
 const maxText = 400
 
-// errorOf returns the error of a kubectl that has printed said and has ended with a code other than
-// 0. It returns nil if that is the code of the command.
+// errorOf returns the error of a kubectl that has ended with a code other than 0. said is what
+// kubectl has printed. errorOf returns nil if the code is that of the command in the pod.
 func errorOf(pod, said string) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]

@@ -110,8 +110,8 @@ func (s *Process) Close() error { return s.close() }
 // stdout is the standard output of a Process.
 type stdout Process
 
-// Read reads what the command has printed. Where the output ends, it returns the error of kubectl,
-// if there is one.
+// Read reads what the command has printed. At the end of the output, it returns the error of
+// kubectl, or io.EOF if there is none.
 func (s *stdout) Read(p []byte) (int, error) {
 	n, err := s.output.Read(p)
 	if err == nil || n > 0 {

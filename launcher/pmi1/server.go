@@ -159,8 +159,8 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// begin notes that a goroutine is about to use something that Close closes. When
-// it may not, because the server is closed, c is closed.
+// begin notes that a goroutine is about to use c, which Close must close. If the server is closed
+// already, begin closes c and returns false.
 func (s *Server) begin(c io.Closer) bool {
 	s.mu.Lock()
 	if !s.closed {

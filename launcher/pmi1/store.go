@@ -98,8 +98,8 @@ func (s *store) disown(owner int, key, value string) {
 	s.used[owner] = use
 }
 
-// news returns what other hosts have not got yet. After a barrier of all, there is nothing of
-// that kind.
+// news returns what other hosts have not got yet. If all is true, the barrier is one of all ranks,
+// after which the other hosts have everything.
 func (s *store) news(all bool) []Pair {
 	puts := make([]Pair, 0, len(s.fresh))
 	for _, key := range s.fresh {

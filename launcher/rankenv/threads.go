@@ -7,11 +7,11 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// threadsOf returns OMP_NUM_THREADS for a rank that shares its machine with other ranks:
-// without it each rank would start one thread per core. Its value is the rank's share of
-// the cores. (torchrun sets 1, which leaves cores idle.)
+// threadsOf returns OMP_NUM_THREADS for a rank that shares its machine with other ranks. Without
+// it, each rank would start one thread per core. Its value is the rank's share of the cores.
+// (torchrun sets 1, which leaves cores idle.)
 //
-// It is not set for ranks that use MPI, as mpirun does not set it: programs such as
+// It is not set for ranks that use MPI, because mpirun does not set it either, and programs such as
 // GROMACS refuse a value that differs from their own arguments.
 func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 	host := a.Placement.Hosts[r.Node]

@@ -207,8 +207,9 @@ func (s *Steps) server(ctx context.Context, node string, tried stepserver.Report
 	}
 }
 
-// stepOf returns the newest step for a node if the node has not reported a server of it: one that
-// runs, or one that has ended and whose failure has not been returned yet. The caller holds s.mu.
+// stepOf returns the newest step that includes the node and in which no server on the node has
+// reported itself. The step either runs, or has ended and its failure has not been returned yet.
+// The caller holds s.mu.
 func (s *Steps) stepOf(node string) (running, failed *step) {
 	for _, st := range slices.Backward(s.steps) {
 		if !slices.Contains(st.nodes, node) {

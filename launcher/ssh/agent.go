@@ -111,9 +111,9 @@ func (g *agent) adopt(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 	}
 }
 
-// ask runs a bridge that does what for the agent. The bridge is the program that started the
-// agent, or the one of this process if the host has lost the other: after a boot, a home or /tmp
-// may be new.
+// ask runs a bridge with the command what, about the agent. The bridge is the program that started
+// the agent. If the host has lost that program, for instance because its /tmp was emptied at a
+// boot, the bridge is the program of this process.
 func (g *agent) ask(ctx context.Context, c *Conn, what string, more ...string) (*bridgeProcess, answer, error) {
 	args := append([]string{"bridge", what, g.at.Token}, more...)
 	b, said, err := runBridge(ctx, c, runLine(g.at.Program, args...))

@@ -40,8 +40,8 @@ func (g *agent) end(ctx context.Context) error {
 	return g.outlive(ctx)
 }
 
-// outlive waits until an agent that receives nothing any more has ended, and asks its host for it
-// meanwhile. To be found does not count as contact for the agent.
+// outlive waits until an agent that receives nothing any more has ended. Meanwhile it asks the host
+// whether the agent is still there. The agent does not count these questions as contact.
 func (g *agent) outlive(ctx context.Context) error {
 	lives := g.agents.OrphanGrace + endSlack
 	deadline := g.left.Add(lives)

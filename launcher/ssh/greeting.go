@@ -117,8 +117,8 @@ func runBridge(ctx context.Context, c *Conn, command string) (*bridgeProcess, an
 }
 
 // readAnswer reads the answer of a bridge that has been started. If there is none, it ends the
-// process. If ctx ends, it closes the connection: to end only the process would take the consent
-// of the host.
+// process. If ctx ends, it closes the whole connection, because ending only the process needs an
+// answer of the host.
 func readAnswer(ctx context.Context, c *Conn, p *process) (*bridgeProcess, answer, error) {
 	b := &bridgeProcess{p, c}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })

@@ -154,7 +154,8 @@ func (i *installation) run(ctx context.Context, command string) (p *process, las
 	return p, last, nil
 }
 
-// ended returns the error of a process, or that of ctx, which may have caused the other one.
+// ended returns the error for the end of the process: the cause of ctx if ctx has ended, otherwise
+// err.
 func (i *installation) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: installing gangrun: %w", i.conn.Host, context.Cause(ctx))

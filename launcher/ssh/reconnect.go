@@ -50,10 +50,9 @@ type maintainer struct {
 	stopProbe func()
 }
 
-// maintain keeps the stream on a connection until the stream or g.life ends. It begins with
-// first. When a connection breaks or falls silent, it makes another. A try that takes long goes
-// on beside the next: after a cut, a new connection may be faster, and on a busy host, the old
-// one.
+// maintain keeps the stream on a connection until the stream or g.life ends. It begins with first.
+// When a connection breaks or falls silent, it makes another. If a try to connect takes long,
+// maintain starts the next one beside it, and uses the one that succeeds first.
 func (g *agent) maintain(first *bridgeProcess) {
 	ctx, cancel := context.WithCancel(g.life)
 	m := &maintainer{

@@ -19,9 +19,9 @@ const pieceSize = 512 << 10
 // tookPiece is the line with which a host confirms a piece.
 const tookPiece = reportMark + "0 took\n"
 
-// send writes the program in a form, behind a line with its size. took receives once for each
-// piece that the host has read, and is closed when the host reads no more; the script then says
-// why, so that send returns no error.
+// send writes the program in a form, after a line with its size. took receives a value for each
+// piece that the host has read, and is closed when the host reads no more. In that case, send
+// returns no error, because the script says why.
 func (i *installation) send(to io.Writer, f form, took <-chan struct{}) error {
 	from, size, err := i.program.open(f)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// skewLimit is the least difference of clocks for a warning. Below it programs that
-// compare times of different hosts, such as make over NFS, seldom go wrong.
+// skewLimit is the smallest difference of clocks that causes a warning. Smaller differences seldom
+// disturb programs that compare times of different hosts, such as make over NFS.
 const skewLimit = time.Second
 
 // OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true if

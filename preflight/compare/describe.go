@@ -14,7 +14,7 @@ import (
 // mostParts is how many slow parts of a host a description names.
 const mostParts = 4
 
-// signs are the ends of signatures of the health check, but for GPUs.
+// signs are the ends of signatures of the health check, except for GPUs.
 var signs = map[job.SpeedKind]string{
 	job.SpeedCPU: "cpu", job.SpeedMemory: "memory", job.SpeedCheckpoint: "disk", job.SpeedLog: "disk",
 	job.SpeedLink: "link", job.SpeedTrips: "link",

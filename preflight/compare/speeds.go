@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// limits say, for each kind of speed, from which share of the median of its peers on a speed is
-// slow. The shares are small where a healthy host is measured with large errors: the speed of a
+// limits has, for each kind of speed, the share of the median at or below which a speed is slow.
+// The share is small for kinds whose measurement varies much even on healthy hosts: the speed of a
 // disk depends on who else writes, and that of one TCP connection on what else the CPUs do.
 var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 	job.SpeedCPU:        {warn: 1. / 2},
@@ -31,8 +31,8 @@ func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn,
 // SlowTrip is how much longer than the median a round trip takes at least if it is slow.
 const SlowTrip = 500 * time.Microsecond
 
-// spread is how far from the median a slow speed is at least, in robust standard deviations of
-// the logarithms of all speeds. A group that is spread widely has no odd member.
+// spread is how far from the median a slow speed is at least, in robust standard deviations of the
+// logarithms of all speeds. If the speeds are spread widely, none of them is slow.
 const spread = 4
 
 // Slow is a speed, or several of one host, far below the median of its peers.
@@ -41,8 +41,9 @@ type Slow struct {
 	// Hosts are the host that is slow, the two hosts of a slow link, or, if it is not clear which
 	// is slow, all hosts that differ.
 	Hosts []string
-	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if
-	// half of what was compared, or more, is slow: then perhaps the rest is odd.
+	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if half
+	// of what was compared, or more, is slow: it is then not clear whether the slow speeds or the
+	// others are wrong.
 	Pair, Unclear bool
 	// Speeds are the slow speeds, the slowest first. If Unclear, they are the slowest and the
 	// fastest of all.
@@ -175,8 +176,8 @@ func allSlow(kind job.SpeedKind, links []job.Speed, host string, median float64)
 	return slow > 0 && others
 }
 
-// slowest returns the median of some speeds, and those that are slow, the slowest first. Of an
-// even number, the median is the greater one of the two in the middle.
+// slowest returns the median of some speeds, and the slow speeds, the slowest first. If the number
+// of speeds is even, the median is the greater one of the two in the middle.
 func slowest(kind job.SpeedKind, speeds []job.Speed) (median float64, slow []job.Speed) {
 	values := make([]float64, len(speeds))
 	for i, s := range speeds {
@@ -231,8 +232,8 @@ func on(speeds []job.Speed, host string) []job.Speed {
 	return slices.DeleteFunc(slices.Clone(speeds), func(s job.Speed) bool { return s.Host != host })
 }
 
-// Faster joins two measurements of the same hosts: of each speed, the better value counts, since
-// a healthy part may be slow for a moment and a sick one is never fast.
+// Faster joins two measurements of the same hosts. Of each speed, it keeps the better value: a
+// healthy part may be slow for a moment, but a faulty one is never fast.
 func Faster(first, second []job.Speed) []job.Speed {
 	out := slices.Clone(first)
 	for _, s := range second {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// incidental are patterns of the variables that do not count in a trial's
-// identity: they differ from one shell, login or batch job to the next, and a
-// program does not run differently for them. What is not listed counts, since a
-// trial too many costs less than one that is missing.
+// incidental are patterns of the variables that do not count in a trial's identity: they differ
+// from one shell, login or batch job to the next, and a program does not behave differently because
+// of them. A variable that is not listed counts, because a trial too many costs less than a trial
+// that is missing.
 var incidental = []string{
 	// The state of the shell. The working directory is part of the job.
 	"_", "SHLVL", "PWD", "OLDPWD", "PS1", "PROMPT_COMMAND",

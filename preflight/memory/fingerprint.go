@@ -22,8 +22,8 @@ const (
 	ReadTotal = 32 << 20 // bytes of all files
 )
 
-// allotted are patterns of the variables that do not count in a fingerprint, in addition to
-// incidental ones: they say what a batch system or a login has allotted to the job this time.
+// allotted are patterns of variables that do not count in a fingerprint, in addition to incidental
+// ones. They say what a batch system or a login has given to the job this time.
 var allotted = []string{
 	"SLURM_*", "SLURMD_*", "SBATCH_*", "PBS_*", "OAR_*", "OARDO_*", "FLUX_*", "LSB_*", "PMI_*", "PMIX_*",
 	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "TMPDIR", "HOSTNAME",
@@ -64,8 +64,8 @@ func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (
 	return hex.EncodeToString(sum[:]), true
 }
 
-// essence returns what the result of a job depends on, of its spec. A new field of Spec counts
-// until it is named here.
+// essence returns the part of the spec on which the result of a job depends. A new field of Spec
+// counts until essence clears it.
 func essence(spec job.Spec) job.Spec {
 	spec.Name, spec.Retries, spec.Policy, spec.Requeue, spec.Rules, spec.RefuseKnown, spec.Progress = "", 0, nil, 0, "", false, ""
 	spec.Preflight, spec.Trial, spec.Output, spec.TTY, spec.ExitCode, spec.Secret = "", job.Trial{}, "", "", "", nil
@@ -89,8 +89,8 @@ func lasting(env []string) []string {
 	})
 }
 
-// alike returns what hosts have of a job, each different answer once: it does not matter which
-// hosts these are, and how many.
+// alike returns what the hosts have of a job, without repetitions. It does not matter which hosts
+// these are, or how many.
 func alike(facts []job.Facts) []string {
 	var all []string
 	for _, f := range facts {
@@ -136,7 +136,7 @@ func (p prints) read() {
 	}
 }
 
-// entries takes the prints of what is directly in a directory.
+// entries adds the marks of the files directly in a directory.
 func (p prints) entries(dir string) {
 	all, _ := os.ReadDir(dir) // a directory that cannot be read has no entries for the job either
 	for _, e := range all {

@@ -14,14 +14,13 @@ func Key(spec job.Spec, env []string, facts []job.Facts) (key string, ok bool) {
 	return identity(spec, env, facts, sources(spec, env, facts))
 }
 
-// identity returns a hash of everything that a trial's result depends on, as far
-// as it is known: the programs and scripts of the hosts, the command, the
-// environment env of the ranks, the inputs and the sources. The values of
-// variables, secret ones among them, go into the hash only. ok is false when a
-// program is not known, or sources are nil: such a trial is not remembered.
+// identity returns a hash of everything that is known to influence a trial's result: the programs
+// and scripts of the hosts, the command, the environment env of the ranks, the inputs and the
+// sources. Only the hash has the values of variables, some of which may be secret. If a program is
+// not known or sources is nil, ok is false, and the trial is not remembered.
 func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (key string, ok bool) {
-	// What does not change what one rank does. A new field of Spec counts until
-	// it is named here.
+	// These fields do not change what one rank does. A new field of Spec counts until it is cleared
+	// here.
 	spec.Name, spec.Ranks, spec.Retries, spec.Policy, spec.Resume = "", 0, 0, nil, false
 	spec.Grace, spec.Timeout, spec.Output, spec.Stdin, spec.ExitCode, spec.Preflight = 0, 0, "", "", "", ""
 	spec.InitTimeout, spec.HangTimeout, spec.StragglerWindow, spec.MTBF, spec.RefuseKnown = 0, 0, 0, 0, false

@@ -85,9 +85,9 @@ func (m Memory) read(path string) (e entry, ok bool) {
 	return e, true
 }
 
-// sweep removes entries that are corrupt or too old, and what a writer that
-// died has left. An entry from a little later than now is another run's, written
-// meanwhile: it stays. A file that another run removed first is no error.
+// sweep removes entries that are corrupt or too old, and files of writers that have died. An entry
+// may be a little newer than now if another run has written it in the meantime; sweep keeps it. If
+// another run has already removed a file, that is not an error.
 func (m Memory) sweep(now time.Time) error {
 	files, err := os.ReadDir(m.Dir)
 	if err != nil {

@@ -18,11 +18,11 @@ const (
 	SourceEntries = 20000
 )
 
-// sources takes the prints, on this machine, of what else the job may run in the
-// environment env: the files that its arguments name, the Python files in its
-// script's directory (without a script, the working directory of a Python
-// program), those in the directories of PYTHONPATH, and the libraries in the
-// directories of LD_LIBRARY_PATH. It is nil when there are too many to look at.
+// sources returns the marks of files on this machine that the job may run or read in the
+// environment env: the files that its arguments name, the Python files in its script's directory
+// (without a script, in the working directory of a Python program), those in the directories of
+// PYTHONPATH, and the libraries in the directories of LD_LIBRARY_PATH. It returns nil if there are
+// too many files.
 func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 	all := make(prints)
 	for _, arg := range slices.Concat(spec.Command, spec.Trial.Command, spec.Trial.Args) {
@@ -69,8 +69,8 @@ func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 	return all
 }
 
-// pythonRoot returns the directory that a Python program has its own modules in;
-// python is false where the job is no Python program.
+// pythonRoot returns the directory in which a Python program has its own modules. python is false
+// if the job is not a Python program.
 func pythonRoot(spec job.Spec, f job.Facts) (root string, python bool) {
 	switch {
 	case f.Script != nil && filepath.IsAbs(f.Script.Path):
@@ -100,7 +100,7 @@ func searchPath(env []string, name, workdir string) []string {
 	return dirs
 }
 
-// add takes the print of a regular file, or of the one that a link leads to.
+// add adds the mark of a regular file, or of the regular file to which a link leads.
 func (p prints) add(path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		p[path] = mark{Bytes: info.Size(), Time: info.ModTime()}
@@ -114,8 +114,8 @@ func (p prints) merge(dir string, files prints) {
 	}
 }
 
-// packages takes the prints of the directories that a Python interpreter has its
-// packages in: to install, change or remove one changes its directory's time.
+// packages adds the marks of the directories in which a Python interpreter has its packages.
+// Installing, changing or removing a package changes the time of its directory.
 func (p prints) packages(interpreter, home string) {
 	bin := filepath.Dir(interpreter)
 	if dir, err := filepath.EvalSymlinks(bin); err == nil {
@@ -132,10 +132,9 @@ func (p prints) packages(interpreter, home string) {
 	}
 }
 
-// pythonFiles takes the prints of the Python modules in fsys, compiled ones
-// among them, down to depth; hidden directories and virtual environments are
-// left out. It looks at no more than limit entries, and returns how many it has
-// looked at; ok is false when there are more.
+// pythonFiles returns the marks of the Python modules in fsys, also of compiled ones, down to
+// depth. It leaves out hidden directories and virtual environments. It looks at no more than limit
+// entries, and returns how many it has looked at. ok is false if there are more.
 func pythonFiles(fsys fs.FS, depth, limit int) (files prints, looked int, ok bool) {
 	files, ok = make(prints), true
 	_ = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// interpreters are what runs a script, by the end of its name.
+// interpreters are the programs that run a script, by the end of the script's name.
 var interpreters = map[string]string{".py": "python3", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".rb": "ruby", ".jl": "julia", ".R": "Rscript", ".js": "node"}
 
 // assignment is a variable as a shell takes it before a command.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// operators are what only a shell understands, where they stand in one word with a
+// operators are parts of a command that only a shell understands, if they are in one word with the
 // command.
 const operators = "&|;<>$`"
 
-// shells are the shells that run what is no program of its own.
+// shells are the shells that run words which are not programs.
 var shells = map[string]string{
 	"cd": "sh -c", ".": "sh -c", "export": "sh -c", "unset": "sh -c", "set": "sh -c", "ulimit": "sh -c", "umask": "sh -c", "exec": "sh -c",
 	"eval": "sh -c", "trap": "sh -c", "wait": "sh -c", "read": "sh -c", "alias": "sh -c", "type": "sh -c", "if": "sh -c", "for": "sh -c",
@@ -70,7 +70,7 @@ func Find(command []string, here, executable bool) (Slip, bool) {
 	return Slip{}, false
 }
 
-// assignments returns the flags that set the variables with which a command begins.
+// assignments returns flags that set the variables with which a command begins.
 func assignments(words []string) (flags []string) {
 	for _, word := range words {
 		if !assignment.MatchString(word) {
@@ -90,7 +90,7 @@ func spacedPath(words []string) bool {
 	return strings.HasPrefix(words[0], "/") && slices.ContainsFunc(words[1:], func(w string) bool { return strings.Index(w, "/") > 0 })
 }
 
-// shellCommand is a command line that has a shell run words.
+// shellCommand returns a command line by which a shell runs words.
 func shellCommand(shell string, words []string) string {
 	return cmp.Or(shell, "sh -c") + " " + Quote(strings.Join(words, " "))
 }

@@ -13,7 +13,7 @@ import (
 type Folder struct {
 	report Report
 	times  timeline
-	waits  int          // the number of the note of the current wait, from 1; 0 is none
+	waits  int          // the number of the note of the current wait, from 1; 0 means none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
 	// infinite has LossIs of the ranks of the latest attempt whose last loss was not finite.
 	infinite map[int]string

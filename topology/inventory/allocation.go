@@ -17,9 +17,10 @@ type allocation struct {
 	err    error // why its hosts are not known
 }
 
-// choose returns the hosts of the allocation that is used. A batch system that was started
-// inside a job of another has its hosts among those of the other job, so the allocation
-// that lies within all others is the innermost. Of equal allocations the first is used.
+// choose returns the hosts of the allocation that is used. If a batch system was started inside a
+// job of another one, its hosts are some of the hosts of that job. So the innermost allocation is
+// the one whose hosts are part of all others. If several allocations are equal, choose returns the
+// first.
 func choose(found []allocation) (List, error) {
 	known := slices.DeleteFunc(slices.Clone(found), func(a allocation) bool { return a.err != nil })
 	switch {

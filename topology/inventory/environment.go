@@ -185,8 +185,8 @@ func (e environment) mpiOperator() (List, error) {
 	return list, err
 }
 
-// missing is the error of an allocation that one variable shows, while the variable
-// with its hosts is not set.
+// missing is the error of an allocation if the variable that shows it is set, but not the variable
+// with its hosts.
 func missing(variable, but string) error {
 	return one(variable, 0, faultf("hand on the whole environment of the batch job, unset "+but+", or give --hosts", "is not set, but %s is", but))
 }

@@ -10,9 +10,9 @@ import (
 
 const fluxHint = "run the command to see what is wrong; or unset FLUX_JOB_ID and FLUX_URI, or give --hosts"
 
-// flux reads the hosts of the Flux job that this process is a task of or, in a script of
-// flux batch or a shell of flux alloc, those of the Flux instance. An instance of another
-// user is that of the whole cluster, and no allocation.
+// flux reads the hosts of the Flux job of which this process is a task. In a script of flux batch
+// or a shell of flux alloc, it reads the hosts of the Flux instance. An instance of another user is
+// that of the whole cluster, and not an allocation.
 func (e environment) flux() (List, error) {
 	command := []string{"resource", "R"}
 	if id := e.get("FLUX_JOB_ID"); id != "" {

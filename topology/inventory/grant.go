@@ -175,9 +175,9 @@ func (g Grant) Apply(h *job.Host) (left []int) {
 	return left
 }
 
-// renumbered reports whether the devices are the granted ones under indices of
-// their own: as many as were granted at most, and one of the granted indices is
-// none of theirs.
+// renumbered reports whether the devices are the granted ones under indices of their own. That is
+// so if there are at most as many devices as were granted, and one of the granted indices is not
+// among theirs.
 func (g Grant) renumbered(h *job.Host) bool {
 	if g.Source != "SLURM_STEP_GPUS" && g.Source != "SLURM_JOB_GPUS" {
 		return false

@@ -57,7 +57,7 @@ func hostfile(name string, text []byte) (c *collector, nothing string, err error
 	return plain(name, text), "write a host a line", nil
 }
 
-// pair is the word KEY=VALUE of a hostfile; the key alone where there is no =.
+// pair is the word KEY=VALUE of a hostfile. If the word has no =, pair has only the key.
 type pair struct{ key, value string }
 
 // joinEquals joins words with blanks between, but none around a =.

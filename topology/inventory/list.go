@@ -97,10 +97,10 @@ func (c *collector) note(line int, text string) {
 	c.list.Notes = append(c.list.Notes, text)
 }
 
-// host returns the host of that name, which it adds where it is new; nil where
-// there is no room for it, or where it stands there in other letters: names of hosts
-// are the same in upper and in lower case (RFC 4343), so it is one machine, and
-// which name is meant is not known.
+// host returns the host of that name. It adds the host if the list does not have it. It returns nil
+// if the list is full, or if it has the name in other letters: upper and lower case make no
+// difference in names of hosts (RFC 4343), so it is the same machine, and it is not clear which
+// name is meant.
 func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
 	key := strings.ToLower(name)
 	if i, ok := c.index[key]; ok {
@@ -123,7 +123,7 @@ func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
 	return &c.list.Hosts[len(c.list.Hosts)-1], true
 }
 
-// onLine says where a host stands; 0 is no line.
+// onLine says on which line a host is. Line 0 means that there is no line.
 func onLine(line int) string {
 	if line == 0 {
 		return ""
@@ -131,8 +131,8 @@ func onLine(line int) string {
 	return fmt.Sprintf(" on line %d", line)
 }
 
-// count adds n slots to those of h: stated ones where the host is stated to have
-// that many, or has stood in the list before.
+// count adds n slots to those of h. stated says that the user has stated this number of slots, or
+// has listed the host before.
 func (c *collector) count(line int, h *job.Host, n int, stated bool) {
 	if h.Slots+n > MaxSlots {
 		c.bad(line, faultf(fmt.Sprintf("a host may have up to %d slots", MaxSlots), "the slots of %s add up to %d", quote(h.Name), h.Slots+n))
@@ -142,7 +142,7 @@ func (c *collector) count(line int, h *job.Host, n int, stated bool) {
 	h.Hard = h.Hard || stated
 }
 
-// user takes down the login name at a host; "" is none.
+// user takes down the login name at a host; "" means none.
 func (c *collector) user(line int, host, user string) {
 	if user == "" {
 		return

@@ -44,7 +44,7 @@ func (y *yamlReader) machine(topo, gpus *yaml.Node) *machine {
 	return m
 }
 
-// deviceName is the UUID of a GPU of which none is known.
+// deviceName is the UUID of a GPU whose real UUID is not known.
 func deviceName(index int) string { return "GPU" + strconv.Itoa(index) }
 
 // topo reads a saved topology, once for each file.

@@ -10,9 +10,9 @@ import (
 // a switch.
 const maxName = 253
 
-// hostName returns the name or address that text is: letters, digits, dots,
-// dashes and underscores, or an IPv6 address in brackets, which it returns without
-// them, as RFC 5952 writes it.
+// hostName returns text if it is the name or the address of a host: letters, digits, dots, dashes
+// and underscores, or an IPv6 address in brackets. It returns an IPv6 address without the brackets,
+// in the form of RFC 5952.
 func hostName(text string) (string, *fault) {
 	const hint = "a host is a name of letters, digits, dots, dashes and underscores, an IPv4 address, or an IPv6 address in brackets, as in [fd00::1]"
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.Contains(text, ":") {
@@ -76,8 +76,8 @@ func label(what, text string) *fault {
 	return nil
 }
 
-// apart takes [USER@]HOST[:REST] apart without looking at the parts; a colon
-// within brackets separates nothing.
+// apart splits [USER@]HOST[:REST] into its parts, without checking them. A colon within brackets
+// separates nothing.
 func apart(word string) (user, host, rest string, hasUser, hasRest bool) {
 	host = word
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {
@@ -91,7 +91,7 @@ func apart(word string) (user, host, rest string, hasUser, hasRest bool) {
 	return user, host, rest, hasUser, hasRest
 }
 
-// outside returns where sep stands first that is not within brackets, or -1.
+// outside returns the position of the first sep that is not within brackets, or -1.
 func outside(text string, sep byte) int {
 	depth := 0
 	for i := range len(text) {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// expand returns the names of a node list as Slurm writes it: names with commas
-// between, in which numbers may stand in brackets, as in rack[01-02]n[001-004,7].
-// The rightmost brackets count fastest; a range keeps the zeros that its first
-// number begins with. No more than most names are made.
+// expand returns the names of a node list in Slurm's form: names with commas between them, which
+// may have numbers in brackets, as in rack[01-02]n[001-004,7]. The rightmost brackets change
+// fastest. A range keeps the leading zeros of its first number. expand makes at most most names.
 func expand(text string, most int) ([]string, *fault) {
 	var names []string
 	for rest, more := text, true; more; {
@@ -34,8 +33,8 @@ func expand(text string, most int) ([]string, *fault) {
 	return names, nil
 }
 
-// pattern is one item of a node list: literals with brackets between them, so
-// that there is one literal more.
+// pattern is one item of a node list. It has brackets between literals, so there is one literal
+// more than brackets.
 type pattern struct {
 	literals []string
 	brackets []bracket
@@ -129,7 +128,7 @@ func digits(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// appendTo appends the names that p stands for, of which there must not be too many.
+// appendTo appends the names of the pattern. There must not be more than expand allows.
 func (p pattern) appendTo(names []string) []string {
 	var name []byte
 	var walk func(i int)
@@ -151,8 +150,8 @@ func (p pattern) appendTo(names []string) []string {
 	return names
 }
 
-// repeats reads what Slurm says of each host of a list, as in 2(x4),1: n numbers
-// from 1 on.
+// repeats reads the list in which Slurm states a number for each host, as in 2(x4),1. It returns n
+// numbers, each at least 1.
 func repeats(text string, n int) ([]int, *fault) {
 	var out []int
 	for item := range strings.SplitSeq(text, ",") {

@@ -2,8 +2,7 @@ package inventory
 
 import "fmt"
 
-// plain reads a list with a host a line. Where a name is repeated, every line is
-// a slot.
+// plain reads a list with one host on each line. If a name is repeated, every line is a slot.
 func plain(name string, text []byte) *collector {
 	c := collect(name, Plain)
 	repeated := 0

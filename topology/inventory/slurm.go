@@ -10,8 +10,8 @@ type slurmJob struct {
 	step   bool   // the variables may be those of a step, on fewer hosts
 }
 
-// slurm reads an allocation. Slots are Hard where the user asked for a number of
-// tasks; else they are what Slurm worked out from the CPUs.
+// slurm reads an allocation. Slots are Hard if the user asked for a number of tasks. Otherwise
+// Slurm has computed them from the CPUs.
 func slurm(j slurmJob) (List, error) {
 	c := collect("SLURM_JOB_NODELIST", Slurm)
 	names, bad := expand(j.nodes, MaxHosts)

@@ -90,8 +90,8 @@ func clean(source string, text []byte, most int) ([]byte, error) {
 	return text, nil
 }
 
-// lines calls each with the number and the words of every line that has any;
-// what stands behind a # does not count.
+// lines calls each with the number and the words of every line that has words. What follows a #
+// does not count.
 func lines(text []byte, each func(line int, words []string)) {
 	line := 0
 	for l := range strings.Lines(string(text)) {

@@ -53,8 +53,8 @@ func YAML(name string, text []byte, files Files) (List, error) {
 	return y.list, nil
 }
 
-// yamlReader walks the document; no deeper than the keys go, so that no alias can
-// lead it in a circle.
+// yamlReader walks the document. It goes only as deep as the keys that it knows, so an alias cannot
+// make it run in a circle.
 type yamlReader struct {
 	*collector
 	files     Files
@@ -200,7 +200,7 @@ func (y *yamlReader) wants(n *yaml.Node, key, wants, hint string) {
 	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, yamldoc.Kind(n, stood)))
 }
 
-// names reads a name or a node list of them; nil where there is none.
+// names reads a name or a node list of them; nil if there is none.
 func (y *yamlReader) names(n *yaml.Node, key string) []string {
 	if n == nil {
 		return nil
@@ -292,7 +292,7 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 	return out
 }
 
-// sameAddress is the same for the ways to write an address.
+// sameAddress returns the same text for all forms of an address.
 func sameAddress(address string) string {
 	if a, err := netip.ParseAddr(address); err == nil {
 		return a.Unmap().String()

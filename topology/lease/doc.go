@@ -55,20 +55,21 @@
 //   - There are more idle GPUs than the big job claims, and it takes only some of the others.
 //   - It has a time limit, and ends before the big job could start.
 //
-// The time at which the big job can start is known if the records of the holders of the missing
-// GPUs say when these holders end. A holder without a known end is assumed to hold its GPUs for
-// another Horizon. So jobs with a time limit can delay a ticket by at most Horizon, and only
-// once. When the holders without a known end are gone, all ends are known, and only a job that
-// ends in time can still start before the big one. The caller must enforce the time limits. If a
-// job exceeds its limit, the rule assumes that its GPUs become idle now. So these GPUs
-// are no reason to let another job start early.
+// The time at which the big job can start follows from the ends of the holders whose GPUs it still
+// needs. The record of a holder says when the holder ends at the latest, if that is known. If it is
+// not known, the rule assumes that the holder keeps its GPUs for another Horizon. So jobs with a time
+// limit can delay a ticket by at most Horizon, and only once: when the holders without a known end
+// are gone, all ends are known, and only a job that ends in time can still start before the big one.
+//
+// The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that its
+// GPUs become idle now. No other job can then start early because of these GPUs.
 //
 // A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on
 // each of them. These tickets have the same age, and each claims all GPUs that the gang could use
 // on that host. A gang that came later does not get any of these GPUs, even when they become
 // idle. So the number of idle GPUs that the older gang could use only grows. The older gang
-// starts as soon as there are enough, however many gangs come after it. Until then, GPUs are kept
-// idle for it, but on each host fewer than it would need to start there. The NotBefore of its
+// starts as soon as there are enough, however many gangs come after it. Until then, idle GPUs
+// are kept for it. On each host, these are fewer than it needs to start there. The NotBefore of its
 // tickets is the earliest time at which it can start on all of its hosts together (see Earliest).
 // Short jobs can use the idle GPUs until that time.
 //

@@ -12,8 +12,8 @@ const Horizon = 2 * time.Minute
 
 // holding is who holds a GPU, and until when.
 type holding struct {
-	run   string    // empty where it is not known
-	until time.Time // zero where it is not known
+	run   string    // empty if it is not known
+	until time.Time // zero if it is not known
 }
 
 // view is the state of a host at one moment. The ticket rule is applied to it.

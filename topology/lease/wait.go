@@ -26,7 +26,7 @@ func jitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(in
 // So wait also returns from time to time without a change.
 type watch struct {
 	space  *Space
-	events *os.File // of inotify, nil where there is none
+	events *os.File // of inotify, nil if there is none
 }
 
 // watch starts a subscription.

@@ -36,9 +36,9 @@ func unknown(q Query) error {
 	return &problem{fmt.Sprintf("query %d is not known", q), ErrNotSupported}
 }
 
-// needs are the functions without which a query cannot be answered; drivers have
-// some of them only since 2024, and those of small boards lack many. Of those of
-// QueryThrottle there are two.
+// needs are the functions without which a query cannot be answered. Some of them exist only in
+// drivers since 2024, and drivers of small boards lack many. QueryThrottle has two such functions,
+// of which one is enough.
 var needs = map[Query][]string{
 	QueryUUID: {"nvmlDeviceGetUUID"}, QueryName: {"nvmlDeviceGetName"}, QueryPCI: {"nvmlDeviceGetPciInfo"},
 	QueryCPUs: {"nvmlDeviceGetCpuAffinity"}, QueryNUMA: {"nvmlDeviceGetMemoryAffinity"},
@@ -133,8 +133,8 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 	return d.askLoad(q, n)
 }
 
-// memory asks for the memory that the driver reserves as a number of its own, where
-// the driver reports it.
+// memory asks for the memory of the GPU. Newer drivers report the memory that they reserve as a
+// separate number.
 func (d device) memory() (Answer, error) {
 	if d.lib.has("nvmlDeviceGetMemoryInfo_v2") == nil {
 		if m, ret := d.GetMemoryInfo_v2(); ret == nv.SUCCESS {

@@ -19,7 +19,7 @@ type problem struct {
 func (p *problem) Error() string { return p.text }
 func (p *problem) Unwrap() error { return p.is }
 
-// failed is ret as an error, nil where it is none.
+// failed returns ret as an error, or nil if ret is success.
 func failed(ret nv.Return) error {
 	if ret == nv.SUCCESS {
 		return nil
@@ -46,8 +46,8 @@ func failed(ret nv.Return) error {
 
 type library struct{ nv.Interface }
 
-// has returns an error where the driver lacks one of the functions: to call it
-// would end the program.
+// has returns an error if the driver lacks one of the functions. Calling a missing function would
+// end the program.
 func (l library) has(functions ...string) error {
 	for _, function := range functions {
 		if err := l.Extensions().LookupSymbol(function); err != nil {

@@ -18,7 +18,7 @@ type ports struct {
 }
 
 // readLinks returns how each pair of devices is connected, and notes in them what
-// cannot be read. Handles are theirs; nil is none.
+// cannot be read. Handles are theirs; nil means none.
 func readLinks(devices []Device, handles []GPU) [][]job.Link {
 	byPCI := map[string]int{}
 	for i, d := range devices {
@@ -43,8 +43,8 @@ func readLinks(devices []Device, handles []GPU) [][]job.Link {
 			if a == nil || b == nil {
 				continue
 			}
-			// A GPU in trouble may not report its end of a link; every switch reaches
-			// every GPU that has links to switches.
+			// A GPU with a fault may not report its end of a link. A switch reaches every GPU that
+			// has links to switches.
 			n := max(all[i].gpus[j], all[j].gpus[i]) + min(all[i].switches, all[j].switches)
 			link := job.Link(fmt.Sprintf("NV%d", n))
 			if n == 0 {

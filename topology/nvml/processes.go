@@ -2,8 +2,8 @@ package nvml
 
 import "errors"
 
-// readProcesses asks the GPU, and its MIG devices where the GPU may not be asked
-// of what runs on them.
+// readProcesses asks the GPU for its processes. If the GPU cannot answer, it asks the GPU's MIG
+// devices.
 func (r reader) readProcesses(parts []GPU) {
 	for _, kind := range []struct {
 		q   Query

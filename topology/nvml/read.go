@@ -41,7 +41,7 @@ func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	if errs.note(err, "devices") {
 		return r
 	}
-	var handles []GPU // nil where there is none
+	var handles []GPU // nil if there is none
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
 		switch {
@@ -102,7 +102,8 @@ func (r reader) note(err error, fields ...string) bool {
 	return r.faults.note(err, fields...)
 }
 
-// ask returns false, and notes the error for fields, where the GPU has no answer.
+// ask returns the answer of the GPU. If the GPU has no answer, ask notes the error for fields and
+// returns false.
 func (r reader) ask(q Query, fields ...string) (Answer, bool) {
 	a, err := r.gpu.Ask(q, 0)
 	return a, !r.note(err, fields...)
@@ -230,8 +231,9 @@ func list(mask []uint64) string {
 	return text.String()
 }
 
-// first is the least number of a set, empty for none: the driver reports several
-// NUMA nodes where the memory of GPUs is one too, and the least is that of CPUs.
+// first returns the least number of a set, or an empty string if the set is empty. Where the memory
+// of GPUs is a NUMA node, too, the driver reports several nodes. The least number is that of a node
+// with CPUs.
 func first(mask []uint64) string {
 	for i, word := range mask {
 		if word != 0 {
@@ -241,8 +243,8 @@ func first(mask []uint64) string {
 	return ""
 }
 
-// amount is n, or 0 where the driver says by a number with all bits set, or near
-// to it, that it does not know.
+// amount returns n, or 0 if the driver does not know the number: it then reports a number with all
+// bits set, or nearly all.
 func amount(n uint64) int64 {
 	if n > math.MaxInt64 {
 		return 0

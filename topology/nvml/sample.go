@@ -47,8 +47,8 @@ type sampled struct {
 	lost    bool
 }
 
-// sample asks a GPU how it works now. ok is false if it is lost, which err says, or if it answers
-// nothing.
+// sample asks a GPU how it works now. ok is false if the GPU is lost, which err then says, or if it
+// answers nothing.
 func (s *sampled) sample(now time.Time, g GPU) (v Sample, ok bool, err error) {
 	ask := func(q Query) (numbers [4]uint64, answered bool) {
 		if s.missing[q] {

@@ -24,7 +24,8 @@ type GPU interface {
 	// otherwise 0.
 	Ask(q Query, n int) (Answer, error)
 	// Processes returns the PIDs, memory and MIG IDs of the processes that use the GPU. q is
-	// QueryCompute, QueryGraphics or QueryMPS, and says for what they use it.
+	// QueryCompute, QueryGraphics or QueryMPS: Processes returns only those that use the GPU in
+	// this way.
 	Processes(q Query) ([]Process, error)
 	// Instance returns the MIG device with the given index. The index must be less than the
 	// answer to QueryInstances.

@@ -90,8 +90,8 @@ func identity(g GPU) Event {
 	return e
 }
 
-// round watches until ctx is done, or a GPU is lost: a set that holds one does
-// not wait any more, so that the next round does without it.
+// round watches until ctx is done or a GPU is lost. An event set that contains a lost GPU no longer
+// waits, so the next round leaves that GPU out.
 func (w *watcher) round(ctx context.Context) (err error) {
 	set, err := w.lib.Events()
 	if err != nil {

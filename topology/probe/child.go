@@ -15,15 +15,14 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// ending is how a child that watches has ended. Hung is that it was killed because it
-// printed nothing for too long, stuck that it could not even be killed.
+// ending is how a child that watches has ended. hung means that it was killed because it printed
+// nothing for too long. stuck means that SIGKILL did not end it.
 type ending struct {
 	why         string
 	hung, stuck bool
 }
 
-// message is one event, warning or error of a child; an empty one is the end of its
-// output.
+// message is one event, warning or error of a child. An empty message is the end of its output.
 type message struct {
 	event   nvml.Event
 	warning string
@@ -76,8 +75,8 @@ func (w *watch) start() (*process, error) {
 	return started, nil
 }
 
-// child runs gangrun-nvml until ctx is done, or it ends, hangs or prints what is
-// no event, and returns when it is gone.
+// child runs gangrun-nvml until ctx is done, or until gangrun-nvml ends, hangs or prints something
+// that is not an event. It returns when gangrun-nvml is gone.
 func (w *watch) child(ctx context.Context) ending {
 	// PDEATHSIG ends the child with the thread that forked it.
 	runtime.LockOSThread()
@@ -140,8 +139,8 @@ func (w *watch) child(ctx context.Context) ending {
 	return end
 }
 
-// listen passes on the messages of a child until ctx is done or the child's output
-// ends, and then returns no ending, or until the child must be killed.
+// listen passes on the messages of a child. When ctx is done or the child's output ends, it returns
+// no ending. When the child must be killed, it returns why.
 func (w *watch) listen(ctx context.Context, messages <-chan message) ending {
 	limit := max(w.Start, w.Silence)
 	silent := runclock.NewTimer(limit)

@@ -25,9 +25,8 @@ const (
 	maxAncestors = 64 // of a process
 )
 
-// readEvents reads events, a line each, until r ends, which is no error; a line that
-// was cut off by the end is not read. Kinds that are not known are passed over: a
-// newer gangrun-nvml may have more.
+// readEvents reads events, one on each line, until r ends. The end of r is not an error. It ignores
+// a last line that is cut off, and events of unknown kinds, which a newer gangrun-nvml may have.
 func readEvents(r io.Reader, each func(nvml.Event)) error {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -116,8 +115,8 @@ func shown(text string) string {
 // warningPrefix begins the lines by which gangrun-nvml says what it cannot watch.
 const warningPrefix = "gangrun-nvml: warning: "
 
-// readWarnings reads r to its end, gives each warning to warn, and returns the
-// last line that is none, cut to its end.
+// readWarnings reads r to its end and calls warn with each warning. It returns the end of the last
+// line that is not a warning.
 func readWarnings(r io.Reader, warn func(text string)) (last []byte) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {

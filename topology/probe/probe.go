@@ -227,8 +227,7 @@ func (f *finder) missing(r nvml.Report) {
 	}
 }
 
-// twins leaves out of r the GPUs whose UUID another has: ranks are given GPUs by
-// their UUIDs.
+// twins removes GPUs from r whose UUID an earlier GPU has, because ranks get GPUs by their UUIDs.
 func (f *finder) twins(r *nvml.Report) {
 	first := map[string]int{} // by UUID
 	keep := make([]bool, len(r.Devices))
@@ -251,7 +250,7 @@ func (f *finder) twins(r *nvml.Report) {
 	}
 }
 
-// kept is those of list that are to be kept; a list that is nil stays so.
+// kept returns the elements of list whose entry in keep is true. It returns nil for nil.
 func kept[T any](list []T, keep []bool) []T {
 	i := -1
 	return slices.DeleteFunc(list, func(T) bool { i++; return !keep[i] })
@@ -294,8 +293,8 @@ func owner(pid int) string {
 	return name
 }
 
-// outcome is how a child ended badly: that it ended with a status or by a signal,
-// or that it crashed.
+// outcome describes how a child failed: with which exit status or signal it ended, or that it
+// crashed.
 func outcome(out Output) string {
 	if name := crash(out); name != "" {
 		return "crashed (" + name + ")"

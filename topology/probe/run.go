@@ -116,9 +116,9 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 	return out, nil
 }
 
-// wait polls, because a blocking wait could not be cancelled, until the child has ended,
-// which it reports, this process has run for limit, or ctx is done. It does not reap the
-// child.
+// wait waits until the child has ended, this process has run for limit, or ctx is done. It reports
+// whether the child has ended. It does not reap the child. It polls, because a blocking wait could
+// not be cancelled.
 func wait(ctx context.Context, pid int, limit time.Duration) (bool, error) {
 	late := runclock.NewTimer(limit)
 	defer late.Stop()

@@ -102,8 +102,8 @@ func lostGPUs(text string) map[string]string {
 	return lost
 }
 
-// failed says why nvidia-smi printed no report, and finds what can be found all
-// the same; it is false where nothing can.
+// failed explains why nvidia-smi printed no report, and finds as much as possible in another way.
+// It returns false if it can find nothing.
 func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool) {
 	text := string(out.Stdout) + "\n" + string(out.Stderr)
 	has := func(s string) bool { return strings.Contains(strings.ToLower(text), s) }
@@ -189,8 +189,8 @@ func (f *finder) instances(smi string, r *nvml.Report) {
 	}
 }
 
-// topo adds how the GPUs are connected. Where it is not known, the caller still
-// has the distances of sysfs.
+// topo adds how the GPUs are connected. If that is not known, the caller still has the distances of
+// sysfs.
 func (f *finder) topo(smi string, r *nvml.Report) {
 	if slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return d.Lost != "" }) {
 		return // the numbers of its matrix need not be those of the report

@@ -21,7 +21,7 @@ func (f fields) failed(field, why string) {
 	}
 }
 
-// text returns the text of the first of paths that there is, or notes why there is none.
+// text returns the text of the first of paths that exists. If none exists, it notes that.
 func (f fields) text(field string, paths ...string) string {
 	for _, path := range paths {
 		n := f.node.find(path)

@@ -28,8 +28,8 @@ var (
 	legend    = pattern.New(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
 )
 
-// links are the words of the matrix but NVLinks; SOC is what drivers before 384
-// call SYS.
+// links are the words of the matrix for links other than NVLinks. SOC is what drivers before 384
+// print for SYS.
 var links = map[string]job.Link{
 	"PSB": job.LinkPSB, "PIX": job.LinkPIX, "PXB": job.LinkPXB, "PHB": job.LinkPHB,
 	"NODE": job.LinkNODE, "SYS": job.LinkSYS, "SOC": job.LinkSYS,
@@ -196,9 +196,8 @@ func (m *matrix) readRow(n int, ws []word, end int) error {
 	return nil
 }
 
-// readAffinity takes what follows the cells of a row. A cell that is empty leaves
-// no trace, as the columns are not aligned: then only a list of several CPUs is
-// sure to be what it seems.
+// readAffinity takes what follows the cells of a row. The columns are not aligned, so an empty cell
+// leaves no trace. Then only a list of several CPUs can be recognised with certainty.
 func (m *matrix) readAffinity(r *row, n int, ws []word) error {
 	if len(ws) > len(m.affinity) {
 		return &TopoError{n, ws[len(m.affinity)].at, fmt.Sprintf("%q is beyond the last column", ws[len(m.affinity)].text)}

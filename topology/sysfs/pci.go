@@ -36,8 +36,8 @@ func (r *reader) device(name string) (device, bool) {
 	}, true
 }
 
-// split cuts the path of a device below /sys behind the last host bridge: a
-// bridge that makes a domain of its own (VMD) is one.
+// split splits the path of a device below /sys behind the last host bridge. A bridge that makes a
+// PCI domain of its own (VMD) counts as a host bridge.
 func split(at string) (root string, way []string, ok bool) {
 	parts := strings.Split(at, "/")
 	last := -1
@@ -115,8 +115,8 @@ func slot(id string) string {
 	return before
 }
 
-// numa returns the number of a device's NUMA node; it is that of the only node
-// where the firmware says nothing.
+// numa returns the number of a device's NUMA node. If the firmware does not say it and there is
+// only one node, it is the number of that node.
 func (m Machine) numa(id string) string {
 	d, ok := m.pci[id]
 	switch {

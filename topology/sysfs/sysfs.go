@@ -132,7 +132,7 @@ func (r *reader) note(err error) {
 	}
 }
 
-// text returns a file without the white space around it, empty where there is none.
+// text returns a file without the white space around it, empty if there is none.
 func (r *reader) text(name string) string {
 	b, err := fs.ReadFile(r.fsys, name)
 	r.note(err)

@@ -16,8 +16,8 @@ type Usage struct {
 	Used int64
 }
 
-// Tightest returns the usage of the group, of it and those above it, that has the least left.
-// ok is false if none of them has a limit.
+// Tightest looks at the group and at those above it. It returns the usage of the one that has the
+// least memory left. ok is false if none of them has a limit.
 func (g Memory) Tightest() (u Usage, ok bool) {
 	limit, usage := "memory.max", "memory.current"
 	if g.V1 {
@@ -39,7 +39,8 @@ func (g Memory) Tightest() (u Usage, ok bool) {
 	return u, ok
 }
 
-// unlimited is less than what version 1 has for no limit: the largest multiple of a page.
+// unlimited is less than the number that version 1 shows if there is no limit, which is the largest
+// multiple of a page.
 const unlimited = 1 << 62
 
 // numberIn reads a file of a group. ok is false if it has no number, but "max".

@@ -68,8 +68,8 @@ func (r *Rank) poll() {
 	}
 }
 
-// touching looks at the heartbeat files of a gang. On a file system that hangs, a look may never end:
-// then there is no other.
+// touching looks at the heartbeat files of a gang. On a file system that hangs, a look may never
+// end. In that case, touching does not begin another one.
 type touching struct {
 	g    *Gang
 	done chan struct{} // closed when the look has ended; nil before the first

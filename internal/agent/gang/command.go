@@ -42,14 +42,15 @@ func (c *Command) hint(entry string) {
 	c.Hints = append(c.Hints, entry)
 }
 
-// close closes the descriptors of a process that has been started, or never will be, and
-// starts to move what it prints.
+// close closes this process's copies of a rank's descriptors and starts to move what the rank
+// prints. It is called after the start of the process, or when it is clear that the process will
+// never be started.
 func (c *Command) pump(g *Gang) {
 	c.Rank.pump(c.Files, g.logs.release)
 }
 
-// offerErrorFile names an error file beside the rank's logs, unless its environment names
-// one already: that is the user's, and is not read.
+// offerErrorFile names an error file beside the rank's logs. If the rank's environment already
+// names one, that file is the user's, and gangrun does not read it.
 func (c *Command) offerErrorFile(logDir string) error {
 	if environ.Lookup(c.Env, errorfile.Env) != "" {
 		return nil
@@ -63,8 +64,8 @@ func (c *Command) offerErrorFile(logDir string) error {
 	return nil
 }
 
-// offerBeats gives the rank what it may give heartbeats to: a descriptor, and the path of a file beside
-// its logs. They are those of this gang even if gangrun itself runs as a rank of another.
+// offerBeats gives the rank a descriptor and the path of a file beside its logs, by which it can
+// report heartbeats. They belong to this gang even if gangrun itself runs as a rank of another.
 func (c *Command) offerBeats(logDir string) error {
 	path, err := filepath.Abs(filepath.Join(logDir, job.LogName(c.Rank.number, "heartbeat")))
 	if err != nil {

@@ -20,8 +20,8 @@ const (
 	scanLimit = 250 * time.Millisecond
 )
 
-// ending is the end of a gang. Every process is sent SIGTERM; after StrayGrace those that
-// descend from no living rank are killed, and after the grace period all of them.
+// ending is the end of a gang. It sends SIGTERM to every process. After StrayGrace, it kills the
+// processes that descend from no living rank. After the grace period, it kills all that are left.
 type ending struct {
 	gang            *Gang
 	strayAt, killAt time.Time
@@ -47,7 +47,7 @@ func (e *ending) begin(grace time.Duration) {
 }
 
 // sweep ends the processes that the ranks have left behind. It is called when no rank lives any
-// more, and does nothing the second time.
+// more. A second call does nothing.
 func (e *ending) sweep() {
 	phase := e.gang.phase.get()
 	if e.swept || phase >= Killing {

@@ -27,7 +27,7 @@ const (
 	flightRecorderSize = "2000"                            // the default of the newest PyTorch
 )
 
-// dumpPrefix is the name of dumps, but for the number of the rank. It is the name that PyTorch itself uses.
+// dumpPrefix is the name of dumps, except for the number of the rank. It is the name that PyTorch itself uses.
 const dumpPrefix = "comm_lib_trace_rank_"
 
 // flight is the flight recorder of a rank.
@@ -88,8 +88,9 @@ func holdsFIFO(path string) bool { return unix.Mkfifo(path, 0o600) == nil && os.
 // flightTime bounds how long the dumps of the ranks are read at the end of a gang. One of 2,000 calls takes some 0.2 s.
 const flightTime = 3 * time.Second
 
-// reportFlight reports what the flight recorders of the ranks have written down, if a rank has failed. Dumps at paths of
-// the user's do not count: they may be of an earlier job.
+// reportFlight reports what the flight recorders of the ranks have written down, if a rank has
+// failed. It ignores dumps at paths that the user has chosen, because they may be those of an
+// earlier job.
 func (g *Gang) reportFlight() {
 	failed := func(r *Rank) bool {
 		child := r.child.Load()

@@ -19,8 +19,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// launchBatch is how many ranks are started in a row, before their output and exits are
-// looked at. Each holds nine descriptors until then, five afterwards.
+// launchBatch is how many ranks are started in a row before gangrun looks at their output and
+// exits. Each rank needs nine descriptors until then, and five afterwards.
 const launchBatch = 16
 
 // launch is the start of a gang's ranks.
@@ -31,8 +31,8 @@ type launch struct {
 	paths   map[string]string // of programs that were found, by their names
 }
 
-// start starts the ranks in order, or has the runtime start them. The first that cannot be
-// started ends it.
+// start starts the ranks in order, or has the runtime start them. It stops at the first rank that
+// cannot be started.
 func (g *Gang) start() {
 	defer close(g.ready)
 	l := launch{Gang: g, stdout: g.stdout(output.OpenPTY), paths: map[string]string{}}
@@ -69,8 +69,8 @@ func (l *launch) makeCheckpointDir() error {
 	return nil
 }
 
-// prepare makes a rank's log files and pipes and finds its program. On an error the command
-// is nil, or is that of a rank whose files have to be closed.
+// prepare makes a rank's log files and pipes, and finds its program. If it returns an error, the
+// command is nil, or the caller must close the command's files.
 func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	number := int(want.Rank)
 	found := &progress.Rank{Steps: int(l.Start.Steps), Emit: func(p job.Progress) {
@@ -116,7 +116,7 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	return c, c.offerBeats(string(l.Start.LogDir))
 }
 
-// byRuntime has the runtime start the ranks, all of which count as living at once.
+// byRuntime has the runtime start the ranks. From this moment, all of them count as living.
 func (l *launch) byRuntime() (err error) {
 	var commands []*Command
 	for _, want := range l.Start.Ranks {
@@ -151,8 +151,8 @@ func (l *launch) byFork() error {
 	return nil
 }
 
-// forkBatch starts ranks up to the first failure: it prepares them, forks them in a row, and
-// only then follows what they do.
+// forkBatch starts ranks up to the first failure. It prepares them, forks them in a row, and only
+// then looks at their output and exits.
 func (l *launch) forkBatch(wants []*wire.RankStart) (err error) {
 	var batch []*Command
 	able := 0 // of the batch
@@ -201,9 +201,9 @@ func (l *launch) fork(start process.Starter, c *Command) error {
 	for _, f := range c.Files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	// A process group of its own, but no session: where the kernel shares the CPU by
-	// sessions (sched(7), autogroup) ranks that wait for each other are faster in one,
-	// by a tenth for 8 to 32 of them on two cores.
+	// Each rank has a process group of its own, but no session of its own. Where the kernel shares
+	// the CPU by sessions (sched(7), autogroup), ranks that wait for each other are faster in one
+	// session: by a tenth for 8 to 32 ranks on two cores.
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	child, err := l.Group.Start(start, c.Path, c.Argv, &attr)
 	if err != nil {

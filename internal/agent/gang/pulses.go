@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// sendPulses reports the pulses of the ranks, as often as the controller wants and as the cost
-// allows. It returns when ctx ends.
+// sendPulses reports the pulses of the ranks, as often as the controller wants. If a report takes
+// much CPU time, sendPulses reports less often. It returns when ctx ends.
 func (g *Gang) sendPulses(ctx context.Context) {
 	least := time.Duration(g.Start.PulseMs) * time.Millisecond
 	if least <= 0 {

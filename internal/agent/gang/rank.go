@@ -45,10 +45,10 @@ func (r *Rank) Living() (pid int, ok bool) {
 // Started reports whether the rank's process has been started.
 func (r *Rank) Started() bool { return r.child.Load() != nil }
 
-// newRank makes the log files of a rank and what connects its streams with them, in
-// directory logDir; fork starts its process. stdout opens its standard output; options
-// is called for each of the two streams. On an error nothing is left open, and no file is left
-// behind that was not there before.
+// newRank makes the log files of a rank in the directory logDir, and the pipes or pseudoterminals
+// that connect them with its streams. fork starts the rank's process. stdout opens the rank's
+// standard output; options is called for each of the two streams. If newRank returns an error,
+// nothing is left open, and there is no file that was not there before.
 func newRank(number int, logDir string, feeds bool, stdout output.Opener, options func() output.Options) (r *Rank, child []*os.File, err error) {
 	r = &Rank{number: number}
 	defer func() {

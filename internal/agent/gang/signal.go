@@ -10,9 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// pass sends a signal to each rank that handles it. If the process of a rank does not, as a shell
-// around the program, the signal goes to the first of its descendants that do. It never goes to a
-// process that it would end.
+// pass sends a signal to each rank that handles it. If the process of a rank does not handle the
+// signal, for instance because it is a shell around the program, the signal goes to its nearest
+// descendants that do. It never goes to a process that it would end.
 func (g *Gang) pass(sig unix.Signal) {
 	got, living := 0, 0
 	for _, r := range g.ranks {
@@ -36,8 +36,8 @@ func (g *Gang) pass(sig unix.Signal) {
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindSignal, Host: g.Host, Text: text})
 }
 
-// handlers returns the process, if it handles a signal, or else the first of its descendants on
-// each branch that do.
+// handlers returns the process if it handles a signal. Otherwise it returns, on each branch of its
+// descendants, the first one that does.
 func handlers(pid int, sig unix.Signal) (found []process.Process) {
 	p, ok := process.Read(pid)
 	if !ok {

@@ -13,9 +13,10 @@ type earlyStop struct {
 	grace time.Duration
 }
 
-// launchUntil starts the ranks. A program on a file system that hangs may never be
-// executed: when the gang is to end, because of a request or of ctx, launchUntil waits for
-// the grace period and then kills what has not been executed, until the launch is over.
+// launchUntil starts the ranks. On a file system that hangs, the kernel may never finish executing
+// a program. If the gang must end, because of a request or of ctx, launchUntil waits for the grace
+// period. Then it kills the processes that have not executed their program, until the launch is
+// over.
 func (g *Gang) launchUntil(ctx context.Context) (early earlyStop) {
 	launched := make(chan struct{})
 	go func() { defer close(launched); g.start() }()

@@ -22,8 +22,8 @@ const (
 	stdinLooks = 10
 )
 
-// watchStdin reports, once for each, the ranks that wait for standard input that does not
-// come, where the controller wants to know it. It returns when ctx ends.
+// watchStdin reports each rank that waits for standard input that does not come, once, if the
+// controller wants to know that. It returns when ctx ends.
 func (g *Gang) watchStdin(ctx context.Context) {
 	looks := map[*Rank]int{} // that have seen it waiting, in a row
 	for _, r := range g.ranks {
@@ -83,8 +83,8 @@ func (r *Rank) stdinPipe() (name string, empty bool) {
 	return name, err == nil && empty
 }
 
-// readsFrom reports whether a process, or one below it, is blocked in read(2) on its
-// descriptor 0, and that is the pipe. See proc_pid_syscall(5).
+// readsFrom reports whether a process, or one below it, is blocked in read(2) on its descriptor 0,
+// and that descriptor is the pipe. See proc_pid_syscall(5).
 func readsFrom(pipe string, pid int) bool {
 	pids := []int{pid}
 	for _, p := range process.Descendants(pid) {

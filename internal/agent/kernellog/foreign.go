@@ -15,8 +15,8 @@ import (
 // PROC_CGROUP_INIT_INO in the kernel's include/linux/proc_ns.h.
 const initialCgroups = "cgroup:[4026531835]"
 
-// group is the memory cgroup of this process, by which OOM kills of other jobs are told apart; "" if
-// that cannot be done.
+// group is the memory cgroup of this process. It is used to recognise OOM kills of other jobs. It
+// is "" if that is not possible.
 type group string
 
 // ownGroup returns the group of this process.
@@ -44,8 +44,8 @@ func memoryGroup(text string) (found group) {
 	return found
 }
 
-// foreign reports whether a text of the kernel's log is about an OOM kill of another process than those
-// in ours, which happened because a cgroup was full to which this agent does not belong.
+// foreign reports whether a text of the kernel's log is about an OOM kill of another job: the
+// process is none of ours, and the cgroup that was full is not one to which this agent belongs.
 func (g group) foreign(text string, ours []int) bool {
 	if g == "" {
 		return false
@@ -61,7 +61,7 @@ func (g group) foreign(text string, ours []int) bool {
 	return !within(string(g), full) && !(g != "/" && within(full, string(g))) && !strings.HasPrefix(full, "/gangrun."+identity.AgentName(os.Getpid()))
 }
 
-// The kernel tells an OOM kill in two lines, of which only the first has the cgroup that was full.
+// The kernel logs two lines about an OOM kill. Only the first one names the cgroup that was full.
 var (
 	oomKill = pattern.New(`\boom_memcg=([^,]+).*,pid=(\d+)`)
 	killed  = pattern.New(`\bKilled process (\d+)`)

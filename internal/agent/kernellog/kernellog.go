@@ -32,8 +32,8 @@ func Start() *Watch {
 func (k *Watch) Close() { k.log.Close() }
 
 // Lines returns what the kernel has logged since the last call about killed processes, and one line
-// if the kernel's count of OOM kills has risen. ours are the PIDs of the ranks. It leaves out kills of
-// other processes because a cgroup of theirs was full.
+// if the kernel's count of OOM kills has risen. ours are the PIDs of the ranks. Lines leaves out
+// OOM kills of other processes if the cgroup that was full is not one to which this agent belongs.
 func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {

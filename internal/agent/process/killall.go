@@ -18,9 +18,9 @@ const (
 // Killer kills many processes at once, as a cgroup does.
 type Killer interface{ Kill() }
 
-// KillAll kills every process below this one and waits for their end, at most KillLimit. group may
-// be nil. Once KillAll has been called, Start fails. The kill is repeated, so that it also finds a
-// process whose fork had already begun.
+// KillAll kills every process below this one, and waits at most KillLimit for their end. group may
+// be nil. Once KillAll has been called, Start fails. KillAll repeats the kill, so that it also
+// kills a process whose fork had already begun.
 func (c *Children) KillAll(group Killer) {
 	c.ending.Store(true)
 	for deadline := time.Now().Add(KillLimit); time.Now().Before(deadline); {

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/curve"
 )
 
-// The variables by which a rank finds what it may give its heartbeats to.
+// The variables that name the descriptor and the file by which a rank can give heartbeats.
 const (
 	FDVariable        = "GANGRUN_PROGRESS_FD"
 	HeartbeatVariable = "GANGRUN_HEARTBEAT"
@@ -26,11 +26,12 @@ const (
 	punchBytes = 1 << 20
 )
 
-// Beats are the heartbeats that the program of one rank gives itself: lines that it writes to a file
-// in memory, whose descriptor it inherits, and touches of a file.
+// Beats receives the heartbeats that the program of one rank gives: lines that it writes to a file
+// in memory, and touches of another file. The program inherits the descriptor of the file in
+// memory.
 //
-// The program writes to a file and not to a pipe, so a write never waits and never fails, even if the
-// agent is stopped or gone. The agent frees the memory of what it has read.
+// That file is not a pipe, so a write never waits and never fails, even if the agent is stopped or
+// gone. The agent frees the memory of what it has read.
 type Beats struct {
 	Rank *Rank
 	Path string // of the file that the program may touch; it need not exist
@@ -119,8 +120,8 @@ func (b *Beats) lines(data []byte) {
 	}
 }
 
-// Touch looks whether the program has touched the file at Path since the last Touch. It may wait if the
-// file system does.
+// Touch finds out whether the program has touched the file at Path since the last call of Touch. It
+// may wait if the file system does.
 func (b *Beats) Touch() {
 	info, err := os.Lstat(b.Path)
 	if err != nil {

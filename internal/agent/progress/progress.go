@@ -10,9 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// scanBytes is how many bytes at the end of each piece of output are searched for progress,
-// and the rest of the line in which they begin. A rank that prints much is not slowed down.
-// curve.Parse, too, reads so much of a long line.
+// scanBytes is how many bytes at the end of each piece of output are searched for progress; the
+// search begins at the start of a line. Because of this limit, gangrun does not slow down a rank
+// that prints much. curve.Parse reads as many bytes of a long line.
 const scanBytes = 4 << 10
 
 // progressEvery is the time between two reports, once the first steps have been reported.

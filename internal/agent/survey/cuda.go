@@ -80,8 +80,8 @@ var (
 	libnccl = pattern.New(`^libnccl\.so\.(\d+\.\d+\.\d+)$`)
 )
 
-// usualDirs are where packages and NVIDIA's images have libraries; compatDirs, where they have those of a newer
-// driver.
+// usualDirs are the directories in which packages and NVIDIA's images have libraries. compatDirs
+// are those in which they have the libraries of a newer driver.
 var (
 	usualDirs  = []string{"usr/local/cuda/lib64", "usr/local/cuda-*/lib64", "usr/local/cuda*/targets/*/lib", "usr/lib/*-linux-gnu", "usr/lib64", "usr/lib", "opt/conda/lib"}
 	compatDirs = []string{"usr/local/cuda/compat", "usr/local/cuda-*/compat", "usr/local/cuda/compat/lib.real"}

@@ -73,10 +73,10 @@ func (v Surveyor) libraries(ctx context.Context, program string) (list []job.Ver
 	return list
 }
 
-// listing returns the command and the environment with which a dynamic loader lists a
-// program's libraries. ok is false if the loader is neither glibc's nor musl's: another
-// might run the program. That of glibc goes on after a missing library when it is asked
-// through its environment, and not when it is asked with --list. See ld.so(8).
+// listing returns the command and the environment with which a dynamic loader lists a program's
+// libraries. ok is false if the loader is neither glibc's nor musl's, because another loader might
+// run the program. For glibc's loader, listing sets a variable instead of using --list: only then
+// does that loader continue after a missing library. See ld.so(8).
 func listing(loader, program string, env []string) (argv, in []string, ok bool) {
 	switch name := filepath.Base(loader); {
 	case strings.HasPrefix(name, "ld-musl-"):

@@ -22,8 +22,9 @@ import (
 const maxMaps = 16 << 20
 
 // mappedMPI returns the family and the path of the MPI library that a process has mapped, and
-// whether it is initialised: Open MPI loads its components then, unless they are part of the
-// library. mpi is empty if there is no such library or the process cannot be read.
+// whether the library is initialised. When Open MPI is initialised, it maps its components, unless
+// they are part of the library. mpi is empty if there is no such library, or if the process cannot
+// be read.
 func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {

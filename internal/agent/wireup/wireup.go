@@ -1,7 +1,8 @@
-// Package wireup has what all ways in which ranks find each other have in common: it reports to the
-// controller how far the ranks of this host have come, ranks that have called MPI_Abort, and silent
-// singletons (ranks that MPI started as rank 0 of 1, because they did not find the others). Each
-// way is a package below this one; None is for ranks that find each other without gangrun's help.
+// Package wireup has what all ways in which ranks find each other have in common. It reports to the
+// controller how far the ranks of this host have come, which ranks have called MPI_Abort, and
+// silent singletons. (These are ranks that MPI started as rank 0 of 1, because they did not find
+// the others.) Each way is a package below this one. None is for ranks that find each other without
+// gangrun's help.
 package wireup
 
 import (
@@ -130,8 +131,8 @@ func (w *Watch) update() (aborting bool) {
 	return aborting
 }
 
-// requestAbort asks for the end of the gang where a rank that has called MPI_Abort has not
-// ended by itself.
+// requestAbort asks for the end of the gang if a rank that has called MPI_Abort does not end by
+// itself.
 func (w *Watch) requestAbort() {
 	for _, r := range w.gang.Ranks() {
 		if _, lives := r.Living(); lives && w.aborting[r.Number()] {

@@ -13,7 +13,7 @@ type claim struct {
 	devices []string // the GPUs that it could use there
 	count   int      // how many of them it claims
 	least   int      // with how many of them it could start
-	// place is the same for hosts on which the gang could start together; -1 is none.
+	// place is the same for hosts on which the gang could start together; -1 means none.
 	place int
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// noteEvery is how often at most a waiting gang reports what is in its way while that is of
-// the same kind.
+// noteEvery is the shortest time between two notes of a waiting gang about obstacles of the same
+// kind.
 const noteEvery = 30 * time.Second
 
 // obstacle is what keeps a gang waiting, the most important last.
@@ -39,7 +39,7 @@ type note struct {
 	text string
 }
 
-// report says what the gang waits for, where that is news.
+// report says what the gang waits for, unless it has said that already.
 func (w *wait) report(why error, now job.Inventory, level job.Locality) {
 	var none *topology.NoPlacement
 	if !errors.As(why, &none) || w.gang.Emit == nil {
@@ -87,7 +87,7 @@ func (w *wait) obstacle(way []topology.Blocker) obstacle {
 	return worst
 }
 
-// holdersText names the holders of GPUs. GPUs of one host and holder stand together.
+// holdersText names the holders of GPUs. It groups the GPUs by host and holder.
 func holdersText(way []topology.Blocker) string {
 	type holder struct{ host, busy string }
 	var order []holder

@@ -62,7 +62,7 @@ func newWait(g *Gang) *wait {
 	return w
 }
 
-// fitsIdle reports whether a gang that does not fit now would if no GPU were busy.
+// fitsIdle reports whether a gang that does not fit now would fit if no GPU were busy.
 func fitsIdle(err error) bool {
 	var none *topology.NoPlacement
 	return errors.As(err, &none) && none.Ever
@@ -90,8 +90,8 @@ func (w *wait) acceptsAfter(level job.Locality) (after time.Duration, ever bool)
 	return 0, false
 }
 
-// level returns the widest level that the gang accepts after it has waited for waited, and
-// after how long a wait it accepts a wider one; 0 is never.
+// level returns the widest level that the gang accepts after it has waited for waited. It also
+// returns after how long a wait the gang accepts a wider one; 0 means never.
 func (w *wait) level(waited time.Duration) (level job.Locality, wider time.Duration) {
 	level = w.gang.Want.Locality
 	for _, l := range w.levels {
@@ -107,9 +107,9 @@ func (w *wait) level(waited time.Duration) (level job.Locality, wider time.Durat
 	return level, 0
 }
 
-// plan returns what to request of each host: GPUs that are free now and close enough
-// together, or tickets for all that the gang could use on any place that could take it. It
-// also returns when to plan again.
+// plan returns what to request of each host. If enough GPUs that are close together are free, it
+// requests these. Otherwise it requests tickets for all GPUs that the gang could use, in every
+// place that could take the gang. It also returns when to plan again.
 func (w *wait) plan(states []*lease.Waiting) (requests []lease.Request, again time.Time, err error) {
 	p := w.gang
 	w.warn(states)
@@ -152,8 +152,8 @@ func (w *wait) tickets(claims []claim, states []*lease.Waiting) (requests []leas
 	return requests
 }
 
-// take adds to requests what a choice needs of each host. The tickets stay: where another
-// gang is faster, this one still waits for every place.
+// take adds to requests the GPUs that a choice uses on each host. The tickets stay: if another gang
+// is faster, this one still waits for every place.
 func (w *wait) take(requests []lease.Request, choice topology.Choice) {
 	for _, rank := range choice.Placement.Ranks {
 		i := slices.IndexFunc(w.gang.Hosts, func(h job.Host) bool { return h.Name == rank.Host })
@@ -175,8 +175,9 @@ func leased(state *lease.Waiting, uuid string) (lease.Lease, bool) {
 	return state.Leases[i], true
 }
 
-// released reports whether a gang has given back a GPU that was seen in use: what used it
-// was that gang's, and the hosts must be looked at again.
+// released reports whether a gang has given back a GPU that counted as busy at the last look. The
+// processes that were seen on it were probably those of that gang, so the hosts must be looked at
+// again.
 func (w *wait) released(states []*lease.Waiting) bool {
 	for i, state := range states {
 		for _, d := range w.gang.Hosts[i].Devices {
@@ -188,8 +189,8 @@ func (w *wait) released(states []*lease.Waiting) bool {
 	return false
 }
 
-// foreign returns the hosts with only those GPUs busy that programs other than gangrun
-// use: what runs on a leased GPU belongs to the holder. It records what is held.
+// foreign returns the hosts with only those GPUs busy that programs other than gangrun use. What
+// runs on a leased GPU belongs to the holder of the lease. foreign records which GPUs are held.
 func (w *wait) foreign(states []*lease.Waiting) []job.Host {
 	hosts := slices.Clone(w.gang.Hosts)
 	clear(w.held)
@@ -206,8 +207,8 @@ func (w *wait) foreign(states []*lease.Waiting) []job.Host {
 	return hosts
 }
 
-// notBefore returns when the gang can start at the earliest on the place of claim i, where
-// that place is several hosts. For a single host its ticket says it.
+// notBefore returns the earliest time at which the gang can start in the place of claim i, if that
+// place has several hosts. For a single host, its ticket says that.
 func notBefore(i int, all []claim, need int, states []*lease.Waiting) time.Time {
 	var there []*lease.Waiting
 	for j, state := range states {
@@ -224,8 +225,8 @@ func notBefore(i int, all []claim, need int, states []*lease.Waiting) time.Time 
 // keptForOlder says why a GPU that no gang holds may not be taken.
 const keptForOlder = "kept for a gang that waits longer"
 
-// busy returns the hosts with those GPUs busy that may not be taken now. It records which
-// are kept for gangs that wait longer.
+// busy returns the hosts, with those GPUs busy that may not be taken now. It records which GPUs are
+// kept for gangs that have waited longer.
 func (w *wait) busy(hosts []job.Host, states []*lease.Waiting) []job.Host {
 	hosts = slices.Clone(hosts)
 	clear(w.kept)

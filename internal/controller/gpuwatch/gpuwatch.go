@@ -91,8 +91,8 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	return outcome, err
 }
 
-// reporters returns one for each host whose GPUs are watched. Simulated hosts that are all this
-// machine have no driver; of several names of this machine, the first counts.
+// reporters returns a reporter for each host whose GPUs are watched. If several hosts are this
+// machine, only the first of them has one.
 func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporter) {
 	local := false
 	for _, h := range a.Placement.Hosts {
@@ -116,8 +116,8 @@ func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporte
 	return all
 }
 
-// load returns the load of the GPUs of a rank, as their latest samples show it: the means over all of
-// them. It returns nil if there is no sample.
+// load returns the load of the GPUs of a rank by their latest samples: the mean of all of its GPUs.
+// It returns nil if there is no sample.
 func load(reporters []*reporter, rank int) *job.GPUPulse {
 	for _, r := range reporters {
 		if p := r.pulse(rank); p != nil {
@@ -127,7 +127,8 @@ func load(reporters []*reporter, rank int) *job.GPUPulse {
 	return nil
 }
 
-// nowhere and unknown stand for /proc where that of another host is meant.
+// nowhere and unknown take the place of functions that read /proc, for hosts other than this
+// machine.
 func nowhere(int) int    { return 0 }
 func unknown(int) string { return "" }
 

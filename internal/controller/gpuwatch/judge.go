@@ -32,8 +32,8 @@ type health struct {
 	told      map[string]bool
 }
 
-// throttles are the reasons for lowered clocks that are a sign, with what they mean. The others,
-// such as an idle GPU or a limit that the user has set, are not.
+// throttles are the reasons for lowered clocks that are a sign of ill health, with their meanings.
+// Other reasons are not, such as an idle GPU or a limit that the user has set.
 var throttles = map[string]struct{ means, hint string }{
 	"hw_thermal_slowdown":     {"it is too hot", "check the fans and the air of the host"},
 	"sw_thermal_slowdown":     {"it is too hot", "check the fans and the air of the host"},
@@ -41,7 +41,7 @@ var throttles = map[string]struct{ means, hint string }{
 	"hw_slowdown":             {"it is too hot, or draws too much power", "check the fans and the power supplies of the host"},
 }
 
-// judge takes the next sample and returns the signs that have not been told.
+// judge takes the next sample, and returns the signs that it has not returned before.
 func (h *health) judge(s nvml.Sample) (signs []sign) {
 	if h.told == nil {
 		h.told, h.throttled, h.links = map[string]bool{}, map[string]int{}, s.LinkErrors
@@ -156,7 +156,7 @@ func (r *reporter) pulse(rank int) *job.GPUPulse {
 	return &job.GPUPulse{Utilization: sum.Utilization / n, Memory: sum.Memory / n, Power: sum.Power / n, SMClock: sum.SMClock / n}
 }
 
-// judge takes a sample of a GPU, and returns the signs that have not been told.
+// judge takes a sample of a GPU, and returns the signs that have not been reported.
 func (r *reporter) judge(uuid string, s nvml.Sample) []sign {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ type reporter struct {
 	gpus    gangGPUs
 	attempt int
 	emit    func(job.Event)
-	sharing *sharing     // nil where it is not known which processes ranks have
+	sharing *sharing     // nil if it is not known which processes ranks have
 	seen    []eventCount // in the order of their first time
 
 	mu     sync.Mutex
@@ -79,7 +79,7 @@ func (r *reporter) sample(e nvml.Event) {
 	}
 }
 
-// driverEvent reports an event, or only counts it where it has come often.
+// driverEvent reports an event. If it has come often already, driverEvent only counts it.
 func (r *reporter) driverEvent(e nvml.Event) {
 	at := e.Time
 	e.Time = time.Time{}

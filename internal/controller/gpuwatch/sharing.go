@@ -16,13 +16,13 @@ import (
 )
 
 // sharing finds ranks that can see each other's GPUs and use the wrong ones, and processes of
-// others, by the processes that the driver lists. It counts what two rounds in a row show: a
-// rank may touch another GPU on its way to its own. One goroutine at a time may call
-// process and endRound; any may call started.
+// others on the GPUs. It uses the list of processes that the driver reports. Only what two rounds
+// in a row show counts, because a rank may use another GPU for a moment before it uses its own.
+// Only one goroutine at a time may call process and endRound; any may call started.
 type sharing struct {
 	gpus   gangGPUs
 	seeAll bool                 // the ranks see each other's GPUs
-	parent func(pid int) int    // 0 where it is not known
+	parent func(pid int) int    // 0 if it is not known
 	name   func(pid int) string // of a process; empty for those that do not count
 
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ type stranger struct {
 	name string // set when it is reported
 }
 
-// maxStrangers bounds the processes that are followed.
+// maxStrangers bounds how many processes of others are watched.
 const maxStrangers = 64
 
 func newSharing(gpus gangGPUs) *sharing {
@@ -81,10 +81,10 @@ func (s *sharing) process(e nvml.Event) {
 	}
 }
 
-// maxDepth bounds how many processes may stand between a rank and one that uses a GPU.
+// maxDepth bounds how many ancestors of a process are compared with the ranks.
 const maxDepth = 64
 
-// rankOf returns the rank that the process of an event is, or descends from.
+// rankOf returns the rank that is the process of an event, or from which that process descends.
 func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,8 +105,8 @@ func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	return 0, false
 }
 
-// endRound ends a round of process calls. It returns a mix-up, and the processes of others, that
-// two rounds have shown, once.
+// endRound ends a round of process calls. It returns a mix-up and the processes of others, each
+// once, if two rounds in a row have shown them.
 func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	m = s.gpus.mixup(s.users)
 	again := m.uuid != "" && m.uuid == s.last.uuid
@@ -120,7 +120,7 @@ func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	return m, true, strangers
 }
 
-// strangers ends a round, and returns the processes of others that two rounds have shown.
+// strangers ends a round, and returns the processes of others that two rounds in a row have shown.
 func (s *sharing) strangers(known bool) (found []stranger) {
 	rounds := map[stranger]int{}
 	for p, name := range s.now {
@@ -140,8 +140,9 @@ func (s *sharing) strangers(known bool) (found []stranger) {
 	return found
 }
 
-// nameOf names the process of an event. It returns "" for one that has ended, and for the server of
-// NVIDIA's MPS, which computes for others. look reads /proc of this machine.
+// nameOf returns the name of the process of an event. It returns "" if the process has ended, or if
+// it is the server of NVIDIA's MPS, which computes for other processes. look reads /proc of this
+// machine.
 func nameOf(e nvml.Event, look func(pid int) string) string {
 	if e.Origin == nil {
 		return look(e.PID)
@@ -173,8 +174,8 @@ func processText(pid int, name string, uid int) string {
 	return words + ")"
 }
 
-// mixup returns the first GPU that several ranks use, some of which use none of their
-// own. A rank that uses its own GPU and another one is not mixed up.
+// mixup returns the first GPU that several ranks use, if some of them use no GPU of their own. A
+// rank that uses its own GPU and another one does not count as such a rank.
 func (g gangGPUs) mixup(users map[string][]int) mixup {
 	usesOwn := func(rank int) bool {
 		return slices.ContainsFunc(g.uuids, func(uuid string) bool {

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// xids are the names of driver errors that training jobs meet, by their numbers in the
-// table of NVIDIA's catalogue "XID Errors".
+// xids are the names of driver errors that training jobs meet, by their XID numbers. They come from
+// NVIDIA's catalogue "XID Errors".
 var xids = map[int]string{
 	13:  "graphics engine exception",
 	31:  "GPU memory page fault",
@@ -38,7 +38,7 @@ var xids = map[int]string{
 	154: "GPU recovery action changed",
 }
 
-// xidText is the number of an XID and, where it is known, its name.
+// xidText is the number of an XID and, if it is known, its name.
 func xidText(number int) string {
 	text := "XID " + strconv.Itoa(number)
 	if name := xids[number]; name != "" {
@@ -92,7 +92,7 @@ var byBucket = map[job.XIDBucket]advice{
 	job.XIDWorkflow:   {job.SeverityWarning, "other errors decide what it means", "look for NVRM and Xid in dmesg"},
 }
 
-// byNumber has the advice for XIDs for which that of the bucket is too general.
+// byNumber has the advice for those XIDs for which the advice of their bucket is too general.
 var byNumber = map[int]advice{
 	13:  {job.SeverityWarning, "as a rule an error of the program, such as an index out of range in a kernel", "run the program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if only one GPU reports it, leave the GPU out"},
 	31:  {job.SeverityWarning, "as a rule an error of the program: a kernel used an address that is not mapped", "run the program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if only one GPU reports it, leave the GPU out"},

@@ -26,7 +26,7 @@ import (
 // agents describe them, and the hosts that were not reached.
 type Found struct {
 	launcher *launcher.Launcher
-	loopback int // how many simulated hosts share this machine's cores; 0 is none
+	loopback int // how many simulated hosts share this machine's cores; 0 means none
 	stop     context.CancelFunc
 	done     chan struct{} // closed when the fields below are set
 

@@ -101,8 +101,8 @@ type Decision struct {
 }
 
 // Decide decides whether a job is queued again after leg. history has the legs before that leg.
-// limit is the number of legs that the user allows. mayHelp is true if another run may succeed
-// after the way in which the last run has ended.
+// limit is the number of legs that the user allows. mayHelp is true if the way in which the run
+// ended leaves a chance that another run succeeds.
 func Decide(history []Leg, leg Leg, mayHelp bool, limit int) Decision {
 	switch {
 	case !mayHelp:

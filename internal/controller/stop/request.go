@@ -75,9 +75,9 @@ func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already
 	}
 }
 
-// wait waits for the end of a run whose controller was asked to end it. held says that the
-// controller was seen to hold its lock before that. The error is follow.ErrControllerGone
-// if the controller is gone.
+// wait waits for the end of a run whose controller was asked to end it. held says that this process
+// has seen the controller hold its lock. The error is follow.ErrControllerGone if the controller is
+// gone.
 func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
@@ -110,8 +110,8 @@ func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, h
 var errStopLate = errors.New("it takes too long")
 
 // watchController calls gone when the controller that was asked to end the run is gone. A
-// controller on another machine counts as gone if it was seen to hold its lock, and no
-// longer does; seen says that it was seen before.
+// controller on another machine counts as gone if it was seen to hold its lock and no longer holds
+// it. seen says that it was seen to hold its lock before this call.
 func watchController(ctx context.Context, run home.Run, c job.Controller, seen bool, gone context.CancelCauseFunc) {
 	tick := time.NewTicker(presence.CheckEvery)
 	defer tick.Stop()
@@ -143,8 +143,8 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 	}
 }
 
-// signal sends SIGTERM to the controller of a run on this machine, and then signalNow if
-// the run is to end at once. A pidfd makes sure that no other process gets them.
+// signal sends SIGTERM to the controller of a run on this machine and, if the run is to end at
+// once, then signalNow. It uses a pidfd, so that no other process can get these signals.
 func signal(c job.Controller, now bool) error {
 	fd, err := unix.PidfdOpen(c.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {

@@ -43,8 +43,8 @@ type Signals struct {
 	batch    bool // the batch system has signalled the job's processes on other nodes
 }
 
-// batchSignal is a SIGTERM that processes of the run on other nodes have got from the batch
-// system. This process may get one, too, perhaps later.
+// batchSignal is a SIGTERM that the batch system has sent to processes of the run on other nodes.
+// This process may get one, too, perhaps later.
 type batchSignal struct{}
 
 func (batchSignal) String() string { return "SIGTERM of the batch system" }
@@ -138,8 +138,9 @@ func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop fun
 	}
 }
 
-// next waits for a signal and ends the run's context. It ignores a SIGTERM if there was an
-// Order, since that asks for the same, and one of the batch system if the run is ending already.
+// next waits for a signal and ends the run's context. It ignores a SIGTERM if there was an Order,
+// because both ask for the same. It also ignores a signal of the batch system if the run is ending
+// already.
 func (s *Signals) next(done <-chan struct{}, ending bool, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
 	for {
 		select {

@@ -88,7 +88,7 @@ func age(all []job.Activity) time.Duration {
 	return time.Duration(oldest)
 }
 
-// still returns how long there was neither output nor a new step.
+// still returns the time in which there was neither output nor a new step.
 func still(all []job.Activity) time.Duration {
 	if idle, ok := idle(all); ok {
 		return min(idle, quiet(all))

@@ -19,7 +19,8 @@ type tag struct {
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
 const mpirunTag = `^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`
 
-// LocalRanks is where the ranks begin that are those of a rank on its host, as torchrun's tags have them.
+// LocalRanks is added to the number of a rank on its host, if the tag of a line has only that
+// number, as in tags of torchrun.
 const LocalRanks = 1 << 20
 
 // innerTag is a tag that mpirun writes within a line which the program wrote in parts.
@@ -57,8 +58,8 @@ func unprefix(lines []job.Line) {
 	}
 }
 
-// holds reports whether nearly all lines are marked so, with numbers that are repeated: those of
-// ranks are, those of lists are not.
+// holds reports whether nearly all lines are marked in this way, with numbers that occur several
+// times. The numbers of ranks do; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
 	marked, others, again := 0, 0, false
 	seen := map[string]bool{}

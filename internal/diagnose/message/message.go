@@ -22,11 +22,11 @@ const (
 const announceBytes = 400
 
 var (
-	// errorWord finds the word that Announces an error.
+	// errorWord finds the word that announces an error.
 	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
 	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
-	// tagsOnly is what may stand before a word that nothing but its capitals mark.
+	// tagsOnly is what may stand before a word that is marked only by its capitals.
 	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
 	// word, a code or a place.
@@ -46,9 +46,9 @@ var (
 	endWords = textmatch.New(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
 	// Aside matches a line that belongs to an error message, but does not say what went wrong.
 	Aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
-	// lastCommand is the one of them that is said too.
+	// lastCommand is the only such line that becomes part of the message nevertheless.
 	lastCommand = textmatch.New(`^Last command: [^(]`)
-	// unfinishedLine is said on the lines after it.
+	// unfinishedLine is a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +

@@ -130,5 +130,6 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Troubled reports whether a line is about a trouble, so that what it says of recovery belongs to the sign after it.
+// Troubled reports whether a line is about a problem. If it says that the program goes on in
+// another way, it speaks of the sign of failure that follows it.
 func Troubled(t string) bool { return trouble.MatchString(t) }

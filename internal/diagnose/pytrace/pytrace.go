@@ -267,7 +267,7 @@ func Headless(text []string, i int) Exception {
 	return e
 }
 
-// grouped reads an exception group, which Python prints in a Frame.
+// grouped reads an exception group, which Python prints in a frame of characters.
 func grouped(text []string, i int) []Exception {
 	end := i
 	for end < len(text) && groupLine.MatchString(text[end]) {

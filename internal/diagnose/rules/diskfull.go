@@ -56,9 +56,9 @@ var otherRefusals = textmatch.New(`(?i)file too large|read-only file system|inpu
 // ownWords match faults that have their own rule, whatever the reason.
 var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
-// refused returns the rule for ranks that could not be started, that were lost, or of
-// which not all output was kept, because a file system refused something to gangrun
-// itself, for the reason that the operating system names.
+// refused returns the rule for a file system that refused something to gangrun itself, for the
+// reason that the operating system names. Because of that, ranks could not be started, were lost,
+// or not all of their output was kept.
 func refused(category job.Category, signature, hint string, reasons ...string) Rule {
 	return Rule{
 		Category: category, Signature: signature, Confidence: 1, Hint: hint,

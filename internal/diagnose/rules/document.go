@@ -42,7 +42,7 @@ var meanings = map[job.Category]string{
 	job.Preempted:           "The batch system or the cloud took the hosts away.",
 	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
 	job.Hang:                "The ranks run but make no progress. gangrun finds that out itself and ends the gang ([hangs.md](hangs.md)); the signature is then hang-start, hang-init, hang-step, hang-silent or hang-final. These rules recognise what the kernel or another program reports about it.",
-	job.Straggler:           "One rank is much slower than the others, and the job's policy is not to go on then (docs/stragglers.md). The rule recognises what another program reports about it.",
+	job.Straggler:           "One rank is much slower than the others, and the job's policy says that the run must not go on like that (docs/stragglers.md). The rule recognises what another program reports about it.",
 	job.TimeLimit:           "A time limit ended the job.",
 	job.Cancelled:           "Somebody ended the run.",
 	job.StoppedEarly:        "gangrun has ended the run because of what a curve of the job shows, as `early-stop` says ([curves.md](curves.md)). The signature is the verdict: reached, plateau, flat or will-miss.",

@@ -12,10 +12,10 @@ func xid(codes string) *textmatch.Pattern {
 	return textmatch.New(`Xid \((?:PCI:)?(?P<artefact>[0-9a-fA-F:.]+)\): (?:` + codes + `)(?: pid='?(?P<pid>\d+)'?,)?`)
 }
 
-// Codes and meanings are those of NVIDIA's XID catalogue ("Analyzing Xid Errors
-// with the Xid Catalog"): here are those whose immediate action is to reset the
-// GPU or the host, and the errors of memory and links; in cudafailure.go those
-// whose action is to restart the program. Those to be ignored are in neither.
+// Codes and meanings are those of NVIDIA's XID catalogue ("Analyzing Xid Errors with the Xid
+// Catalog"). This file has the codes whose immediate action is to reset the GPU or the host, and
+// the errors of memory and links. cudafailure.go has those whose action is to restart the program.
+// Codes to be ignored are in neither file.
 var gpuHardware = []Rule{{
 	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: Kernel,
 	Meaning: "the GPU has fallen off the bus (XID 79) or stopped answering (46, 119, 120, 158, 167)",

@@ -76,7 +76,7 @@ var invalidMemoryAccess = []Rule{{
 	Match:   textmatch.New(`WARNING: ThreadSanitizer: (?:data race|lock-order|heap-use|signal-unsafe|thread leak|destroy of)`),
 }, {
 	Category: job.SemanticError, Signature: "memory-leak", Confidence: 0.6, Traits: Generic,
-	Meaning: "LeakSanitizer found memory that the program did not free, and ended it with an error for that",
+	Meaning: "LeakSanitizer found memory that the program did not free, and therefore ended the program with an error",
 	Hint:    "free what the report names, or set ASAN_OPTIONS=detect_leaks=0",
 	Needles: []string{"error: leaksanitizer: detected memory leaks"},
 }}

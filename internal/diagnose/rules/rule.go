@@ -81,8 +81,8 @@ const (
 	Kernel Traits = 1 << iota
 	// Cascade marks a sign that usually follows from the failure of another rank.
 	Cascade
-	// Peer marks a sign that may be a failure of this rank. It does not count if another rank
-	// failed by itself at about the same time.
+	// Peer marks a sign that does not show whether its rank failed by itself or because of another
+	// rank. It does not count if another rank failed by itself at about the same time.
 	Peer
 	// Weak marks a line that programs also print without failing. It counts only near the end
 	// of a stream.

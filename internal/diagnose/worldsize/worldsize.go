@@ -70,7 +70,7 @@ var (
 	above = textmatch.New(`(?i)(?:more|greater|larger) than|>\s*\d`)
 )
 
-// number reads a number of ranks; 0 is none.
+// number reads a number of ranks; 0 means none.
 func number(text string) int {
 	for i, word := range [...]string{"two", "three", "four", "five", "six", "seven", "eight"} {
 		if strings.EqualFold(text, word) {

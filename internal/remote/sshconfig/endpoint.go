@@ -169,9 +169,9 @@ func (o *options) yes(keyword string) (bool, error) {
 	return false, at.fail("write yes or no", "%s %q", keyword, at.value())
 }
 
-// noteUnsupported notes what the files ask for that gangrun does not support. It adds no note
-// for what is only in the system's file, because distributions set much there that the user
-// did not ask for; the error of a login that fails names it.
+// noteUnsupported notes the settings of the files that gangrun does not support. It adds no note
+// for a setting that is only in the system's file, because distributions set much there that the
+// user did not ask for. The error of a login that fails names such settings.
 func (o *options) noteUnsupported(e *Endpoint) {
 	say := func(keyword, consequence string, harmless ...string) {
 		at := o.first(keyword)

@@ -1,4 +1,4 @@
-// Package pathfact finds out what stands at a path, and whether it can be used.
+// Package pathfact finds out what is at a path, and whether it can be used.
 package pathfact
 
 import (
@@ -69,7 +69,8 @@ func Readable(path string) job.PathFact {
 	return fact
 }
 
-// changedEntries is for how many entries of a directory Input finds out when they were changed.
+// changedEntries is the number of entries of a directory that Input looks at, to find out when they
+// were changed.
 const changedEntries = 1000
 
 // Input does what Readable does, and also finds out when a file was last changed, or a directory

@@ -91,7 +91,7 @@ func (l *runtimeLog) report(rank, number int, text string) {
 	})
 }
 
-// fromRank takes a text that a rank has sent to its PMIx server: mpirun prints it, on the
+// fromRank takes a text that a rank has sent to its PMIx server. mpirun prints that text on the
 // first host.
 func (l *runtimeLog) fromRank(rank int, text string) {
 	for line := range strings.Lines(text) {

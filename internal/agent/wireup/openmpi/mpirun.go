@@ -101,7 +101,7 @@ func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*proces
 	return child, nil
 }
 
-// mpirunEnded asks for the end of the gang if ranks were not started: mpirun was to do that.
+// mpirunEnded asks for the end of the gang if mpirun has ended without starting all ranks.
 func (w *Wireup) mpirunEnded(mpirun *process.Child) {
 	asked := w.daemons.forget() // the rsh agents wait for daemons in vain
 	missing := w.takeWaiting()

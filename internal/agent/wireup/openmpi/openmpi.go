@@ -207,9 +207,9 @@ func (w *Wireup) checkStarted() {
 	}
 }
 
-// runtimeEnded is called when mpirun, or this host's daemon, has ended. If it exited, it had
-// seen the end of its ranks, which may not be recorded here yet: only ranks that still run are
-// left behind. If it was killed, ranks die with it.
+// runtimeEnded is called when mpirun, or this host's daemon, has ended. If it exited, it has seen
+// the end of its ranks. That may not be recorded here yet, so only ranks that still run count as
+// left behind. If it was killed, its ranks die with it.
 func (w *Wireup) runtimeEnded(runtime *process.Child) {
 	if runtime.Status.Signaled() || w.ranksRun() {
 		w.daemonLost()

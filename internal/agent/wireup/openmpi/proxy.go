@@ -217,8 +217,8 @@ func (p *proxy) announce() {
 	}
 }
 
-// state returns how far a rank has come. in reports whether the rank has connected, seen
-// whether the proxy could observe that.
+// state returns how far a rank has come. in reports whether the rank has connected, and seen
+// whether the proxy could read its messages.
 func (p *proxy) state(rank int) (state openmpi.PMIxState, in, seen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,18 +13,19 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-// MPICH 3.4 to 4.1 over UCX 1.11.1 and later can hang in MPI_Finalize. A rank there closes
-// its connections. UCX's TCP transport ends each of them with a flush request that the
-// peer's UCX must answer (uct_tcp_ep_flush). Then the rank waits in a barrier of PMI, in
-// which its own UCX answers nothing (MPIDI_UCX_mpi_finalize_hook). A rank that comes a moment
-// later sends its requests to ranks that no longer answer, and waits for ever. MPICH 4.2 has
-// no barrier there.
+// MPICH 3.4 to 4.1 over UCX 1.11.1 and later can hang in MPI_Finalize. A rank there closes its
+// connections. UCX's TCP transport ends each of them with a flush request that the peer's UCX must
+// answer (uct_tcp_ep_flush). Then the rank waits in a barrier of PMI, in which its own UCX answers
+// nothing (MPIDI_UCX_mpi_finalize_hook). A rank that comes a moment later sends its requests to
+// ranks that no longer answer, and waits for ever. MPICH 4.2 has no barrier there.
 //
-// So a rank is released from the barrier when it waits there and every peer has sent it a
-// flush request: everything that it had sent has been answered, and the end of its
-// connections answers the peers that still wait. Two ranks may share a connection, which
-// stays open and silent when both have closed it on their side: whether the peer of such a
-// connection waits, the controller knows from the reports of both hosts (pmi1.Releasable).
+// A rank that waits in this barrier is released early if every peer has sent it a flush request.
+// All messages of the rank have then been answered, and peers that still wait get their answer when
+// the rank closes its connections.
+//
+// If both ranks have closed a connection on their side, the connection stays open and silent. Then
+// this host alone does not know whether the peer waits. The controller finds out from the reports
+// of both hosts (pmi1.Releasable).
 
 // flushRequest is the length of a flush request in bytes: UCX's header of an active message
 // (5) and of a put without data (20).
@@ -67,7 +68,7 @@ func (f *finalizer) wake() {
 	}
 }
 
-// allow releases ranks that the controller knows to be done, and has run send a report.
+// allow releases the ranks that the controller has named, and makes run send a report.
 func (f *finalizer) allow(ranks []int32) {
 	f.mu.Lock()
 	f.asked, f.allowed = true, append(f.allowed, ranks...)

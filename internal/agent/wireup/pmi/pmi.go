@@ -287,8 +287,8 @@ func (w *Wireup) update() {
 	w.finalize.wake()
 }
 
-// checkFinalized asks for the end of a gang in which a rank has started another MPI program
-// after one that ended without MPI_Finalize: the other ranks would wait for it for ever.
+// checkFinalized asks for the end of a gang if a rank has started another MPI program after one
+// that ended without MPI_Finalize. The other ranks would wait for it for ever.
 func (w *Wireup) checkFinalized() {
 	for _, r := range w.ranks() {
 		if w.server.State(r).Unfinalized && !w.reported[r] {
