@@ -150,21 +150,24 @@ type Trial struct {
 
 // The default values of a Spec. They are part of the documentation.
 const (
-	DefaultRetries    = 3
-	DefaultGrace      = Duration(5 * time.Second)
-	DefaultTrialSteps = 2
-	DefaultTrialTime  = Duration(60 * time.Second)
-
-	DefaultInitTimeout = Duration(60 * time.Second)
-
-	DefaultHangTimeout = Duration(10 * time.Minute)
-
+	DefaultRetries         = 3
+	DefaultGrace           = Duration(5 * time.Second)
+	DefaultTrialSteps      = 2
+	DefaultTrialTime       = Duration(60 * time.Second)
+	DefaultInitTimeout     = Duration(60 * time.Second)
+	DefaultHangTimeout     = Duration(10 * time.Minute)
 	DefaultStragglerWindow = Duration(30 * time.Second)
-
-	DefaultBeforeStopWait = Duration(30 * time.Second)
-	DefaultHostTimeout    = Duration(10 * time.Second)
-	DefaultOrphanGrace    = Duration(20 * time.Second)
+	DefaultBeforeStopWait  = Duration(30 * time.Second)
+	DefaultHostTimeout     = Duration(10 * time.Second)
+	DefaultOrphanGrace     = Duration(20 * time.Second)
 )
+
+// MaxRanks is the largest size of a gang. No known MPI job is larger. Because of this limit, a
+// typing error cannot fill the memory of a machine.
+const MaxRanks = 1 << 17
+
+// MaxLoopback bounds the number of simulated hosts on one machine.
+const MaxLoopback = 256
 
 // Default returns a Spec with every default filled in and no command.
 func Default() Spec {

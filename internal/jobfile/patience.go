@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/suggest"
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
@@ -126,7 +127,7 @@ func (r *reader) patience(f *Field, n *yaml.Node) {
 
 // patienceNode is the YAML for a Patience: a mapping where it names levels.
 func patienceNode(p job.Patience) *yaml.Node {
-	if !strings.Contains(string(p), "=") || p.Validate() != nil {
+	if !strings.Contains(string(p), "=") || jobcheck.Patience(p) != nil {
 		return scalar(string(p))
 	}
 	n := &yaml.Node{Kind: yaml.MappingNode}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 func TestPatience(t *testing.T) {
@@ -30,7 +31,7 @@ func TestPatience(t *testing.T) {
 		if spec.Patience != c.want {
 			t.Errorf("%q is %q, want %q", text, spec.Patience, c.want)
 		}
-		if err := spec.Patience.Validate(); err != nil {
+		if err := jobcheck.Patience(spec.Patience); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		spec.Command = []string{"x"}

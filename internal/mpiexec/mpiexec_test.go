@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 // node1 and hereAlone are machines whose name is all that is known of them.
@@ -64,7 +65,7 @@ func TestMpiexecSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := args.Spec("/here")
-	if err := spec.Validate(); err != nil {
+	if err := jobcheck.Spec(spec); err != nil {
 		t.Error(err)
 	}
 	if want := map[string]string{"A": "1", "B": "2"}; !maps.Equal(spec.Env, want) {
@@ -82,7 +83,7 @@ func TestMpiexecSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec = args.Spec("/here")
-	if err := spec.Validate(); err != nil {
+	if err := jobcheck.Spec(spec); err != nil {
 		t.Error(err)
 	}
 	want := []job.App{appOf(2, "a.out"), appOf(3, "b.out")}
