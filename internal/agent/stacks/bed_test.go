@@ -46,8 +46,8 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// start starts a program and waits until it has printed "ready".
-func (b *bed) start(env []string, path string, args ...string) int {
+// run starts a program and returns it, with the lines that it prints.
+func (b *bed) run(env []string, path string, argv ...string) (*process.Child, *bufio.Scanner) {
 	b.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -60,15 +60,21 @@ func (b *bed) start(env []string, path string, args ...string) int {
 		b.Fatal(err)
 	}
 	defer null.Close()
-	ch, err := b.children.Start(path, append([]string{path}, args...), &syscall.ProcAttr{
+	ch, err := b.children.Start(path, argv, &syscall.ProcAttr{
 		Dir: b.dir, Env: append(os.Environ(), env...), Files: []uintptr{null.Fd(), w.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return ch, bufio.NewScanner(r)
+}
+
+// start starts a program and waits until it has printed "ready".
+func (b *bed) start(env []string, path string, args ...string) int {
+	b.Helper()
+	ch, lines := b.run(env, path, append([]string{path}, args...)...)
 	b.Cleanup(func() { _ = unix.Kill(ch.PID, unix.SIGKILL) }) // also if its main thread has ended
-	_ = w.Close()
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	for lines.Scan() {
 		if lines.Text() == "ready" {
 			return ch.PID
 		}
