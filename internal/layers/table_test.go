@@ -112,6 +112,7 @@ var rooms = []room{
 	{paths: []string{"topology/probe"}, ours: withLeaves("internal/job", "topology", "topology/nvml")},
 	{paths: []string{"topology/machine"}, ours: withLeaves("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile", "internal/yamldoc")},
 	{paths: []string{"topology/lease"}, ours: withLeaves("internal/job", "internal/atomicfile")},
+	{paths: []string{"topology/lease/leasetest"}, ours: withLeaves("internal/job", "internal/atomicfile", "topology/lease")},
 
 	{paths: []string{"preflight/mistyped"}, ours: only(), not: world, noClock: true},
 	{paths: []string{"preflight/compare"}, ours: withLeaves("internal/job")},
