@@ -12,8 +12,8 @@ import (
 // made are the directories that madeOnce has made, which TestMain removes.
 var made []string
 
-// madeOnce returns a function that makes a directory of checkpoints, by a Python script that gets its name and then by
-// each function, at the first call. Every call returns that directory.
+// madeOnce returns a function that makes a directory of checkpoints, by a Python script that gets its name
+// and then by each function, at the first call. Every call returns that directory.
 func madeOnce(script string, then ...func(dir string) error) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "checkpoint")
@@ -115,8 +115,8 @@ with bz2.open("weights.bz2", "wb") as f:
 dcp("dcp-20")
 `
 
-// dcpScript defines dcp, which writes a checkpoint of torch.distributed.checkpoint, whose classes need a newer torch:
-// pieces that torch.save wrote, one after another, and a pickle with the place of each.
+// dcpScript defines dcp, which writes a checkpoint of torch.distributed.checkpoint, whose classes need a
+// newer torch: pieces that torch.save wrote, one after another, and a pickle with the place of each.
 const dcpScript = `
 import io, os, pickle, sys, types
 import torch

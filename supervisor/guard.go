@@ -147,8 +147,8 @@ func (g *guard) act(h job.HangReport) {
 	g.conclude(h, stacks)
 }
 
-// hangCause returns the cause of an attempt that gangrun has ended because the gang hung. faulthandler is true
-// if Python programs were told to write their stacks.
+// hangCause returns the cause of an attempt that gangrun has ended because the gang hung. faulthandler is
+// true if Python programs were told to write their stacks.
 func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Cause {
 	c := job.Cause{
 		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),

@@ -204,8 +204,8 @@ func (c *checker) checkEntry(e *zipEntry) (sum uint32, err error) {
 	return read.Sum32(), nil
 }
 
-// scanner returns what looks at the numbers of an entry that is a storage of torch, and the name of the storage's
-// tensor.
+// scanner returns what looks at the numbers of an entry that is a storage of torch, and the name of the
+// storage's tensor.
 func (c *checker) scanner(e *zipEntry) (*finite.Scanner, string) {
 	dir, key := path.Split(e.name)
 	switch {
@@ -241,8 +241,8 @@ func (c *counter) Write(p []byte) (int, error) {
 }
 
 // Object returns what the pickle of a torch archive says, which is its entry data.pkl. It keeps options as
-// torchfile.ReadObject does. The archive must be complete. Object returns nil if it has no pickle, or one that
-// cannot be followed.
+// torchfile.ReadObject does. The archive must be complete. Object returns nil if it has no pickle, or one
+// that cannot be followed.
 func Object(f *blob.File, options ...string) (*torchfile.Object, error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {

@@ -7,8 +7,8 @@ const (
 	chunks = 3         // that are in memory: one is read, one is looked at, one is between
 )
 
-// CopyTo writes n bytes from off on to w. It reads ahead while w is at work. It returns io.ErrUnexpectedEOF if
-// the file ends before.
+// CopyTo writes n bytes from off on to w. It reads ahead while w is at work. It returns io.ErrUnexpectedEOF
+// if the file ends before.
 func (f *File) CopyTo(w io.Writer, off, n int64) error {
 	if off < 0 || n < 0 || off > f.Size-n {
 		return io.ErrUnexpectedEOF

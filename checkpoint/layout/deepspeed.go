@@ -27,7 +27,8 @@ type DeepSpeedSays struct {
 	Known bool
 }
 
-// DeepSpeedFiles returns a file of the model and one of the optimizer in which DeepSpeedSays stands, if there are any.
+// DeepSpeedFiles returns a file of the model and one of the optimizer in which DeepSpeedSays stands, if there
+// are any.
 func (s Set) DeepSpeedFiles() (model, optimizer string) {
 	for _, name := range s.Names {
 		switch {
@@ -40,8 +41,8 @@ func (s Set) DeepSpeedFiles() (model, optimizer string) {
 	return model, optimizer
 }
 
-// CheckDeepSpeed checks that every rank has written its files: rank 0 writes the file "latest" before the last
-// barrier, so that it proves nothing.
+// CheckDeepSpeed checks that every rank has written its files: rank 0 writes the file "latest" before the
+// last barrier, so that it proves nothing.
 func (s Set) CheckDeepSpeed(says DeepSpeedSays) error {
 	ranks, whole := s.numbers(plainModel()), s.numbers(zeroModel())
 	optim := s.numbers(zeroOptim())

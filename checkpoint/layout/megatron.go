@@ -32,8 +32,8 @@ func (s Set) MegatronFile() string {
 	return ""
 }
 
-// CheckMegatron checks a checkpoint of Megatron's older format: a directory for each rank of tensor parallelism,
-// pipeline parallelism and expert parallelism, with the same files in each.
+// CheckMegatron checks a checkpoint of Megatron's older format: a directory for each rank of tensor
+// parallelism, pipeline parallelism and expert parallelism, with the same files in each.
 func (s Set) CheckMegatron(says MegatronSays) error {
 	files := map[string]map[string]bool{} // by directory
 	all := map[string]string{}            // files, and a directory that has it
@@ -97,8 +97,8 @@ func dirs(files map[string]map[string]bool) string {
 	return fmt.Sprintf("%s to %s", names[0], names[len(names)-1])
 }
 
-// CheckTracker checks a checkpoint of that name against the content of the tracker. All ranks wait for each other
-// before it is written: what has a higher iteration than it was not finished.
+// CheckTracker checks a checkpoint of that name against the content of the tracker. All ranks wait for each
+// other before it is written: what has a higher iteration than it was not finished.
 func CheckTracker(name, tracker string) error {
 	found := iteration().FindStringSubmatch(name)
 	if found == nil {

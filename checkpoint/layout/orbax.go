@@ -18,7 +18,8 @@ const (
 
 var orbaxProcess = re(`^ocdbt\.process_(\d+)/`)
 
-// CheckOrbax checks a directory of Orbax. commit is the content of OrbaxCommit, empty if the directory has none.
+// CheckOrbax checks a directory of Orbax. commit is the content of OrbaxCommit, empty if the directory has
+// none.
 func (s Set) CheckOrbax(commit []byte) error {
 	if s.has(orbaxProcess()) {
 		if g := gap(flat(s.numbers(orbaxProcess()))); g >= 0 {

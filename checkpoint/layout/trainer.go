@@ -32,8 +32,8 @@ func (s Set) WeightsOnly() bool {
 	return true
 }
 
-// CheckTrainer checks a checkpoint of the Trainer of Hugging Face. name is its directory's. state is the content
-// of trainer_state.json, which is written last.
+// CheckTrainer checks a checkpoint of the Trainer of Hugging Face. name is its directory's. state is the
+// content of trainer_state.json, which is written last.
 func (s Set) CheckTrainer(name string, state []byte) error {
 	if s.WeightsOnly() {
 		return nil

@@ -1,5 +1,6 @@
-// Package ocdbt checks databases of TensorStore's OCDBT, into which Orbax writes arrays: a manifest, and a tree
-// of nodes and values in data files (https://google.github.io/tensorstore/kvstore/ocdbt, "Storage format").
+// Package ocdbt checks databases of TensorStore's OCDBT, into which Orbax writes arrays: a manifest, and a
+// tree of nodes and values in data files (https://google.github.io/tensorstore/kvstore/ocdbt, "Storage
+// format").
 package ocdbt
 
 import (
@@ -32,8 +33,8 @@ const (
 
 const errDamaged = flaw.Flaw("its tree is damaged")
 
-// Check checks the newest version of a database: every node of its tree has its checksum, and every value lies
-// within its data file. open opens a data file by its name below the database's directory.
+// Check checks the newest version of a database: every node of its tree has its checksum, and every value
+// lies within its data file. open opens a data file by its name below the database's directory.
 func Check(manifest *blob.File, open func(name string) (*blob.File, error)) error {
 	body, err := unpack(manifest, 0, manifest.Size, ManifestMagic)
 	if err != nil {

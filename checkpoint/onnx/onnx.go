@@ -1,5 +1,5 @@
-// Package onnx checks models of ONNX: a protobuf message (ModelProto in onnx.proto) whose tensors have their bytes
-// in it or in files beside it.
+// Package onnx checks models of ONNX: a protobuf message (ModelProto in onnx.proto) whose tensors have their
+// bytes in it or in files beside it.
 package onnx
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Check checks that a model is whole: every message ends where it should, there is a graph, and every tensor has as
-// many bytes as its shape needs. open opens a file beside the model.
+// Check checks that a model is whole: every message ends where it should, there is a graph, and every tensor
+// has as many bytes as its shape needs. open opens a file beside the model.
 func Check(f *blob.File, open func(name string) (*blob.File, error)) error {
 	c := checker{f: f, open: open}
 	var version, graph, operators bool
@@ -49,8 +49,8 @@ type checker struct {
 	open func(name string) (*blob.File, error)
 }
 
-// message calls emit for every field of the message of n bytes at an offset. at and n are where the bytes of a field
-// of wire type 2 are; value is that of the other types. It returns where the message ended.
+// message calls emit for every field of the message of n bytes at an offset. at and n are where the bytes of
+// a field of wire type 2 are; value is that of the other types. It returns where the message ended.
 func (c *checker) message(off, n int64, depth int, emit func(field int, wire byte, at, n int64, value uint64) error) (int64, error) {
 	if depth > maxNested {
 		return 0, flaw.New("its graphs are nested too deeply")
@@ -101,7 +101,8 @@ func (c *checker) message(off, n int64, depth int, emit func(field int, wire byt
 	return r.pos, nil
 }
 
-// graph checks a GraphProto: its initializers, and those of the graphs and tensors in the attributes of its nodes.
+// graph checks a GraphProto: its initializers, and those of the graphs and tensors in the attributes of its
+// nodes.
 func (c *checker) graph(at, n int64, depth int) error {
 	_, err := c.message(at, n, depth, func(field int, wire byte, at, n int64, _ uint64) error {
 		switch {

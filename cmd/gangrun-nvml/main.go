@@ -1,11 +1,11 @@
 //go:build cgo && linux
 
-// Command gangrun-nvml prints what the NVIDIA driver reports about this host's GPUs, as the JSON of
-// an nvml.Report. It exits with code 0 whatever the driver reports. With the argument events it
-// runs until its standard input ends, and prints one nvml.Event a line, as JSON: each XID or ECC
-// error when it happens, every second an event that the driver still answers, and every 5 seconds
-// how each GPU works and the processes that compute on the GPUs. It is a separate program because a call of the driver may
-// hang: gangrun runs it with a time limit.
+// Command gangrun-nvml prints what the NVIDIA driver reports about this host's GPUs, as the JSON of an
+// nvml.Report. It exits with code 0 whatever the driver reports. With the argument events it runs until its
+// standard input ends, and prints one nvml.Event a line, as JSON: each XID or ECC error when it happens,
+// every second an event that the driver still answers, and every 5 seconds how each GPU works and the
+// processes that compute on the GPUs. It is a separate program because a call of the driver may hang: gangrun
+// runs it with a time limit.
 package main
 
 import (

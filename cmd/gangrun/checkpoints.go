@@ -118,8 +118,9 @@ func checkpointDir(c *cli.Context) (string, error) {
 	return spec.CheckpointDir, nil
 }
 
-// listCheckpoints verifies the checkpoints of a directory. It returns when the user wants it to, even if the file
-// system does not answer: then nobody waits for the goroutine that reads from it, because the process ends.
+// listCheckpoints verifies the checkpoints of a directory. It returns when the user wants it to, even if the
+// file system does not answer: then nobody waits for the goroutine that reads from it, because the process
+// ends.
 func listCheckpoints(dir string, deep bool) ([]checkpoint.Listed, error) {
 	ctx, stop := interrupt.Context()
 	defer stop()

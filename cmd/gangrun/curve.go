@@ -92,8 +92,8 @@ func curveOptions(c *cli.Context) (curveview.Options, error) {
 	return o, nil
 }
 
-// curveFiles returns the files that the arguments name. If they are a single word that names no file, they name a run:
-// its logs are the files. Its journal, its time and its ranks are put into the options.
+// curveFiles returns the files that the arguments name. If they are a single word that names no file, they
+// name a run: its logs are the files. Its journal, its time and its ranks are put into the options.
 func curveFiles(names []string, o *curveview.Options, gpus bool) ([]string, error) {
 	if _, err := os.Stat(names[0]); err == nil || len(names) > 1 || !errors.Is(err, os.ErrNotExist) {
 		return names, nil

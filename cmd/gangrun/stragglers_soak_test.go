@@ -52,8 +52,8 @@ var slowdowns = []aSlowdown{
 	{"network", job.SlowNetwork, nil},
 }
 
-// rate returns by how much a number of a process grows in a second. It measures for four seconds; the result is right
-// also if the sleep takes longer.
+// rate returns by how much a number of a process grows in a second. It measures for four seconds; the result
+// is right also if the sleep takes longer.
 func rate(number func() float64) float64 {
 	before, at := number(), time.Now()
 	time.Sleep(4 * time.Second)

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// imageFor is imageOf. In a run that is taken over, ranks may be running: there the error comes when an attempt
-// needs the image.
+// imageFor is imageOf. In a run that is taken over, ranks may be running: there the error comes when an
+// attempt needs the image.
 func imageFor(spec job.Spec, home string, taken bool) (*launcher.Image, error) {
 	image, err := imageOf(spec, home)
 	if err == nil || !taken {
@@ -69,8 +69,8 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 	}}, nil
 }
 
-// credentials returns the user's credentials at the registry of an image, from the files and helpers of docker
-// login and podman login; empty if there are none.
+// credentials returns the user's credentials at the registry of an image, from the files and helpers of
+// docker login and podman login; empty if there are none.
 func credentials(image string) (user, secret string, err error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// mountNote notes once what is mounted in the containers of a run though its user has not named it with --mount.
+// mountNote notes once what is mounted in the containers of a run though its user has not named it with
+// --mount.
 type mountNote struct{ once sync.Once }
 
 func (n *mountNote) note(spec job.Spec, emit func(job.Event)) {

@@ -125,8 +125,8 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	return c.end
 }
 
-// inEpoch reads the count that stands right behind an epoch, as fairseq prints it: "epoch 001:     10 / 500 loss=".
-// It returns where to go on.
+// inEpoch reads the count that stands right behind an epoch, as fairseq prints it: "epoch 001: 10 / 500
+// loss=". It returns where to go on.
 func (s *scanner) inEpoch(i int) int {
 	j := i
 	for j < len(s.text) && (s.text[j] == ':' || s.text[j] == ' ') {
@@ -150,7 +150,8 @@ func (s *scanner) stepNumber(i int) bool {
 	return string(bytes.TrimSpace(before)) == "step"
 }
 
-// heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch 1".
+// heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch
+// 1".
 func (s *scanner) heads(i int) bool {
 	rest := bytes.TrimLeft(s.text[i:], " ")
 	return len(rest) > 0 && bytes.IndexByte([]byte(":[|]"), rest[0]) >= 0

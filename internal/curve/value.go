@@ -22,9 +22,9 @@ const (
 )
 
 // Values returns the numbers of a line that have a name before them, as in "train loss 2.43, val loss 2.51",
-// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". If the line begins with the name of other
-// data than those of the training, as in "Test set: Average loss: 0.02" and "valid | epoch 001 | loss 9.1", the
-// names do, too. A value of MLPerf's log has the name of its key.
+// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". If the line begins with the name
+// of other data than those of the training, as in "Test set: Average loss: 0.02" and "valid | epoch 001 |
+// loss 9.1", the names do, too. A value of MLPerf's log has the name of its key.
 func Values(line []byte) []Value {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
@@ -76,7 +76,8 @@ func Values(line []byte) []Value {
 	return all
 }
 
-// inName reports whether the byte at i goes on with a name: a letter, a digit, or a slash, dot or dash between two of them.
+// inName reports whether the byte at i goes on with a name: a letter, a digit, or a slash, dot or dash
+// between two of them.
 func inName(t []byte, i int) bool {
 	if isLetter(t[i]) || isDigit(t[i]) {
 		return true

@@ -37,8 +37,8 @@ type Report struct {
 	Metric *Curve `json:"metric"`
 	Train  *Curve `json:"train"`
 	Total  int64  `json:"total_steps"` // planned; 0 if not known
-	// Verdicts are true at the end of the curves. History has the verdicts that were true at any time: of each
-	// kind the first, and the first that was sure.
+	// Verdicts are true at the end of the curves. History has the verdicts that were true at any time: of
+	// each kind the first, and the first that was sure.
 	Verdicts []judge.Verdict `json:"verdicts"`
 	History  []judge.Verdict `json:"history"`
 }
@@ -113,8 +113,9 @@ func (e *DirectionError) Error() string {
 // Hint says what to do about it.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the report,
-// unless there is no other; one that does not exist is an error. The error is a NoMetricError if there is nothing to judge.
+// Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the
+// report, unless there is no other; one that does not exist is an error. The error is a NoMetricError if
+// there is nothing to judge.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
 	var all []*series
@@ -207,7 +208,8 @@ func newSeries(name, path string) *series {
 	return s
 }
 
-// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
+// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an
+// earlier step.
 func (s *series) add(p point) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].step >= p.step {
@@ -324,7 +326,8 @@ func NoFilesError(run string) error {
 	return failure.Usage("gangrun status "+run+" tells its attempts", "run %s has no logs yet", run)
 }
 
-// Sure reports whether a verdict is sure at the end of the curves that says to end the run. Reached is one, too.
+// Sure reports whether a verdict is sure at the end of the curves that says to end the run. Reached is one,
+// too.
 func (r Report) Sure() bool {
 	return slices.ContainsFunc(r.Verdicts, func(v judge.Verdict) bool { return v.Sure })
 }

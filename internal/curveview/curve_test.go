@@ -73,7 +73,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSaves holds that the GPU-hours come from the times of the file and the number of GPUs, and are missing without times.
+// TestSaves holds that the GPU-hours come from the times of the file and the number of GPUs, and are missing
+// without times.
 func TestSaves(t *testing.T) {
 	loss := func(s int) float64 {
 		if s > 100 {

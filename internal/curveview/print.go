@@ -74,8 +74,8 @@ func line(v judge.Verdict) string {
 	return out
 }
 
-// plot draws a curve. Values that are not finite are gaps. If the values are positive and the largest is more than a
-// hundred times the smallest, the scale is logarithmic.
+// plot draws a curve. Values that are not finite are gaps. If the values are positive and the largest is more
+// than a hundred times the smallest, the scale is logarithmic.
 func plot(c *Curve, width int, colour bool) string {
 	if c.Best == nil || len(c.points) < 2 {
 		return ""
@@ -107,8 +107,8 @@ func plot(c *Curve, width int, colour bool) string {
 	return "\n" + asciigraph.Plot(cells, options...) + "\n\n"
 }
 
-// spread puts points into cells, one a column: means of the values whose steps belong there. A cell without any
-// repeats the one before. Low and high are the limits of the cells.
+// spread puts points into cells, one a column: means of the values whose steps belong there. A cell without
+// any repeats the one before. Low and high are the limits of the cells.
 func spread(points []point, first, last int64, width int) (cells []float64, low, high float64) {
 	sums, counts := make([]float64, width), make([]float64, width)
 	broken := make([]bool, width)

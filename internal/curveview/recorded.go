@@ -16,8 +16,8 @@ const recorded = "journal"
 // maxRecorded is the most losses that are kept of a journal. Of a longer one, the last count.
 const maxRecorded = 1 << 20
 
-// readJournal returns the losses that the ranks of a run have reported in its last attempt, as the lowest rank with any
-// tells them. That is also what programs write to GANGRUN_PROGRESS_FD.
+// readJournal returns the losses that the ranks of a run have reported in its last attempt, as the lowest
+// rank with any tells them. That is also what programs write to GANGRUN_PROGRESS_FD.
 func readJournal(ctx context.Context, path string) (File, []*series, int64, error) {
 	file := File{Path: path, Format: recorded, Series: []string{}}
 	in, err := safefile.Open(path)

@@ -55,8 +55,8 @@ func (r *Report) judge(setup judge.Setup, c chosen, o Options) {
 	}
 }
 
-// clock returns the GPU-seconds at a point, and whether they are real. If the files have no times, the time that the run
-// has taken is spread evenly over its steps; if that is not known either, a step is a second.
+// clock returns the GPU-seconds at a point, and whether they are real. If the files have no times, the time
+// that the run has taken is spread evenly over its steps; if that is not known either, a step is a second.
 func clock(all []value, o Options) (spent func(point) float64, real bool) {
 	gpus := o.GPUs
 	if gpus <= 0 {

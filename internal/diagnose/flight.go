@@ -8,7 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxFlight bounds the lines of evidence about process groups, and about ranks, that come from flight recorders.
+// maxFlight bounds the lines of evidence about process groups, and about ranks, that come from flight
+// recorders.
 const maxFlight = 4
 
 // flightSure is the confidence with which the records of the ranks show who did not call a collective.
@@ -42,8 +43,8 @@ func (f flight) suspects() []*suspect {
 	return []*suspect{{rule: rule, rank: -1, confidence: flightSure, names: map[string]string{"title": "others waited in a collective in vain"}}}
 }
 
-// about reports whether the records show more of a suspect: it waited for other ranks in vain, and does not itself name
-// the rank for which it waited.
+// about reports whether the records show more of a suspect: it waited for other ranks in vain, and does not
+// itself name the rank for which it waited.
 func (f flight) about(s *suspect) bool {
 	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
 	return len(f.problems) > 0 && !named && (s.rule.Category == job.CollectiveTimeout || s.rule.Category == job.Hang)

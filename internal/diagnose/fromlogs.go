@@ -83,8 +83,8 @@ func (m *member) ofLog(st *stream) []*suspect {
 	return []*suspect{m.firstStep(st, best)}
 }
 
-// messages returns suspects of the error messages anywhere in the log of several ranks: the others may have printed
-// much after the one that failed.
+// messages returns suspects of the error messages anywhere in the log of several ranks: the others may have
+// printed much after the one that failed.
 func (m *member) messages(st *stream) (all []*suspect) {
 	marks := st.marks()
 	for i := range st.text {
@@ -112,8 +112,8 @@ func (m *member) messages(st *stream) (all []*suspect) {
 const maxMessages = 50
 
 // firstStep returns the failure of an earlier step of a script that explains a later one: a download that
-// failed, an archive that was cut logtext.Short, a full disk, and then a file or module that is missing. It returns
-// later if there is none.
+// failed, an archive that was cut logtext.Short, a full disk, and then a file or module that is missing. It
+// returns later if there is none.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
 	switch later.rule.Category {
 	case job.IncorrectInputs, job.ImportError, job.Assertion, job.Traceback, job.LaunchError:
@@ -146,7 +146,8 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 // toolLine is a line of a tool that fetches, unpacks or copies files.
 var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
 
-// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no error.
+// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
+// error.
 func (s *suspect) wentOn() bool {
 	if s.stream == nil || !s.sign.plain || s.rule.Is(rules.Verdict) {
 		return false
@@ -221,7 +222,8 @@ func (s *suspect) tier() int {
 	return tierCause
 }
 
-// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the first.
+// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the
+// first.
 func chooseFromLogs(all []*suspect) *suspect {
 	if v := verdict(all); v != nil {
 		return v
@@ -238,8 +240,8 @@ func chooseFromLogs(all []*suspect) *suspect {
 	return lowest(explained(best, all), all)
 }
 
-// explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a program saw of
-// it, or the exception of a rank that called MPI_Abort.
+// explained returns what explains the best suspect: a GPU that a monitor reports as faulty, for what a
+// program saw of it, or the exception of a rank that called MPI_Abort.
 func explained(best *suspect, all []*suspect) *suspect {
 	if best == nil {
 		return nil

@@ -31,7 +31,8 @@ type stream struct {
 	plain []int
 	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
 	mixed bool
-	// common is the stream of the lines in the same log that do not say whose they are, if this one is of a rank.
+	// common is the stream of the lines in the same log that do not say whose they are, if this one is of a
+	// rank.
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
@@ -177,8 +178,8 @@ func (s *stream) scan(kernel bool) {
 	}
 }
 
-// blameAssertion gives the exceptions that only say that an assertion in a GPU kernel failed the rule of the line in
-// which the kernel says which assertion it was.
+// blameAssertion gives the exceptions that only say that an assertion in a GPU kernel failed the rule of the
+// line in which the kernel says which assertion it was.
 func (s *stream) blameAssertion() {
 	i := slices.IndexFunc(s.signs, func(g *sign) bool { return g.plain && g.rule.Signature == "cuda-device-assert" })
 	if i < 0 {

@@ -12,8 +12,8 @@ import (
 // afterEnd are exceptions of threads and objects that outlive their program.
 var afterEnd = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 
-// How many lines show that the program went on after a sign of failure: lines with a growing count; such lines in
-// the log of several ranks, which may be those of other ranks; lines before an epilogue.
+// How many lines show that the program went on after a sign of failure: lines with a growing count; such
+// lines in the log of several ranks, which may be those of other ranks; lines before an epilogue.
 const (
 	goneOn      = 3
 	othersGoOn  = 40
@@ -41,8 +41,8 @@ func (s *stream) marks() []outlook.Mark {
 	return s.marked
 }
 
-// survived reports whether the program that gave a sign of failure went on with its work, by what follows in the
-// same log.
+// survived reports whether the program that gave a sign of failure went on with its work, by what follows in
+// the same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered := s.buffered(g)
@@ -97,8 +97,8 @@ func (s *stream) survived(g *sign) bool {
 	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
 }
 
-// buffered reports whether what follows a sign may have been printed before it, and kept in a buffer: no work was
-// counted before the sign.
+// buffered reports whether what follows a sign may have been printed before it, and kept in a buffer: no work
+// was counted before the sign.
 func (s *stream) buffered(g *sign) bool {
 	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
 }

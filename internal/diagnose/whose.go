@@ -26,8 +26,8 @@ var (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// claim finds the rank of a suspect in logs that do not say whose each line is: in its own words, in those of another
-// rank with the same failure, by its process, in what launchers report, and in the lines above it.
+// claim finds the rank of a suspect in logs that do not say whose each line is: in its own words, in those of
+// another rank with the same failure, by its process, in what launchers report, and in the lines above it.
 func (s *suspect) claim(members []*member, all []*suspect) {
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
@@ -135,8 +135,8 @@ var (
 	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
 )
 
-// reported returns the rank that launchers report as the one which failed in the way of s, or -1 if they report none
-// or several.
+// reported returns the rank that launchers report as the one which failed in the way of s, or -1 if they
+// report none or several.
 func (s *suspect) reported(members []*member) int {
 	var aborted, ended, first []int
 	for _, m := range members {
@@ -168,8 +168,8 @@ func (s *suspect) reported(members []*member) int {
 	return -1
 }
 
-// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an exception
-// with a code.
+// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
+// exception with a code.
 func (s *suspect) fits(r *endreport.Report) bool {
 	switch {
 	case s.signal != 0:

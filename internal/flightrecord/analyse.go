@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Analyse finds the first problem of each process group, and the ranks that are to blame: those that
-// are missing from a collective, or differ in it, and do not wait in another group themselves for others. It has
+// Analyse finds the first problem of each process group, and the ranks that are to blame: those that are
+// missing from a collective, or differ in it, and do not wait in another group themselves for others. It has
 // PyTorch's fr_trace as its model, but blames the minority where ranks differ.
 func Analyse(records []job.FlightRecord) (problems []job.CollectiveProblem, blamed []int) {
 	groups := map[string]job.ProcessGroup{}

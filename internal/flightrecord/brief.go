@@ -46,8 +46,8 @@ func Brief(r job.FlightRecord) job.FlightRecord {
 // maxSpans is how many spans of ranks are named.
 const maxSpans = 8
 
-// Words says what is wrong with a collective, as in "nccl:all_reduce 7 of default_pg (train.py:120 average): rank 2
-// has not called it and ranks 0-1,3 wait".
+// Words says what is wrong with a collective, as in "nccl:all_reduce 7 of default_pg (train.py:120 average):
+// rank 2 has not called it and ranks 0-1,3 wait".
 func Words(p job.CollectiveProblem) string {
 	said := fmt.Sprintf("%s %d of %s", p.Op, p.Seq, cmp.Or(p.Desc, "process group "+p.Group))
 	if p.Where != "" {

@@ -9,7 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestBrief: what Brief keeps is enough to find the same problem, even if one rank is far behind, and is small.
+// TestBrief: what Brief keeps is enough to find the same problem, even if one rank is far behind, and is
+// small.
 func TestBrief(t *testing.T) {
 	var records []job.FlightRecord
 	for rank := range 3 {

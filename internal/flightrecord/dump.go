@@ -19,8 +19,9 @@ import (
 // ErrFormat is the error for a dump that is not one of a flight recorder.
 var ErrFormat = errors.New("not a dump of PyTorch's flight recorder")
 
-// Parse reads the dump of a rank, and keeps of it what Brief keeps. It runs nothing of what is in the pickle. See the functions
-// dump_nccl_trace and dump_entries of PyTorch for the format, of which versions 2.x are known.
+// Parse reads the dump of a rank, and keeps of it what Brief keeps. It runs nothing of what is in the pickle.
+// See the functions dump_nccl_trace and dump_entries of PyTorch for the format, of which versions 2.x are
+// known.
 func Parse(rank int, r io.Reader) (job.FlightRecord, error) {
 	var b pickle.Builder
 	if err := pickle.Scan(bufio.NewReader(r), &b); err != nil {

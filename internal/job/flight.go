@@ -30,8 +30,8 @@ type CollectiveCall struct {
 	PeerToPeer bool `json:"p2p,omitempty"`
 	// Retired is true if the watchdog waits for it no more. If it is not completed, it timed out.
 	Retired bool `json:"retired,omitempty"`
-	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are how
-	// many numbers they have together.
+	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are
+	// how many numbers they have together.
 	In      string `json:"in,omitempty"`
 	Out     string `json:"out,omitempty"`
 	InSize  int64  `json:"in_size,omitempty"`
@@ -53,8 +53,8 @@ type CollectiveProblem struct {
 	Missing []int `json:"missing,omitempty"`
 	// Differing are the ranks whose operation, or sizes or types of tensors, are not those of most.
 	Differing []int `json:"differing,omitempty"`
-	// Silent are the ranks of the group without a record. If there are some, and Missing and Differing are empty,
-	// it is undecided who is to blame.
+	// Silent are the ranks of the group without a record. If there are some, and Missing and Differing are
+	// empty, it is undecided who is to blame.
 	Silent []int `json:"silent,omitempty"`
 	// Waiting are the ranks that have called it, and for which it is not complete.
 	Waiting []int `json:"waiting,omitempty"`

@@ -32,8 +32,8 @@ func TestTypesDecide(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, m := range matches {
-		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of gangrun
-		// itself have a Reason, by which they are known before any rule's text is looked for.
+		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of
+		// gangrun itself have a Reason, by which they are known before any rule's text is looked for.
 		if strings.HasPrefix(m.at, "internal/diagnose/rules/") {
 			continue
 		}

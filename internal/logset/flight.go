@@ -11,15 +11,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxDump is the largest dump of a flight recorder that is read, in bytes. One of 20,000 calls with their stacks has
-// some 40 MB.
+// maxDump is the largest dump of a flight recorder that is read, in bytes. One of 20,000 calls with their
+// stacks has some 40 MB.
 const maxDump = 128 << 20
 
 // dumpRank is the rank at the end of the name of a dump.
 var dumpRank = textmatch.New(`(\d{1,7})(?:\.(?:gz|bz2|zst))?$`)
 
-// record returns the line that a dump of PyTorch's flight recorder is. If a file is something else, it returns no
-// line, and what reads the same as in.
+// record returns the line that a dump of PyTorch's flight recorder is. If a file is something else, it
+// returns no line, and what reads the same as in.
 func record(name string, o logtext.Origin, in io.Reader) (*job.Line, io.Reader) {
 	buffered := bufio.NewReader(in)
 	m := dumpRank.FindStringSubmatch(name)

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// made returns a good file of each format by its name. The event file is by a real writer; see testdata/README.md. That
-// of W&B follows its documented layout.
+// made returns a good file of each format by its name. The event file is by a real writer; see
+// testdata/README.md. That of W&B follows its documented layout.
 func made(t testing.TB) map[string][]byte {
 	events, err := os.ReadFile(filepath.Join("testdata", "events.out.tfevents.digits"))
 	if err != nil {
@@ -155,7 +155,8 @@ func part(kind byte, data []byte) []byte {
 	return append(out, body...)
 }
 
-// madeWandB is a file of an offline run: as many steps, each with a record of some size, so that records cross blocks.
+// madeWandB is a file of an offline run: as many steps, each with a record of some size, so that records
+// cross blocks.
 func madeWandB(steps int) []byte {
 	out := bytes.Clone(wandbHeader)
 	write := func(record []byte) {

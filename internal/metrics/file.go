@@ -1,7 +1,7 @@
-// Package metrics reads the metrics of a training job from where the job leaves them: its output, event files of
-// TensorBoard, CSV, JSON lines, the file of an offline run of W&B, and the trainer_state.json of Hugging Face. It
-// follows files that grow, and begins again with those that were truncated or replaced. A file in which nothing is
-// found disturbs nothing.
+// Package metrics reads the metrics of a training job from where the job leaves them: its output, event files
+// of TensorBoard, CSV, JSON lines, the file of an offline run of W&B, and the trainer_state.json of Hugging
+// Face. It follows files that grow, and begins again with those that were truncated or replaced. A file in
+// which nothing is found disturbs nothing.
 package metrics
 
 import (
@@ -85,10 +85,10 @@ func (f *File) Total() int64 {
 	return f.total
 }
 
-// Poll calls emit for every point that was added to the file since the last call, until it has read all or ctx ends. A
-// file that does not exist is empty. If the file has become shorter, or its path names another file now, Poll begins
-// again. After a DamagedError, Poll does nothing until that happens. It may block as long as the file
-// system does.
+// Poll calls emit for every point that was added to the file since the last call, until it has read all or
+// ctx ends. A file that does not exist is empty. If the file has become shorter, or its path names another
+// file now, Poll begins again. After a DamagedError, Poll does nothing until that happens. It may block as
+// long as the file system does.
 func (f *File) Poll(ctx context.Context, emit func(Point)) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,8 +20,8 @@ type output struct {
 	lossEval bool
 }
 
-// lossBenchmarks are the benchmarks of MLPerf Training that report a loss as eval_accuracy: their quality targets
-// are upper limits (rules of MLPerf Training, "Benchmarks").
+// lossBenchmarks are the benchmarks of MLPerf Training that report a loss as eval_accuracy: their quality
+// targets are upper limits (rules of MLPerf Training, "Benchmarks").
 var lossBenchmarks = words("gpt3 llama2_70b_lora llama31_405b llama31_8b flux1")
 
 func (o *output) line(line []byte, emit func(Point)) error {

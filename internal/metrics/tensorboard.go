@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxRecord is the largest record of a TensorBoard or W&B file whose values are looked for, in bytes. Larger ones
-// are images, graphs or the like.
+// maxRecord is the largest record of a TensorBoard or W&B file whose values are looked for, in bytes. Larger
+// ones are images, graphs or the like.
 const maxRecord = 1 << 20
 
-// tensorBoard reads event files. A file is a sequence of TFRecords: the length, its masked CRC32C, the data, and
-// theirs. The data are messages of tensorflow.Event.
+// tensorBoard reads event files. A file is a sequence of TFRecords: the length, its masked CRC32C, the data,
+// and theirs. The data are messages of tensorflow.Event.
 type tensorBoard struct {
 	rest []byte
 	skip uint64 // bytes of a large record that are still to come
@@ -77,8 +77,8 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s, at byte %d", e.Reason, e.Offset) }
 
-// fields calls each with every field of a message, and reports whether the message is well formed. A number is in v;
-// bytes are in b.
+// fields calls each with every field of a message, and reports whether the message is well formed. A number
+// is in v; bytes are in b.
 func fields(message []byte, each func(num protowire.Number, v uint64, b []byte)) bool {
 	for len(message) > 0 {
 		num, kind, n := protowire.ConsumeTag(message)
@@ -157,8 +157,8 @@ const (
 	tensorInt64  = 9
 )
 
-// tensor reads a TensorProto of a single number: kind 1, shape 2, content 4, float_val 5, double_val 6, int_val 7,
-// int64_val 10.
+// tensor reads a TensorProto of a single number: kind 1, shape 2, content 4, float_val 5, double_val 6,
+// int_val 7, int64_val 10.
 func tensor(data []byte) (value float64, ok bool) {
 	var kind uint64
 	single := true

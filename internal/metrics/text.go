@@ -47,7 +47,8 @@ func (l *lines) add(piece []byte, emit func(Point)) error {
 	}
 }
 
-// table reads CSV, or the same with tabs or semicolons. The first line has the names of the columns. A cell may be empty.
+// table reads CSV, or the same with tabs or semicolons. The first line has the names of the columns. A cell
+// may be empty.
 type table struct {
 	names []string
 	sep   rune
@@ -96,8 +97,8 @@ func cut(line []byte, sep rune) ([]string, bool) {
 	return cells, err == nil
 }
 
-// header returns the names of the columns of a table, or nil if the line is no header of one: all are words, at
-// least one is known, and no two are the same.
+// header returns the names of the columns of a table, or nil if the line is no header of one: all are words,
+// at least one is known, and no two are the same.
 func header(line []byte) (names []string, sep rune) {
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	for _, sep := range []rune{',', '\t', ';'} {
@@ -123,7 +124,8 @@ func header(line []byte) (names []string, sep rune) {
 	return nil, 0
 }
 
-// canonical returns the name of a counter or a clock in lower case with underscores, and other names as they are.
+// canonical returns the name of a counter or a clock in lower case with underscores, and other names as they
+// are.
 func canonical(name string) string {
 	low := strings.ReplaceAll(strings.ToLower(name), " ", "_")
 	if clocks[low] {
@@ -149,8 +151,8 @@ func (o *objects) line(line []byte, emit func(Point)) error {
 	return nil
 }
 
-// object returns the numbers of a JSON object by their names. The names of those in objects inside of it are joined
-// by slashes. NaN and Infinity count, as Python writes them.
+// object returns the numbers of a JSON object by their names. The names of those in objects inside of it are
+// joined by slashes. NaN and Infinity count, as Python writes them.
 func object(line []byte) (of map[string]float64, ok bool) {
 	var in map[string]any
 	text := bytes.TrimSpace(line)

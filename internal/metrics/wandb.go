@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// wandb reads the file of an offline run of Weights & Biases: a header of seven bytes, then LevelDB's log format in
-// blocks of 32 KiB, with plain CRC32s. The records are messages of wandb_internal.Record.
+// wandb reads the file of an offline run of Weights & Biases: a header of seven bytes, then LevelDB's log
+// format in blocks of 32 KiB, with plain CRC32s. The records are messages of wandb_internal.Record.
 type wandb struct {
 	rest    []byte
 	read    int64 // bytes that were taken
@@ -103,8 +103,8 @@ func (w *wandb) part(kind byte, data []byte, emit func(Point)) bool {
 	return true
 }
 
-// history reads a Record. Field 2 is a HistoryRecord: items (1) of key (1) or nested_key (2) and value_json (16), and
-// a step (2).
+// history reads a Record. Field 2 is a HistoryRecord: items (1) of key (1) or nested_key (2) and value_json
+// (16), and a step (2).
 func history(message []byte, emit func(Point)) {
 	fields(message, func(num protowire.Number, _ uint64, record []byte) {
 		if num != 2 || record == nil {

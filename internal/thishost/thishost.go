@@ -98,8 +98,9 @@ func plainAddresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 }
 
-// is reports whether a host is this machine. The address may be a name. Where that resolves, the addresses decide: two machines can have one name in
-// two domains. Where it does not, it must be this machine's own name.
+// is reports whether a host is this machine. The address may be a name. Where that resolves, the addresses
+// decide: two machines can have one name in two domains. Where it does not, it must be this machine's own
+// name.
 func (s Matcher) is(ctx context.Context, name, address string) bool {
 	name, address = plainName(name), plainName(address)
 	if ip, err := netip.ParseAddr(address); address == Localhost || err == nil && ip.IsLoopback() {

@@ -10,7 +10,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// ownedByUser reports whether the containerd with a socket runs in a user namespace of this user, who is not root.
+// ownedByUser reports whether the containerd with a socket runs in a user namespace of this user, who is not
+// root.
 func ownedByUser(socket os.FileInfo) bool {
 	owner, ok := ownerOf(socket)
 	return ok && owner.UID != 0 && int(owner.UID) == os.Geteuid()
@@ -24,9 +25,9 @@ func (e *RootlessError) Error() string {
 	return "a containerd of a user's own cannot " + e.What
 }
 
-// rootless adapts a container to a containerd in a user namespace. /proc and /sys are those of the host: the kernel
-// lets nobody mount new ones whose user namespace does not own the PIDs and the network. runc does without a cgroup
-// of its own if none is asked for.
+// rootless adapts a container to a containerd in a user namespace. /proc and /sys are those of the host: the
+// kernel lets nobody mount new ones whose user namespace does not own the PIDs and the network. runc does
+// without a cgroup of its own if none is asked for.
 func rootless(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
 	for i, m := range s.Mounts {
 		switch m.Destination {

@@ -14,7 +14,8 @@ const (
 
 // kernelRules are the kinds of lines that show ill health. The first that fits counts.
 var kernelRules = []kernelRule{
-	// Memory: drivers/edac/edac_mc.c, mm/memory-failure.c, arch/x86/kernel/cpu/mce, drivers/firmware/efi/cper.c.
+	// Memory: drivers/edac/edac_mc.c, mm/memory-failure.c, arch/x86/kernel/cpu/mce,
+	// drivers/firmware/efi/cper.c.
 	{sign: job.HealthRAM, severity: job.SeverityError, word: "EDAC ", pattern: form(`EDAC (MC\d+): \d+ UE (?:.* on )?([^(]*?) ?(?:\(|$)`),
 		what: "memory has an error that could not be corrected, at $2 of memory controller $1", hint: "have the memory module replaced, and leave the host out: results computed there may be wrong"},
 	{sign: job.HealthRAM, severity: job.SeverityNote, word: "EDAC ", pattern: form(`EDAC (MC\d+): \d+ CE (?:.* on )?([^(]*?) ?(?:\(|$)`),
@@ -34,7 +35,8 @@ var kernelRules = []kernelRule{
 	{sign: job.HealthRAM, severity: job.SeverityError, word: "[Hardware Error]: event severity", pattern: form(`\[Hardware Error\]: event severity: (recoverable|fatal)`),
 		what: "the firmware reports a hardware error ($1)", hint: "dmesg says which part it concerns; leave the host out until it is repaired"},
 
-	// Disks and file systems: block/blk-core.c, fs/ext4/super.c, fs/xfs, fs/btrfs, drivers/nvme/host/pci.c, drivers/ata, drivers/md.
+	// Disks and file systems: block/blk-core.c, fs/ext4/super.c, fs/xfs, fs/btrfs, drivers/nvme/host/pci.c,
+	// drivers/ata, drivers/md.
 	{sign: job.HealthDisk, severity: job.SeverityNote, word: "error, dev ", pattern: form(`error, dev (fd\d+|sr\d+),`),
 		what: "drive $1 has no readable medium", hint: "a floppy or optical drive: it does not matter for a job"},
 	{sign: job.HealthDisk, severity: job.SeverityError, word: "error, dev ", pattern: form(`(?:I/O|critical medium|critical target|critical nexus|protection|timeout) error, dev ([\w.-]+),`),

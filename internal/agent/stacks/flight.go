@@ -13,7 +13,8 @@ import (
 
 // Limits of dumps of PyTorch's flight recorder.
 const (
-	// flightLimit bounds the wait for a dump. PyTorch looks at its pipe once a second, and may need a second try.
+	// flightLimit bounds the wait for a dump. PyTorch looks at its pipe once a second, and may need a second
+	// try.
 	flightLimit = 8 * time.Second
 	flightEvery = 50 * time.Millisecond
 	// maxDump is the largest dump that is read, in bytes. One of 2,000 calls with their stacks has some 4 MB.
@@ -41,8 +42,8 @@ func versionOf(path string) (v version) {
 	return v
 }
 
-// record has the flight recorder of a rank write a dump, and reads it. It returns nil if the rank has no flight
-// recorder, or if the dump does not come in time.
+// record has the flight recorder of a rank write a dump, and reads it. It returns nil if the rank has no
+// flight recorder, or if the dump does not come in time.
 func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 	if t.Flight.Pipe == "" {
 		return nil
@@ -100,7 +101,8 @@ func signal(path string) bool {
 	return n == 1 && err == nil
 }
 
-// ReadDump reads a dump of the flight recorder of a rank. It returns nil if there is none, or if it is not complete.
+// ReadDump reads a dump of the flight recorder of a rank. It returns nil if there is none, or if it is not
+// complete.
 func ReadDump(rank int, path string) *job.FlightRecord {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
-// recorder does what PyTorch does: it makes a FIFO, looks at it from time to time, and writes a dump if something has
-// been written to it. The dump comes in two parts, and has as many calls as dumps have been asked for.
+// recorder does what PyTorch does: it makes a FIFO, looks at it from time to time, and writes a dump if
+// something has been written to it. The dump comes in two parts, and has as many calls as dumps have been
+// asked for.
 const recorder = `
 import os, pickle, sys, time
 pipe, dump = sys.argv[1:]

@@ -89,9 +89,9 @@ const (
 	faultsBytes = 1 << 20
 )
 
-// faults asks a Python process for its stacks by a signal, if it handles that signal and has file open.
-// The process goes on: system calls that the signal interrupts begin again, but for sleep(3) and such calls in
-// C, which return early. Python's own functions wait on. The text says why there are none.
+// faults asks a Python process for its stacks by a signal, if it handles that signal and has file open. The
+// process goes on: system calls that the signal interrupts begin again, but for sleep(3) and such calls in C,
+// which return early. Python's own functions wait on. The text says why there are none.
 func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, string) {
 	bit := uint64(1) << (faulthandler.Signal - 1)
 	switch {

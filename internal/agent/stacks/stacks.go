@@ -57,8 +57,8 @@ func (c *Collector) Close(ctx context.Context) {
 	c.dumps.wait(ctx)
 }
 
-// Collect returns the stacks of the targets, and what their flight recorders have written down, in their order. It takes at most ten seconds, and
-// less if ctx ends before. Then it returns what it has.
+// Collect returns the stacks of the targets, and what their flight recorders have written down, in their
+// order. It takes at most ten seconds, and less if ctx ends before. Then it returns what it has.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, toolsUntil)
 	defer cancel()

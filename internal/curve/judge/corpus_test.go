@@ -215,7 +215,8 @@ func (h hindsight) regret(step int64) float64 {
 	return (until - h.best) / math.Abs(until)
 }
 
-// distance is how much better, relatively, the final validation is than the best until a step: the median of the last five.
+// distance is how much better, relatively, the final validation is than the best until a step: the median of
+// the last five.
 func (h hindsight) distance(step int64) float64 {
 	until := math.Inf(1)
 	for _, p := range h.checks {

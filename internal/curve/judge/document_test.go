@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in the
-// environment it writes the page. No verdict that is sure may end a run that would later have improved by more than 1 %.
+// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in
+// the environment it writes the page. No verdict that is sure may end a run that would later have improved by
+// more than 1 %.
 func TestDocument(t *testing.T) {
 	runs := corpus(t)
 	all := slices.Concat(runs[:]...)

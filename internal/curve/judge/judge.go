@@ -58,8 +58,8 @@ const (
 type Setup struct {
 	Higher bool  // higher values of Validation are better
 	Total  int64 // planned steps; 0 if not known
-	// Settled is the step from which the learning rate no longer falls, as the user has said or an earlier run
-	// has shown: 0 for a constant rate. It is nil if that is not known; then no plateau is certain.
+	// Settled is the step from which the learning rate no longer falls, as the user has said or an earlier
+	// run has shown: 0 for a constant rate. It is nil if that is not known; then no plateau is certain.
 	Settled *int64
 	Target  *float64 // of Validation, or of Train if there is no Validation
 	Earlier []Trace  // earlier runs of the same job that ended well

@@ -21,8 +21,8 @@ func ask(j *Judge, kind Kind) (Verdict, bool) {
 	return all[i], true
 }
 
-// TestSpikes holds that a loss that comes back is not diverged. The first is that of BLOOM-176B, as its public training
-// log has it: up to 5.1 and back within 30 steps.
+// TestSpikes holds that a loss that comes back is not diverged. The first is that of BLOOM-176B, as its
+// public training log has it: up to 5.1 and back within 30 steps.
 func TestSpikes(t *testing.T) {
 	bloom := []float64{2.24, 2.35, 5.10, 3.49, 3.21, 2.80, 2.6, 2.5, 2.45, 2.4, 2.38, 2.35, 2.33, 2.31, 2.3, 2.3, 2.29, 2.28, 2.27, 2.26, 2.26, 2.25, 2.25, 2.24, 2.24, 2.23, 2.23, 2.23, 2.22, 2.22}
 	for name, spike := range map[string]func(i int64) (float64, bool){

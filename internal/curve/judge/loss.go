@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// badRow is how many values in a row must not be finite. With a dynamic loss scale, some are normal while the
-	// scale is still too high: at the start of a run, and while it falls.
+	// badRow is how many values in a row must not be finite. With a dynamic loss scale, some are normal while
+	// the scale is still too high: at the start of a run, and while it falls.
 	badRow       = 5
 	badRowScaled = 25
-	// window is how long a rise must last: this share of the run, and at least minWindow steps. The verdict is
-	// certain only after a multiple of it.
+	// window is how long a rise must last: this share of the run, and at least minWindow steps. The verdict
+	// is certain only after a multiple of it.
 	window    = 0.02
 	minWindow = 50
 	// rise is how much of what the loss had gained must be lost; steepRise is what a certain verdict needs.

@@ -51,8 +51,8 @@ func (s *stops) row(name string) string {
 	return fmt.Sprintf("| %s | %d of %d | %.0f %% | %.0f %% | %d | %d | %s |\n", name, s.stopped, s.runs, 100*s.saved/s.spent, 100*s.savedNear/s.spent, s.far, s.wrong, middle)
 }
 
-// patience is the rule of Lightning and Keras: stop after so many checks without a better value. Lightning counts a
-// check as one without from the first; Keras with patience 0 as 1.
+// patience is the rule of Lightning and Keras: stop after so many checks without a better value. Lightning
+// counts a check as one without from the first; Keras with patience 0 as 1.
 func patience(h hindsight, wait int) int64 {
 	best, without := math.Inf(1), 0
 	for _, p := range h.checks {
@@ -67,7 +67,8 @@ func patience(h hindsight, wait int) int64 {
 	return -1
 }
 
-// earliest is the first check after which nothing within 0.1 % of the best could be gained: what no rule can know.
+// earliest is the first check after which nothing within 0.1 % of the best could be gained: what no rule can
+// know.
 func earliest(h hindsight) int64 {
 	for _, p := range h.checks {
 		if h.regret(p.step) <= 0.001 {

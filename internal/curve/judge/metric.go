@@ -13,14 +13,15 @@ const (
 	look = 0.3
 	// worth is the relative gain until the end that must be out of reach before a plateau is certain.
 	worth = 0.01
-	// lucky is how many standard deviations of its noise a value may be better than its neighbours, in some hundred values.
+	// lucky is how many standard deviations of its noise a value may be better than its neighbours, in some
+	// hundred values.
 	lucky = 3
 	// settledRate is the relative change below which two learning rates are the same.
 	settledRate = 0.02
 )
 
-// warmUp returns the step at which the learning rate reached its highest value so far, or nearly, and whether it is
-// still rising to it.
+// warmUp returns the step at which the learning rate reached its highest value so far, or nearly, and whether
+// it is still rising to it.
 func (j *Judge) warmUp() (end int64, rising bool) {
 	all := j.curves[Rate].points()
 	if len(all) == 0 {
@@ -110,8 +111,8 @@ func (j *Judge) plateau() (Verdict, bool) {
 			j.value(min(before.value, now.value)), bestOf(before, now).step, 100*look, 100*gain, why)}, true
 }
 
-// more returns how much a metric may still fall until the planned end, or in as long a time as since a step: as fast as it
-// has since then, and two standard deviations more.
+// more returns how much a metric may still fall until the planned end, or in as long a time as since a step:
+// as fast as it has since then, and two standard deviations more.
 func (j *Judge) more(late []point) float64 {
 	line, times := slope(late), 1.0
 	if j.setup.Total > j.step {
@@ -193,8 +194,8 @@ func (j *Judge) willMiss() (Verdict, bool) {
 			j.setup.Total, j.value(end), short(doubt), short(*j.setup.Target))}, true
 }
 
-// belowPeers compares the best value with the median of the running means of earlier runs at the same step, as Vizier's
-// median rule does.
+// belowPeers compares the best value with the median of the running means of earlier runs at the same step,
+// as Vizier's median rule does.
 func (j *Judge) belowPeers() (Verdict, bool) {
 	s, higher := j.judged()
 	if s.n < 3 || float64(j.step-j.first) < 0.1*j.length() {

@@ -139,8 +139,8 @@ func noise(all []point) float64 {
 	return quantile(steps, 0.5) / 0.6745 / math.Sqrt2
 }
 
-// blocks cuts a curve into n parts of as many steps each, and returns the median of each with the last step and GPU
-// time of the part. A part without points is left out.
+// blocks cuts a curve into n parts of as many steps each, and returns the median of each with the last step
+// and GPU time of the part. A part without points is left out.
 func blocks(all []point, n int) []point {
 	if len(all) == 0 {
 		return nil

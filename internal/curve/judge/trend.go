@@ -35,9 +35,9 @@ func slope(all []point) trend {
 	return trend{gain: -b * span, noise: math.Sqrt(left), doubt: 2 * math.Sqrt(left/xx) * span}
 }
 
-// extrapolate returns what a falling curve will be at a later step, and the standard deviation of that. It fits power
-// laws of several exponents, and a logarithm, to the whole curve and to its second half, and weighs them by
-// how well they fit.
+// extrapolate returns what a falling curve will be at a later step, and the standard deviation of that. It
+// fits power laws of several exponents, and a logarithm, to the whole curve and to its second half, and
+// weighs them by how well they fit.
 func extrapolate(all []point, step int64) (end, doubt float64) {
 	parts := blocks(all, 30)
 	whole, spread := powers(parts, all[0].step, step)

@@ -1,6 +1,6 @@
-// Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes on, or
-// failed. Of logs alone it is not known how the ranks ended, and what follows a sign of failure shows whether the
-// program survived it.
+// Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes
+// on, or failed. Of logs alone it is not known how the ranks ended, and what follows a sign of failure shows
+// whether the program survived it.
 package outlook
 
 import (
@@ -130,5 +130,6 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Troubled reports whether a line is about a trouble, so that what it says of recovery belongs to the sign after it.
+// Troubled reports whether a line is about a trouble, so that what it says of recovery belongs to the sign
+// after it.
 func Troubled(t string) bool { return trouble.MatchString(t) }

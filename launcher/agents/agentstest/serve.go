@@ -45,8 +45,8 @@ func (o *once) Accept() (net.Conn, error) {
 func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil }
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
-// Soon calls f. The test fails if f does not return within half a minute, which is far less than the time for which
-// gangrun waits for agents in the tests that use Soon.
+// Soon calls f. The test fails if f does not return within half a minute, which is far less than the time for
+// which gangrun waits for agents in the tests that use Soon.
 func Soon(t *testing.T, f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
