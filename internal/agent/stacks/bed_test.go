@@ -107,7 +107,7 @@ func (b *bed) signal(pid int, sig unix.Signal) {
 	}
 }
 
-// only returns a directory with links to the given tools alone.
+// only returns a Collector for a host that has only the given tools.
 func (b *bed) only(tools ...job.StackTool) *Collector {
 	b.Helper()
 	c := &Collector{Host: "node1", Run: onlyTools{b.children, tools}}
@@ -133,7 +133,7 @@ func names(t job.ThreadStack) (names []string) {
 	return names
 }
 
-// within reports whether a stack has a function, with the file's name and line if they are given.
+// within reports whether a stack has a function. It also compares file and line, unless they are zero.
 func within(t job.ThreadStack, function, file string, line int) bool {
 	return slices.ContainsFunc(t.Frames, func(f job.Frame) bool {
 		return f.Function == function && (file == "" || filepath.Base(f.File) == file) && (line == 0 || f.Line == line)
