@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	fullShare  = 100              // a file system is full if less than this part of it is free,
-	fullBytes  = 1 << 30          // and less than this many bytes
-	saveLimit  = 2 * time.Minute  // the time left at which steady growth of the checkpoint directory counts
-	frozenTime = 30 * time.Second // without an answer, until a file system counts as frozen
+	fullShare  = 100              // a file system is full if less than 1/fullShare of it is free,
+	fullBytes  = 1 << 30          // and less than fullBytes bytes
+	saveLimit  = 2 * time.Minute  // steady growth of the checkpoint directory is reported if less time is left
+	frozenTime = 30 * time.Second // a file system that has not answered for so long is frozen
 )
 
-// diskState follows one file system.
+// diskState is what a Judge remembers of a file system.
 type diskState struct {
 	used               growth
 	full, soon, frozen worse
@@ -59,7 +59,7 @@ func (s *diskState) judge(now time.Time, d Disk) []Sign {
 	return nil
 }
 
-// fillsUp returns a sign if a file system will soon be full.
+// fillsUp returns a sign if a file system will be full soon.
 func (s *diskState) fillsUp(now time.Time, d Disk, sign job.HealthSign, where string) []Sign {
 	if save, short := s.saves.short(d.Free); short {
 		if !s.soon.again(now, 0) {
@@ -69,7 +69,7 @@ func (s *diskState) fillsUp(now time.Time, d Disk, sign job.HealthSign, where st
 			Text: fmt.Sprintf("%s will be full before the next two checkpoints, unless old ones are removed: each took about %s so far, and %s of %s is free", where, size(save), size(d.Free), size(d.Size))}}
 	}
 	left, soon := s.used.left(d.Free)
-	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast, and then no more
+	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast and then stops growing
 		left, soon = s.used.slowly(d.Free, saveLimit)
 		soon = soon && len(s.used.all) >= manyPoints
 	}
@@ -95,24 +95,25 @@ func (d Disk) hint() string {
 	return "remove what is not needed there, or set TMPDIR to another file system"
 }
 
-// saves follows how a file system grows by checkpoints: in jumps, with quiet times between them.
+// saves measures how a file system grows by checkpoints. It grows in jumps, and there is a quiet time after
+// each.
 type saves struct {
-	last   int64 // what was used at the last sample; 0 before the first
-	begun  int64 // what was used at the beginning of the last jump; 0 if there was none
-	peak   int64 // the most that was used in it
+	last   int64 // bytes used at the last sample; 0 before the first
+	begun  int64 // bytes used at the beginning of the last jump; 0 if there was no jump
+	peak   int64 // most bytes used during the last jump
 	rising bool
-	quiet  int     // samples since the last rise, in a jump
-	jumps  []int64 // by how much each jump has risen
-	net    []int64 // by how much more was used at the beginning of each jump than at that of the one before
+	quiet  int     // during a jump: samples since the last rise
+	jumps  []int64 // by how many bytes each jump rose
+	net    []int64 // by how many bytes the use grew from the beginning of one jump to that of the next
 }
 
 const (
-	noise     = 1 << 20 // a smaller jump, in bytes, is none
-	quietFor  = 3       // samples that end a jump
+	noise     = 1 << 20 // bytes; a smaller rise does not begin a jump
+	quietFor  = 3       // samples without a rise that end a jump
 	keptJumps = 8
 )
 
-// add takes what is used of a file system.
+// add adds a sample: the bytes that are used of a file system of that size.
 func (s *saves) add(used, size int64) {
 	defer func() { s.last = used }()
 	rise := used - s.last
@@ -139,15 +140,15 @@ func kept(list []int64, n int64) []int64 {
 	return list[max(0, len(list)-keptJumps):]
 }
 
-// short reports whether free bytes do not suffice for the next two checkpoints, and how much one
-// takes. What the job removes after each checkpoint counts: if it keeps only the newest ones, two
-// need hardly more room than one.
+// short reports whether free bytes are too few for the next two checkpoints. save is the size of one
+// checkpoint. If the job removes older checkpoints after it has written a new one, two checkpoints need
+// hardly more room than one.
 func (s *saves) short(free int64) (save int64, short bool) {
 	if s.rising || len(s.jumps) == 0 {
 		return 0, false
 	}
 	save = median(s.jumps)
-	grows := save // nothing is removed, as far as is known
+	grows := save // without more samples, assume that the job removes no checkpoints
 	if len(s.net) > 0 {
 		grows = max(0, median(s.net))
 	}
