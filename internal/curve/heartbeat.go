@@ -7,11 +7,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// heartbeat begins the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
+// heartbeat is the beginning of the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
 const heartbeat = "gangrun: progress "
 
-// Heartbeat reads a line that a program has written of itself: "gangrun: progress STEP [KEY=VALUE ...]".
-// The keys total, epoch and loss count, others are ignored.
+// Heartbeat reads a line that a program has written to GANGRUN_PROGRESS_FD: "gangrun: progress STEP
+// [KEY=VALUE ...]". It uses the keys total, epoch and loss, and ignores others.
 func Heartbeat(line []byte) (job.Progress, bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(heartbeat))
 	if !ok {
