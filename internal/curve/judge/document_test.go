@@ -1,4 +1,4 @@
-// The corpus is measured without the race detector: with it, it would take ten times as long.
+// The corpus is not measured with the race detector, because that would take ten times as long.
 
 //go:build !race
 
@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in
-// the environment it writes the page. No verdict that is sure may end a run that would later have improved by
-// more than 1 %.
+// TestDocument measures the verdicts on the corpus and compares docs/curves.md with the results. With
+// UPDATE=1 in the environment it writes the page. No verdict that is sure may end a run that would have
+// improved by more than 1 % afterwards.
 func TestDocument(t *testing.T) {
 	runs := corpus(t)
 	all := slices.Concat(runs[:]...)
@@ -54,7 +54,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// parts are the parts of the corpus, in order.
+// parts has the names of the parts of the corpus.
 var parts = []string{"work", "held", "other", "fresh"}
 
 func document(w io.Writer, measures []*measured) {
