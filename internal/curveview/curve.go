@@ -1,4 +1,5 @@
-// Package curveview reads the metrics of a run from files, judges its curves, and prints both with a plot.
+// Package curveview reads the metrics of a run from files, judges its curves, and prints them with the
+// verdicts and a plot.
 package curveview
 
 import (
@@ -18,27 +19,29 @@ import (
 
 // Options says how curves are chosen and judged.
 type Options struct {
-	Metric  string   // the series to judge by; "" is the best that is known by its name
-	Higher  *bool    // whether higher values of it are better; nil if its name says so
-	Target  *float64 // of the metric
-	Total   int64    // planned steps; 0 if only the files tell
+	Metric  string   // the series by which the run is judged; "" means the best one whose name is known
+	Higher  *bool    // whether higher values of Metric are better; nil if its name tells that
+	Target  *float64 // the value that Metric shall reach
+	Total   int64    // planned steps; 0 if at most the files have that number
 	Settled *int64   // see judge.Setup
 	Earlier []string // files of earlier runs of the same job
-	Journal string   // of a run of gangrun; "" if there is none
-	// Seconds is the time that the run has taken; 0 if only the files tell. GPUs is how many GPUs it has had.
+	Journal string   // the journal of a run of gangrun; "" if there is none
+	// Seconds is the time that the run has taken; 0 if at most the files have times. GPUs is the number of
+	// GPUs that the run had.
 	Seconds float64
 	GPUs    float64
 }
 
-// Report is what is known of the curves of a run.
+// Report has the curves of a run and the verdicts about them.
 type Report struct {
 	Files []File `json:"files"`
-	// Metric is what the run is judged by, Train its training loss. They are nil if there are none.
+	// Metric is the curve by which the run is judged, and Train its training loss. A curve that does not
+	// exist is nil.
 	Metric *Curve `json:"metric"`
 	Train  *Curve `json:"train"`
-	Total  int64  `json:"total_steps"` // planned; 0 if not known
-	// Verdicts are true at the end of the curves. History has the verdicts that were true at any time: of
-	// each kind the first, and the first that was sure.
+	Total  int64  `json:"total_steps"` // planned steps; 0 if not known
+	// Verdicts are true at the end of the curves. History has, for each kind, the first verdict that was ever
+	// true, and the first that was sure.
 	Verdicts []judge.Verdict `json:"verdicts"`
 	History  []judge.Verdict `json:"history"`
 }
@@ -59,7 +62,7 @@ type Curve struct {
 	Values int     `json:"values"`
 	Last   *Value  `json:"last"` // the last finite value
 	Best   *Value  `json:"best"`
-	points []point // in order of steps
+	points []point // in the order of their steps
 }
 
 // Value is a value at a step.
@@ -74,17 +77,18 @@ type point struct {
 	value float64
 }
 
-// series is what a file has under a name.
+// series has the points of a file that have the same name.
 type series struct {
 	name, path string
 	meaning    metrics.Meaning
-	known      bool // its name says what it is
+	known      bool // the name tells the meaning
 	points     []point
 }
 
-// NoMetricError reports that files have no metric that is known.
+// NoMetricError is the error for files without a metric by which a run can be judged, or without the one that
+// the user named.
 type NoMetricError struct {
-	Metric string // that was asked for; "" if none was
+	Metric string // the metric that the user named; "" if there is none
 	Series []string
 }
 
@@ -95,7 +99,7 @@ func (e *NoMetricError) Error() string {
 	return "no metric was found"
 }
 
-// Hint says what to do about it.
+// Hint says how to name a metric.
 func (e *NoMetricError) Hint() string {
 	if len(e.Series) == 0 {
 		return "gangrun curve reads the output of trainers, event files of TensorBoard, CSV, JSON lines, W&B offline runs and trainer_state.json"
@@ -103,19 +107,19 @@ func (e *NoMetricError) Hint() string {
 	return "name one with --metric: " + text.And(e.Series[:min(len(e.Series), 12)])
 }
 
-// DirectionError reports that nothing says whether higher values of a metric are better.
+// DirectionError is the error for a metric of which it is not known whether higher values are better.
 type DirectionError struct{ Metric string }
 
 func (e *DirectionError) Error() string {
 	return fmt.Sprintf("the name %q does not say whether higher or lower values are better", e.Metric)
 }
 
-// Hint says what to do about it.
+// Hint says which flag to add.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the
-// report, unless there is no other; one that does not exist is an error. The error is a NoMetricError if
-// there is nothing to judge.
+// Read reads the files and judges the run whose metrics they have. A file that does not exist is an error. A
+// damaged file is a problem in the Report if there are other files, and otherwise an error. If there is
+// nothing to judge, the error is a *NoMetricError.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
 	var all []*series
@@ -172,7 +176,7 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	return r, nil
 }
 
-// read returns the series of a file, in order of their names.
+// read returns the series of a file, ordered by their names.
 func read(ctx context.Context, path string) (File, []*series, int64, error) {
 	f, points, err := metrics.ReadAll(ctx, path)
 	file := File{Path: path, Series: []string{}}
@@ -208,8 +212,8 @@ func newSeries(name, path string) *series {
 	return s
 }
 
-// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an
-// earlier step.
+// add appends a point. It removes the points with the same or a later step, because the run was resumed from
+// an earlier step.
 func (s *series) add(p point) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].step >= p.step {
@@ -218,13 +222,14 @@ func (s *series) add(p point) {
 	s.points = append(s.points[:i], p)
 }
 
-// chosen are the series by which a run is judged.
+// chosen has the series by which a run is judged.
 type chosen struct {
 	by     map[judge.Signal]*series
 	higher bool
 }
 
-// choose picks the series of each signal: that with the best name, and of several with the same, the longest.
+// choose chooses a series for each signal: the one whose name has the lowest Rank. Among several with the
+// same Rank, it chooses the longest.
 func choose(all []*series, o Options) (chosen, error) {
 	c := chosen{by: map[judge.Signal]*series{}}
 	for _, s := range all {
@@ -269,10 +274,11 @@ func choose(all []*series, o Options) (chosen, error) {
 	return c, nil
 }
 
-// few reports whether a series is too short to be judged by.
+// few reports whether a series is too short to be judged.
 func few(s *series) bool { return len(s.points) < 3 }
 
-// named returns the longest series of a name, or one whose name ends with it after a slash.
+// named returns the longest series with a name. A series also has the name if its own name ends with a slash
+// and name.
 func named(all []*series, name string) (found *series) {
 	for _, s := range all {
 		if s.name == name && (found == nil || found.name != name || len(s.points) > len(found.points)) {
@@ -287,7 +293,7 @@ func named(all []*series, name string) (found *series) {
 	return found
 }
 
-// trace returns the series of a name as an earlier run.
+// trace returns the series with a name as the trace of an earlier run.
 func trace(all []*series, name string) (t judge.Trace) {
 	s := named(all, name)
 	if s == nil {
@@ -303,7 +309,7 @@ func trace(all []*series, name string) (t judge.Trace) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// curve returns the series of a signal as a Curve.
+// curve returns the series for a signal as a Curve.
 func (c chosen) curve(of judge.Signal) *Curve {
 	s := c.by[of]
 	out := &Curve{Series: s.name, Path: s.path, Values: len(s.points), points: s.points}
@@ -321,13 +327,13 @@ func (c chosen) curve(of judge.Signal) *Curve {
 	return out
 }
 
-// NoFilesError is returned for a run that has left no logs.
+// NoFilesError returns the error for a run without logs.
 func NoFilesError(run string) error {
 	return failure.Usage("gangrun status "+run+" tells its attempts", "run %s has no logs yet", run)
 }
 
-// Sure reports whether a verdict is sure at the end of the curves that says to end the run. Reached is one,
-// too.
+// Sure reports whether, at the end of the curves, a sure verdict says that the run should end. Reached is
+// such a verdict, too.
 func (r Report) Sure() bool {
 	return slices.ContainsFunc(r.Verdicts, func(v judge.Verdict) bool { return v.Sure })
 }

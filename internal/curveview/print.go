@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	height = 12 // of a plot, in rows
-	labels = 14 // columns beside a plot
+	height = 12 // rows of a plot
+	labels = 14 // columns for the labels beside a plot
 )
 
-// Print prints the report with a plot, width columns wide. With colour, the curves have one each.
+// Print prints the report with a plot. The plot is width columns wide. If colour is true, each curve has its
+// own colour.
 func (r Report) Print(w io.Writer, width int, colour bool) error {
 	var b strings.Builder
 	for _, f := range r.Files {
@@ -74,8 +75,8 @@ func line(v judge.Verdict) string {
 	return out
 }
 
-// plot draws a curve. Values that are not finite are gaps. If the values are positive and the largest is more
-// than a hundred times the smallest, the scale is logarithmic.
+// plot draws a curve. Values that are not finite are gaps. The scale is logarithmic if all values are
+// positive and the largest is more than a hundred times the smallest.
 func plot(c *Curve, width int, colour bool) string {
 	if c.Best == nil || len(c.points) < 2 {
 		return ""
@@ -90,7 +91,7 @@ func plot(c *Curve, width int, colour bool) string {
 		}
 		scale = func(v float64) float64 { return math.Pow(10, v) }
 	}
-	if low == high { // the library needs a height
+	if low == high { // the library divides by the difference
 		high = low + max(1e-9, math.Abs(low)*1e-3)
 	}
 	caption := c.Series
@@ -107,8 +108,8 @@ func plot(c *Curve, width int, colour bool) string {
 	return "\n" + asciigraph.Plot(cells, options...) + "\n\n"
 }
 
-// spread puts points into cells, one a column: means of the values whose steps belong there. A cell without
-// any repeats the one before. Low and high are the limits of the cells.
+// spread returns the mean of the points in each column of a plot. A column without points has the mean of the
+// column before. low and high are the lowest and the highest mean.
 func spread(points []point, first, last int64, width int) (cells []float64, low, high float64) {
 	sums, counts := make([]float64, width), make([]float64, width)
 	broken := make([]bool, width)

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// made returns a good file of each format by its name. The event file is by a real writer; see
-// testdata/README.md. That of W&B follows its documented layout.
+// made returns a valid file of each format by its name. The event file was written by a real writer; see
+// testdata/README.md. The file of W&B follows the documented layout.
 func made(t testing.TB) map[string][]byte {
 	events, err := os.ReadFile(filepath.Join("testdata", "events.out.tfevents.digits"))
 	if err != nil {
@@ -45,7 +45,7 @@ func TestTensorBoard(t *testing.T) {
 	if p := points[len(points)-2]; p.Series != "validation/accuracy" || p.Step != 59 || p.Value < 0.9 {
 		t.Errorf("the last accuracy is %+v", p)
 	}
-	// A directory tells the data: TensorFlow writes both under the same tag.
+	// The directory says which data the metrics are of, because TensorFlow uses the same tag for both.
 	dir := filepath.Join(t.TempDir(), "validation")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
-// scalarEvent is an Event of TensorFlow 2 with a tensor of a kind.
+// scalarEvent returns an Event of TensorFlow 2 with a tensor of a kind.
 func scalarEvent(step int64, kind uint64, tag string, v float64) []byte {
 	var tensor []byte
 	tensor = protowire.AppendVarint(protowire.AppendTag(tensor, 1, protowire.VarintType), kind)
@@ -100,7 +100,7 @@ func TestTensors(t *testing.T) {
 	}
 }
 
-// TestDamaged breaks files: what comes before is found, and the reason is told.
+// TestDamaged checks damaged files: the points before the damage are found, and the error has the reason.
 func TestDamaged(t *testing.T) {
 	files := made(t)
 	events, run := files["events.out.tfevents.1"], files["run-1.wandb"]
@@ -113,7 +113,7 @@ func TestDamaged(t *testing.T) {
 		name   string
 		text   []byte
 		reason string
-		some   bool // points come before
+		some   bool // there are points before the damage
 	}{
 		{"events.out.tfevents.1", flip(events, 3), "length", false},
 		{"events.out.tfevents.1", flip(events, 9), "length", false},
@@ -137,7 +137,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s, %s: %d points, %v", c.name, c.reason, len(points), err)
 		}
 	}
-	// Cut anywhere, a file is one that still grows.
+	// Wherever a file is cut, it is a file that still grows.
 	for cut := range 300 {
 		for _, err := range []error{(&tensorBoard{}).add(events[:len(events)-cut], func(Point) {}), (&wandb{}).add(run[:len(run)-cut], func(Point) {})} {
 			if err != nil {
@@ -147,7 +147,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// part is a part of a W&B record.
+// part returns a part of a W&B record.
 func part(kind byte, data []byte) []byte {
 	body := append([]byte{kind}, data...)
 	out := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(body))
@@ -155,8 +155,8 @@ func part(kind byte, data []byte) []byte {
 	return append(out, body...)
 }
 
-// madeWandB is a file of an offline run: as many steps, each with a record of some size, so that records
-// cross blocks.
+// madeWandB returns the file of an offline run with that many steps. Each step has a record of some size, so
+// that records cross the limits of blocks.
 func madeWandB(steps int) []byte {
 	out := bytes.Clone(wandbHeader)
 	write := func(record []byte) {
@@ -202,7 +202,7 @@ func madeWandB(steps int) []byte {
 		step := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), uint64(i))
 		history = protowire.AppendBytes(protowire.AppendTag(history, 2, protowire.BytesType), step)
 		record := protowire.AppendBytes(protowire.AppendTag(nil, 2, protowire.BytesType), history)
-		write(protowire.AppendBytes(protowire.AppendTag(record, 4, protowire.BytesType), make([]byte, 9000))) // output, of no interest
+		write(protowire.AppendBytes(protowire.AppendTag(record, 4, protowire.BytesType), make([]byte, 9000))) // a record of output, which has no metrics
 	}
 	return out
 }

@@ -49,7 +49,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// read writes a file and reads it.
+// read writes a file, and returns its format and points.
 func read(t *testing.T, name string, text []byte) (Format, []Point, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -60,7 +60,7 @@ func read(t *testing.T, name string, text []byte) (Format, []Point, error) {
 	return f.Format(), points, err
 }
 
-// say writes points, the value rounded, in order.
+// say writes points in their order, with rounded values.
 func say(points []Point) string {
 	var all []string
 	for _, p := range points {
@@ -69,7 +69,7 @@ func say(points []Point) string {
 	return strings.Join(all, " ")
 }
 
-// TestText holds what is found in files of text, as their writers make them.
+// TestText checks the points of text files as various programs write them.
 func TestText(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -111,7 +111,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestGrows feeds each format byte by byte: what is found is the same as at once.
+// TestGrows reads files of each format byte by byte. The points are the same as when the file is read at
+// once.
 func TestGrows(t *testing.T) {
 	for name, text := range made(t) {
 		_, want, err := read(t, name, text)
@@ -136,13 +137,13 @@ func TestGrows(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if f.Format() == HFState && len(text) > 0 {
-				got = nil // it is read anew each time
+				got = nil // this format is read as a whole each time
 			}
 		}
 		if say(got) != say(want) {
 			t.Errorf("%s: growing\n got %s\nwant %s", name, say(got), say(want))
 		}
-		// Truncated, and written again: everything is read anew.
+		// After it was truncated and written again, the file is read from the beginning.
 		got = nil
 		whole, err := os.ReadFile(path)
 		if err != nil {
@@ -164,7 +165,7 @@ func TestGrows(t *testing.T) {
 	}
 }
 
-// TestNothing holds that files without metrics disturb nothing.
+// TestNothing checks that files without metrics have no points and give no error.
 func TestNothing(t *testing.T) {
 	for _, text := range [][]byte{nil, []byte("\n\n\n"), bytes.Repeat([]byte{0}, 100), []byte("a,b,c\n1,2,3\n"), bytes.Repeat([]byte("x"), 3<<20)} {
 		if _, points, err := read(t, "file", text); err != nil || len(points) != 0 {
@@ -202,7 +203,7 @@ func FuzzFormats(f *testing.F) {
 			func() parser { return &lines{each: (&objects{}).line} }, func() parser { return &lines{each: (&output{at: -1}).line} },
 		}
 		if int(which%6) < len(parsers) {
-			// In two pieces it is the same as in one.
+			// In two pieces, the file has the same points as in one.
 			var a, b []Point
 			one, two := parsers[which%6](), parsers[which%6]()
 			e1 := one.add(text, func(p Point) { whole(p); a = append(a, p) })
