@@ -91,7 +91,7 @@ func plot(c *Curve, width int, colour bool) string {
 		}
 		scale = func(v float64) float64 { return math.Pow(10, v) }
 	}
-	if low == high { // the library divides by the difference
+	if low == high { // the plot library needs two different limits
 		high = low + max(1e-9, math.Abs(low)*1e-3)
 	}
 	caption := c.Series

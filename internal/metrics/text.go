@@ -98,7 +98,7 @@ func cut(line []byte, sep rune) ([]string, bool) {
 }
 
 // header returns the names of the columns if the line is the header of a table, and otherwise nil. In a
-// header, all cells are different words, and at least one is the name of a counter or of a signal.
+// header, all cells are words, no two of them are equal, and at least one is the name of a signal.
 func header(line []byte) (names []string, sep rune) {
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	for _, sep := range []rune{',', '\t', ';'} {
