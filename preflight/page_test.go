@@ -96,7 +96,7 @@ times in nanoseconds.
 
 With ` + "`--health quick`" + `, or ` + "`health: quick`" + ` in the job file, the hosts also measure how fast they
 are, after the static checks and unless these found an error. That takes some seconds, and %[1]s at most.
-What is far slower than its peers is a finding of the check ` + "`health`" + `; the gang starts all the same.
+A part that is far slower than its peers is a finding of the check ` + "`health`" + `; the gang starts all the same.
 ` + "`gangrun preflight --health quick`" + ` measures without starting a gang.
 
 | what | how | slow if below this part of the median |
@@ -109,14 +109,14 @@ What is far slower than its peers is a finding of the check ` + "`health`" + `; 
 | network (` + "`round-trips`" + `) | the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
 
 All hosts measure at the same time, but the links in rounds: each host then talks to only one other
-host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
-up to two times more, and the best value counts. Simulated hosts are one machine, which is measured once.
+host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. A measurement with a slow
+result is repeated up to two times, and the best value counts. Simulated hosts are on one machine, which is measured once.
 
 A speed is compared with the median of all of its kind, GPUs with those of the same model, and disks
-with those that have the same type of file system. It is slow only if it is also far outside of what the others scatter (4 robust standard
-deviations of the logarithms, from the median absolute deviation). A host has a slow link if its fastest
-link in one direction is slow; a slow link between two other hosts is named with both. If half of
-the hosts or more are slow, as one of two, the finding says how they differ and blames none.
+with those that have the same type of file system. It is slow only if it also differs from the median by more than 4 standard
+deviations of the others (of the logarithms, estimated by the median absolute deviation). A host has a slow link if its fastest
+link in one direction is slow; for any other slow link, both of its hosts are named. If at least half of
+the hosts are slow, for example one of two, the finding says how the hosts differ and blames none.
 
 One TCP connection does not use all of a fast network, and the figures are not those of a
 benchmark: they only serve to find the host that is different.
