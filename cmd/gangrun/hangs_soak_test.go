@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // hangsPage is the document that TestSoakHangMatrix writes with UPDATE=1.
@@ -53,7 +55,7 @@ func TestSoakHangMatrix(t *testing.T) {
 // TestSoakHangs makes COUNT gangs hang in ways that were chosen at random; SEED repeats them. At least
 // 95 % must be found and named.
 func TestSoakHangs(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 100)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	random := rand.New(rand.NewPCG(seed, 0))
 	wrong := 0
 	var slowest time.Duration
@@ -91,7 +93,7 @@ func stopped(pids []int, d time.Duration) {
 // TestSoakHealthy runs COUNT healthy jobs that were chosen at random, some on machines that are
 // suspended meanwhile; SEED repeats them. None may count as hung.
 func TestSoakHealthy(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for n := range count {
 		h := healthy[random.IntN(len(healthy))]

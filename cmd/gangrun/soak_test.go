@@ -19,26 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
-
-// number returns a number from the environment, or another one without it.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q is no number: %v", name, value, err)
-	}
-	return n
-}
 
 // TestSoakFaults kills random processes of random gangs at random moments,
 // COUNT times. SEED repeats it, as far as time lets it be repeated.
 func TestSoakFaults(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	ends, struck, slowest := map[string]int{}, map[string]int{}, time.Duration(0)
 	for n := range count {

@@ -19,6 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 const (
@@ -247,7 +248,7 @@ func stragglers(events []job.Event) (found []job.StragglerReport) {
 // TestSoakStragglers slows down a rank of COUNT gangs, in ways that were chosen at random; SEED repeats
 // them. In at least 90 % the rank must be named with the right reason, and before any other.
 func TestSoakStragglers(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 50)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 2))
 	flavours := append(slices.Clone(mpiFlavours), job.MPINone)
 	right := map[string]int{}
@@ -288,7 +289,7 @@ func TestSoakStragglers(t *testing.T) {
 
 // TestSoakEqualRanks runs COUNT gangs whose ranks are equal; SEED repeats them. None may have a straggler.
 func TestSoakEqualRanks(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 50)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 3))
 	flavours := append(slices.Clone(mpiFlavours), job.MPINone)
 	for n := range count {

@@ -4,25 +4,20 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // controller starts a process and returns it as a controller, and what ends
 // it; what it leaves is a zombie until reap.
 func controller(t *testing.T) (c job.Controller, kill, reap func()) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD=controller", "GORACE=atexit_sleep_ms=0")
+	cmd := testexec.Child(t, "controller")
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

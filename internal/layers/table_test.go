@@ -196,7 +196,7 @@ var rooms = []room{
 	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/failures"}, ours: withLeaves("internal/job", "internal/jobcheck", "internal/template", "internal/jobfile", "internal/yamldoc", "supervisor/runreport")},
 	{paths: []string{"internal/layers"}, ours: only()},
-	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport", "internal/testseed"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/testexec"}, ours: only("internal/noskip")},
 	{paths: []string{"internal/deps"}, noGo: true},
 	{paths: []string{"examples/..."}, ours: only()},

@@ -70,9 +70,6 @@ func NewFile(path string) *File {
 	return f
 }
 
-// Path returns the path of the file.
-func (f *File) Path() string { return f.path }
-
 // Format returns the format of the file. It returns Unknown if too little of the file was read.
 func (f *File) Format() Format { return f.format }
 
