@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
@@ -103,33 +104,7 @@ func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
 
 // processes are those of programs that were put on the hosts, by what they are:
 // agent, watchdog (the inner one), outer watchdog or bridge.
-func (h *hosts) processes() map[string][]int {
-	found := map[string][]int{}
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, exe := range exes {
-		if to, err := os.Readlink(exe); err != nil || !strings.HasPrefix(to, h.Path("cache")+"/") {
-			continue
-		}
-		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
-		args := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
-		kind := ""
-		switch {
-		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
-			kind = "agent"
-		case len(args) == 4 && args[1] == "agent" && args[3] == "watchdog":
-			kind = "watchdog"
-		case len(args) == 3 && args[1] == "agent":
-			kind = "outer watchdog"
-		case len(args) > 1 && args[1] == "bridge":
-			kind = "bridge"
-		default:
-			continue // not yet what it will be, or not any more
-		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
-		found[kind] = append(found[kind], pid)
-	}
-	return found
-}
+func (h *hosts) processes() map[string][]int { return agentstest.Processes(h.Path("cache")) }
 
 // left are the directories of agents on the hosts.
 func (h *hosts) left() []string {
