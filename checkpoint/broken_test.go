@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 )
 
-// breaking is one way to break a checkpoint: what happens to which of its files. One that only makes it doubtful has
-// a verdict.
+// breaking is one way to break a checkpoint: what happens to which of its files. One that only makes it
+// doubtful has a verdict.
 type breaking struct {
 	do      func(dir string) error
 	want    string // how the reason begins

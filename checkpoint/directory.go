@@ -224,8 +224,8 @@ func (d *directory) checkDCP(m member) error {
 	return nil
 }
 
-// checkPiece checks one piece of the data of torch.distributed.checkpoint. plain says that the piece is as torch.save
-// wrote it, not compressed.
+// checkPiece checks one piece of the data of torch.distributed.checkpoint. plain says that the piece is as
+// torch.save wrote it, not compressed.
 func checkPiece(p *pool, path string, offset, length int64, plain bool) error {
 	f, err := p.Get(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,28 +1,10 @@
 package checkpoint
 
-import (
-	"fmt"
-	"os"
-	"os/exec"
-	"sync"
-	"testing"
-)
+import "testing"
 
-// formatsDir holds checkpoints in the layouts of trainers, made once: the files by torch, numpy and h5py, their names and
-// keys as DeepSpeed, Megatron, transformers, Lightning and Keras write them, which Debian does not have. TestMain removes it.
-var formatsDir string
-
-var formats = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "formats")
-	if err != nil {
-		return "", err
-	}
-	formatsDir = dir
-	if out, err := exec.Command("/usr/bin/python3", "-c", formatsScript, dir).CombinedOutput(); err != nil {
-		return dir, fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, makeOrbax(dir)
-})
+// formats makes checkpoints in the layouts of trainers: the files by torch, numpy and h5py, their names and
+// keys as DeepSpeed, Megatron, transformers, Lightning and Keras write them, which Debian does not have.
+var formats = madeOnce(formatsScript, makeOrbax)
 
 // formatsMade returns the directory with the checkpoints.
 func formatsMade(t testing.TB) string {
@@ -34,11 +16,10 @@ func formatsMade(t testing.TB) string {
 	return dir
 }
 
-const formatsScript = `
-import argparse, io, json, os, pickle, struct, sys, types, zipfile, collections
+const formatsScript = dcpScript + `
+import argparse, json, struct, zipfile, collections
 import numpy as np
 import h5py
-import torch
 
 os.chdir(sys.argv[1])
 torch.manual_seed(1)
@@ -89,33 +70,6 @@ for tp in range(2):
         save({0: {0: weights()}}, f"megatron/iter_0000020/mp_rank_{tp:02}_{pp:03}/distrib_optim.pt")
 text("megatron/latest_checkpointed_iteration.txt", "20")
 
-module = types.ModuleType("torch.distributed.checkpoint.filesystem")
-sys.modules[module.__name__] = module
-class _StorageInfo:
-    def __init__(self, relative_path, offset, length):
-        self.relative_path, self.offset, self.length = relative_path, offset, length
-class MetadataIndex:
-    def __init__(self, fqn):
-        self.fqn = fqn
-class Metadata:
-    pass
-for c in _StorageInfo, MetadataIndex, Metadata:
-    c.__module__, c.__qualname__ = module.__name__, c.__name__
-    setattr(module, c.__name__, c)
-def dcp(dir):
-    os.makedirs(dir)
-    metadata = Metadata()
-    metadata.state_dict_metadata, metadata.planner_data, metadata.storage_data = {"step": None}, None, {}
-    for rank in range(2):
-        name = f"__{rank}_0.distcp"
-        with open(f"{dir}/{name}", "wb") as f:
-            for key in "weight", "bias":
-                piece = io.BytesIO()
-                torch.save(torch.rand(rank + 20), piece)
-                metadata.storage_data[MetadataIndex(f"{key}{rank}")] = _StorageInfo(name, f.tell(), len(piece.getvalue()))
-                f.write(piece.getvalue())
-    with open(f"{dir}/.metadata", "wb") as f:
-        pickle.dump(metadata, f)
 dcp("torchdist/iter_0000020")
 text("torchdist/iter_0000020/metadata.json", '{"sharded_backend": "torch_dist", "sharded_backend_version": 1, "common_backend": "torch", "common_backend_version": 1}')
 save({"iteration": 20}, "torchdist/iter_0000020/common.pt")

@@ -14,7 +14,8 @@ import (
 // Verdict says what a checkpoint is good for.
 type Verdict string
 
-// The verdicts. A retry takes a suspect checkpoint, or one that is only weights, only if there is no good one.
+// The verdicts. A retry takes a suspect checkpoint, or one that is only weights, only if there is no good
+// one.
 const (
 	Good        Verdict = "good"
 	Suspect     Verdict = "suspect"      // it may have been cut off, or be a mixture of two saves
@@ -34,8 +35,8 @@ type judgement struct {
 	small   bool   // it is suspect only because of its size
 }
 
-// judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers of
-// its tensors are looked at, too.
+// judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers
+// of its tensors are looked at, too.
 func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judgement {
 	seen := &blob.Seen{Deep: deep}
 	found, open, err := c.verify(ctx, older, seen)

@@ -18,8 +18,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
-// checkLayouts checks what binds the files of a directory that a known program has laid out. It returns the format of
-// the directory itself, if it has one.
+// checkLayouts checks what binds the files of a directory that a known program has laid out. It returns the
+// format of the directory itself, if it has one.
 func (d *directory) checkLayouts() (format string, err error) {
 	names := make([]string, len(d.files))
 	for i, m := range d.files {
@@ -47,7 +47,8 @@ func (d *directory) checkLayouts() (format string, err error) {
 	return format, nil
 }
 
-// only reports whether everything in the directory is below one directory of it, as Lightning puts what DeepSpeed writes.
+// only reports whether everything in the directory is below one directory of it, as Lightning puts what
+// DeepSpeed writes.
 func (d *directory) only(dir string) bool {
 	for _, m := range d.files {
 		if !strings.HasPrefix(filepath.ToSlash(m.name), dir+"/") && !bookkeeping(filepath.Base(m.name), m.size) {
@@ -218,8 +219,8 @@ func (d *directory) text(name string, most int64) ([]byte, error) {
 	return f.Bytes(0, f.Size)
 }
 
-// checkMegatronDist checks metadata.json of Megatron's newer format, which says how its tensors are stored. It
-// returns the format of the directory.
+// checkMegatronDist checks metadata.json of Megatron's newer format, which says how its tensors are stored.
+// It returns the format of the directory.
 func (d *directory) checkMegatronDist(m member) (string, error) {
 	content, err := d.text(m.name, maxPointer)
 	if err != nil {

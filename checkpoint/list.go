@@ -21,13 +21,13 @@ type Listed struct {
 	Newest bool `json:"newest,omitempty"`
 	// NamedBy is the file or link beside it that names it as the last; it may be empty.
 	NamedBy string `json:"named_by,omitempty"`
-	// Own are the names of what it consists of in the directory. It has none if it is the directory itself, if it
-	// lies elsewhere, or if its files cannot be told from others.
+	// Own are the names of what it consists of in the directory. It has none if it is the directory itself,
+	// if it lies elsewhere, or if its files cannot be told from others.
 	Own []string `json:"-"`
 }
 
-// List returns all possible checkpoints of dir, newest first, and verifies each. If deep is true, the numbers of
-// their tensors are looked at, too. It returns an error if dir cannot be read, and if ctx ends.
+// List returns all possible checkpoints of dir, newest first, and verifies each. If deep is true, the numbers
+// of their tensors are looked at, too. It returns an error if dir cannot be read, and if ctx ends.
 func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err
@@ -89,7 +89,8 @@ func (c candidate) own(dir string) []string {
 	return nil
 }
 
-// temporaries returns what has the name of a checkpoint that is not finished: a writer is at work on it, or has died.
+// temporaries returns what has the name of a checkpoint that is not finished: a writer is at work on it, or
+// has died.
 func temporaries(dir string) (all []Listed, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -116,7 +117,8 @@ func temporaries(dir string) (all []Listed, err error) {
 // quoted matches what a TensorFlow file "checkpoint" names.
 var quoted = re(`model_checkpoint_paths?: *"([^"]+)"`)
 
-// pointed returns the names that small files and links in dir name as the last checkpoint, and which of them does.
+// pointed returns the names that small files and links in dir name as the last checkpoint, and which of them
+// does.
 func pointed(dir string) map[string]string {
 	named := map[string]string{}
 	entries, err := os.ReadDir(dir)

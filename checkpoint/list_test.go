@@ -15,8 +15,9 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/layout"
 )
 
-// TestWrongChecksums changes all checksums of an archive of torch.save, as torch.serialization.set_crc32_options(False)
-// leaves them: it is good, with a remark. If one is right, or the pickle is damaged, it is broken.
+// TestWrongChecksums changes all checksums of an archive of torch.save, as
+// torch.serialization.set_crc32_options(False) leaves them: it is good, with a remark. If one is right, or
+// the pickle is damaged, it is broken.
 func TestWrongChecksums(t *testing.T) {
 	content := realFile(t, "zip.pt")
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
@@ -122,8 +123,8 @@ func names0(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestNewestGoodStays removes all that rules allow from directories in which only some checkpoints are good: the
-// newest good one is never among them, nor is what is not good.
+// TestNewestGoodStays removes all that rules allow from directories in which only some checkpoints are good:
+// the newest good one is never among them, nor is what is not good.
 func TestNewestGoodStays(t *testing.T) {
 	good := realFile(t, "zip.pt")
 	for mask := range 16 {
@@ -304,7 +305,8 @@ func FuzzONNX(f *testing.F) {
 	})
 }
 
-// FuzzLayout holds that no names of files make a check of layouts panic, and that what is found is found again.
+// FuzzLayout holds that no names of files make a check of layouts panic, and that what is found is found
+// again.
 func FuzzLayout(f *testing.F) {
 	f.Add("mp_rank_00_model_states.pt\nzero_pp_rank_0_mp_rank_00_optim_states.pt\nlayer_01-model_00-model_states.pt", int64(1), int64(2))
 	f.Add("zero/a/fp32.pt\nmp_rank_00_model_states.pt\nmp_rank_00_001/model_optim_rng.pt", int64(0), int64(0))

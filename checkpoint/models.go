@@ -12,7 +12,8 @@ import (
 // lightningName matches the names that Lightning gives to checkpoints.
 var lightningName = re(`^(epoch=\d+|.*\bstep=\d+).*\.ckpt$|^last(-v\d+)?\.ckpt$`)
 
-// checkArchive checks a zip archive. A file of torch.save that has what Lightning's Trainer saves is Lightning's.
+// checkArchive checks a zip archive. A file of torch.save that has what Lightning's Trainer saves is
+// Lightning's.
 func checkArchive(f *file, path string) (format string, err error) {
 	format, err = archive.Check(f)
 	if err != nil {

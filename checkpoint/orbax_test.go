@@ -165,8 +165,8 @@ func checkDatabase(manifest, data []byte) error {
 	})
 }
 
-// FuzzOCDBT changes bodies and puts right checksums around them: no manifest or node makes the check panic or take
-// memory without bound.
+// FuzzOCDBT changes bodies and puts right checksums around them: no manifest or node makes the check panic or
+// take memory without bound.
 func FuzzOCDBT(f *testing.F) {
 	dir := f.TempDir()
 	if err := database(dir, "", false); err != nil {

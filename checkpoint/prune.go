@@ -39,9 +39,10 @@ func ParseKeep(text string) (Keep, error) {
 	return k, nil
 }
 
-// Superfluous returns the good checkpoints of a list of List that no rule keeps. The newest good one always stays, as does
-// one that is named by a file or link beside it, or whose name says that it is the best. Checkpoints that are not good
-// are not touched. Those of the same step count as one, because a job may write several files at a step.
+// Superfluous returns the good checkpoints of a list of List that no rule keeps. The newest good one always
+// stays, as does one that is named by a file or link beside it, or whose name says that it is the best.
+// Checkpoints that are not good are not touched. Those of the same step count as one, because a job may write
+// several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
 	rank := map[int64]int{} // of steps: 1 is the newest
@@ -65,8 +66,8 @@ func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	return out
 }
 
-// Remove removes a checkpoint of a list of dir. It removes nothing outside of dir, and nothing if the checkpoint has
-// changed since it was verified.
+// Remove removes a checkpoint of a list of dir. It removes nothing outside of dir, and nothing if the
+// checkpoint has changed since it was verified.
 func Remove(dir string, l Listed) error {
 	if len(l.Own) == 0 {
 		return fmt.Errorf("%q is not removed: its files cannot be told from others", l.Path)

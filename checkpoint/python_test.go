@@ -9,23 +9,32 @@ import (
 	"testing"
 )
 
-// real makes checkpoints with the programs that write them in earnest, once,
-// and returns the directory that they are in.
-var real = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "checkpoint")
-	if err != nil {
-		return "", err
-	}
-	realDir = dir
-	out, err := exec.Command("/usr/bin/python3", "-c", realScript, dir).CombinedOutput()
-	if err != nil {
-		return dir, fmt.Errorf("%w: %s", err, out)
-	}
-	return dir, nil
-})
+// made are the directories that madeOnce has made, which TestMain removes.
+var made []string
 
-// realDir is what TestMain removes.
-var realDir string
+// madeOnce returns a function that makes a directory of checkpoints, by a Python script that gets its name
+// and then by each function, at the first call. Every call returns that directory.
+func madeOnce(script string, then ...func(dir string) error) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "checkpoint")
+		if err != nil {
+			return "", err
+		}
+		made = append(made, dir)
+		if out, err := exec.Command("/usr/bin/python3", "-c", script, dir).CombinedOutput(); err != nil {
+			return dir, fmt.Errorf("%w: %s", err, out)
+		}
+		for _, f := range then {
+			if err := f(dir); err != nil {
+				return dir, err
+			}
+		}
+		return dir, nil
+	})
+}
+
+// real makes checkpoints with the programs that write them in earnest.
+var real = madeOnce(realScript)
 
 // realFile returns what real made under that name.
 func realFile(t testing.TB, name string) []byte {
@@ -41,10 +50,9 @@ func realFile(t testing.TB, name string) []byte {
 	return content
 }
 
-const realScript = `
-import bz2, gzip, io, os, pickle, sys, types, zipfile, zlib
+const realScript = dcpScript + `
+import bz2, gzip, zipfile, zlib
 import numpy as np
-import torch
 
 os.chdir(sys.argv[1])
 torch.manual_seed(1)
@@ -104,8 +112,15 @@ with gzip.open("weights.gz", "wb") as f:
 with bz2.open("weights.bz2", "wb") as f:
     f.write(pickle.dumps(value))
 
-# torch.distributed.checkpoint, whose classes need a newer torch: pieces that
-# torch.save wrote, one after another, and a pickle that tells where they are.
+dcp("dcp-20")
+`
+
+// dcpScript defines dcp, which writes a checkpoint of torch.distributed.checkpoint, whose classes need a
+// newer torch: pieces that torch.save wrote, one after another, and a pickle with the place of each.
+const dcpScript = `
+import io, os, pickle, sys, types
+import torch
+
 module = types.ModuleType("torch.distributed.checkpoint.filesystem")
 sys.modules[module.__name__] = module
 class _StorageInfo:
@@ -119,17 +134,18 @@ class Metadata:
 for c in _StorageInfo, MetadataIndex, Metadata:
     c.__module__, c.__qualname__ = module.__name__, c.__name__
     setattr(module, c.__name__, c)
-os.mkdir("dcp-20")
-metadata = Metadata()
-metadata.state_dict_metadata, metadata.planner_data, metadata.storage_data = {"step": None}, None, {}
-for rank in range(2):
-    name = f"__{rank}_0.distcp"
-    with open(f"dcp-20/{name}", "wb") as f:
-        for key in "weight", "bias":
-            piece = io.BytesIO()
-            torch.save(torch.ones(rank + 2), piece)
-            metadata.storage_data[MetadataIndex(f"{key}{rank}")] = _StorageInfo(name, f.tell(), len(piece.getvalue()))
-            f.write(piece.getvalue())
-with open("dcp-20/.metadata", "wb") as f:
-    pickle.dump(metadata, f)
+def dcp(dir):
+    os.makedirs(dir)
+    metadata = Metadata()
+    metadata.state_dict_metadata, metadata.planner_data, metadata.storage_data = {"step": None}, None, {}
+    for rank in range(2):
+        name = f"__{rank}_0.distcp"
+        with open(f"{dir}/{name}", "wb") as f:
+            for key in "weight", "bias":
+                piece = io.BytesIO()
+                torch.save(torch.ones(rank + 20), piece)
+                metadata.storage_data[MetadataIndex(f"{key}{rank}")] = _StorageInfo(name, f.tell(), len(piece.getvalue()))
+                f.write(piece.getvalue())
+    with open(f"{dir}/.metadata", "wb") as f:
+        pickle.dump(metadata, f)
 `

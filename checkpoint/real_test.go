@@ -27,8 +27,10 @@ func TestMain(m *testing.M) {
 		bigVerify(path)
 	}
 	code := m.Run()
-	if realDir != "" && os.RemoveAll(realDir) != nil || formatsDir != "" && os.RemoveAll(formatsDir) != nil {
-		code = 1
+	for _, dir := range made {
+		if os.RemoveAll(dir) != nil {
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

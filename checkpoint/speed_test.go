@@ -20,8 +20,8 @@ import (
 // bigEnv is how many bytes TestBig verifies, "10000000000" for example; without it, it verifies 64 MB.
 const bigEnv = "GANGRUN_TEST_BIG"
 
-// writeBig writes the beginning and the end of a file of torch.save or safetensors with about size bytes of numbers, all zero,
-// between them. The file is sparse.
+// writeBig writes the beginning and the end of a file of torch.save or safetensors with about size bytes of
+// numbers, all zero, between them. The file is sparse.
 func writeBig(t *testing.T, path string, size int64) {
 	t.Helper()
 	f, err := os.Create(path)
@@ -59,7 +59,8 @@ func writeBig(t *testing.T, path string, size int64) {
 	}
 }
 
-// bigVerify is what the test binary does in TestBig: verify a file deeply, and print the most memory that it has used.
+// bigVerify is what the test binary does in TestBig: verify a file deeply, and print the most memory that it
+// has used.
 func bigVerify(path string) {
 	list, err := List(context.Background(), filepath.Dir(path), true)
 	status, err2 := os.ReadFile("/proc/self/status")
@@ -72,8 +73,8 @@ func bigVerify(path string) {
 	os.Exit(0)
 }
 
-// TestBig verifies big files, with a look at their numbers, in a process of their own, and compares with cat: in less than 64 MiB of memory,
-// and, for 10 GB, at no less than half the speed of cat.
+// TestBig verifies big files, with a look at their numbers, in a process of their own, and compares with cat:
+// in less than 64 MiB of memory, and, for 10 GB, at no less than half the speed of cat.
 func TestBig(t *testing.T) {
 	size := int64(64 << 20)
 	if text := os.Getenv(bigEnv); text != "" {

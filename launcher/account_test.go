@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -119,7 +120,7 @@ func TestCollectLimit(t *testing.T) {
 				var notes []string
 				exits, stuck := 0, false
 				var o job.Outcome
-				if err := soon(t, func() (err error) {
+				if err := agentstest.Soon(t, func() (err error) {
 					o, err = l.Run(t.Context(), a, func(e job.Event) {
 						mu.Lock()
 						defer mu.Unlock()

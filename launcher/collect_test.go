@@ -79,6 +79,19 @@ func (t talker) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error 
 	return t.of.output(t.name, to)
 }
 
+// onH2 returns an agent's method Output that is f on the host h2. On other hosts, the rank prints a line.
+func onH2(f func(to wire.Agent_OutputServer) error) func(host string, to wire.Agent_OutputServer) error {
+	return func(host string, to wire.Agent_OutputServer) error {
+		if host == "h2" {
+			return f(to)
+		}
+		return say(host, to, "hello\n", 2)
+	}
+}
+
+// broken is the error of a connection that has broken.
+var broken = status.Error(codes.Unavailable, "the line broke")
+
 // say sends a piece of what the rank of a host printed, and the end of streams.
 func say(host string, to wire.Agent_OutputServer, text string, ends int) error {
 	rank := int32(host[1] - '1')
@@ -102,65 +115,39 @@ func TestCollect(t *testing.T) {
 	}{
 		"all of it": {output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }},
 		"one stream without an end": {
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host == "h2" {
-					return say(host, to, "hello\n", 1)
-				}
-				return say(host, to, "hello\n", 2)
-			},
-			note:  "output is missing of rank 1 on h2 after 6 bytes: its agent has no more output; the agent deletes its logs when it ends",
-			fault: "its output did not all arrive from h2: its agent has no more output",
+			output: onH2(func(to wire.Agent_OutputServer) error { return say("h2", to, "hello\n", 1) }),
+			note:   "output is missing of rank 1 on h2 after 6 bytes: its agent has no more output; the agent deletes its logs when it ends",
+			fault:  "its output did not all arrive from h2: its agent has no more output",
 		},
 		"the host is lost": {
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host == "h2" {
-					return errors.Join(say(host, to, "hello\n", 0), status.Error(codes.Unavailable, "the line broke"))
-				}
-				return say(host, to, "hello\n", 2)
-			},
-			note:  "output is missing of rank 1 on h2 after 6 bytes: ",
-			fault: "its output did not all arrive from h2: ",
+			output: onH2(func(to wire.Agent_OutputServer) error { return errors.Join(say("h2", to, "hello\n", 0), broken) }),
+			note:   "output is missing of rank 1 on h2 after 6 bytes: ",
+			fault:  "its output did not all arrive from h2: ",
 		},
 		"ranks that had failed": {
-			code: 3,
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host == "h2" {
-					return status.Error(codes.Unavailable, "the line broke")
-				}
-				return say(host, to, "hello\n", 2)
-			},
-			note: "output is missing of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+			code:   3,
+			output: onH2(func(wire.Agent_OutputServer) error { return broken }),
+			note:   "output is missing of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 		},
 		"the host was started anew": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host == "h2" {
-					return status.Error(codes.Unavailable, "the line broke")
-				}
-				return say(host, to, "hello\n", 2)
-			},
-			note: "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+			output: onH2(func(wire.Agent_OutputServer) error { return broken }),
+			note:   "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"the host was started anew, and has been given up already": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host == "h2" {
-					return status.Error(codes.Canceled, "grpc: the client connection is closing")
-				}
-				return say(host, to, "hello\n", 2)
-			},
+			output: onH2(func(wire.Agent_OutputServer) error {
+				return status.Error(codes.Canceled, "grpc: the client connection is closing")
+			}),
 			note: "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"nobody waits": {
 			hurry: true,
-			output: func(host string, to wire.Agent_OutputServer) error {
-				if host != "h2" {
-					return say(host, to, "hello\n", 2)
-				}
-				err := say(host, to, "hello\n", 0)
+			output: onH2(func(to wire.Agent_OutputServer) error {
+				err := say("h2", to, "hello\n", 0)
 				<-to.Context().Done()
 				return err
-			},
+			}),
 			note:  "output is missing of rank 1 on h2 after 6 bytes: it was not waited for; the agent deletes its logs when it ends",
 			fault: "its output did not all arrive from h2: it was not waited for", after: true,
 		},

@@ -6,24 +6,10 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-// soon calls f, which must return within half a minute: far sooner than an agent
-// may be waited for here.
-func soon(t *testing.T, f func() error) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(30 * time.Second):
-		t.Fatal("it waits for a host that is silent")
-		return nil
-	}
-}
 
 // stuckDialer is of a host whose agent cannot be found before ctx ends.
 type stuckDialer struct{ dialling chan struct{} }
@@ -44,7 +30,7 @@ func TestHurryWhileAdopting(t *testing.T) {
 		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 	}}
 	var o job.Outcome
-	err := soon(t, func() (err error) {
+	err := agentstest.Soon(t, func() (err error) {
 		o, err = l.Run(t.Context(), a, func(job.Event) {})
 		return err
 	})

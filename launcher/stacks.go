@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// stacksLate is how much longer than its limit the controller waits for an agent's stacks.
+// stacksLate is how much longer than its time limit the controller waits for the answer of an agent.
 const stacksLate = 2 * time.Second
 
-// Stacks returns where the ranks of the running gang are. Each host has the time limit to find out;
-// ranks of hosts that do not answer in time are missing. Stacks returns nil if no gang runs.
+// Stacks collects the stacks of the gang that runs. Each host has the time limit for it. The ranks of hosts
+// that do not answer in time are missing from the result. Stacks returns nil if no gang runs.
 func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, limit+2*stacksLate)
 	defer cancel()
@@ -31,19 +31,19 @@ func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankSt
 	}
 }
 
-// stacksAsks are the requests for the ranks' stacks that have not been answered.
+// stacksAsks has the requests for stacks that are not yet answered.
 type stacksAsks struct {
 	asked map[int64]*stacksAsked
-	last  int64 // the newest key of asked
+	last  int64 // the newest key in asked
 }
 
 // stacksAsk is a call of Stacks.
 type stacksAsk struct {
 	limit time.Duration
-	found chan []job.RankStack // has room for the answer
+	found chan []job.RankStack // has room for the one answer
 }
 
-// stacksAsked is a request for stacks that some hosts have not answered.
+// stacksAsked is a request that some hosts have not answered yet.
 type stacksAsked struct {
 	stacksAsk
 	waiting map[*node]bool
@@ -66,7 +66,7 @@ func (g *running) askStacks(ask stacksAsk) {
 	g.answerStacks(time.Now())
 }
 
-// takeStacks adds a host's answer.
+// takeStacks handles the answer of a host.
 func (g *running) takeStacks(n *node, reply *wire.StacksReply) {
 	asked := g.stacks.asked[reply.Id]
 	if asked == nil || !asked.waiting[n] {
@@ -79,7 +79,7 @@ func (g *running) takeStacks(n *node, reply *wire.StacksReply) {
 	}
 }
 
-// answerStacks answers the requests whose answers are complete or late.
+// answerStacks answers the calls of Stacks for which all hosts have answered, or the time is over.
 func (g *running) answerStacks(now time.Time) {
 	for id, asked := range g.stacks.asked {
 		for n := range asked.waiting {

@@ -6,9 +6,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// leastDrivers has the oldest driver for each release of CUDA, the newest release first: see "CUDA Toolkit and
-// Corresponding Driver Versions" in NVIDIA's release notes. From CUDA 11 on, one driver is enough for all releases
-// of a major version (minor-version compatibility).
+// leastDrivers has the oldest driver for each release of CUDA, the newest release first: see "CUDA Toolkit
+// and Corresponding Driver Versions" in NVIDIA's release notes. From CUDA 11 on, one driver is enough for all
+// releases of a major version (minor-version compatibility).
 var leastDrivers = []struct{ cuda, driver string }{
 	{"13.0", "580.65.06"}, {"12.0", "525.60.13"}, {"11.0", "450.80.02"}, {"10.2", "440.33"}, {"10.1", "418.39"},
 	{"10.0", "410.48"}, {"9.2", "396.26"}, {"9.1", "390.46"}, {"9.0", "384.81"},

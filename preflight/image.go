@@ -70,7 +70,8 @@ var imageCheck = Check{
 	}),
 }
 
-// startWith returns how a command line begins that runs a program in an image by apptainer, singularity or enroot.
+// startWith returns how a command line begins that runs a program in an image by apptainer, singularity or
+// enroot.
 func startWith(runtime string) string {
 	if runtime == "enroot" {
 		return "enroot start NAME"

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -367,7 +368,7 @@ func (w *world) diagnose(e job.Evidence) job.Cause {
 
 func (w *world) run(t *testing.T) {
 	t.Helper()
-	if err := w.spec.Validate(); err != nil {
+	if err := jobcheck.Spec(w.spec); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -12,26 +12,27 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// stacksLimit bounds how long the collection of stacks may take before a gang that hangs is ended.
+// stacksLimit bounds the collection of stacks before a hung gang is ended.
 const stacksLimit = 10 * time.Second
 
-// Hung is the cause of a gang's context that ends because the gang hangs.
+// Hung is the cause with which a gang's context ends if the gang hangs.
 type Hung struct{ Report job.HangReport }
 
-// Error says what is missing, and who holds up the gang.
+// Error says which progress is missing, and which ranks hold up the gang.
 func (e Hung) Error() string { return "the gang hangs: " + e.Report.Text }
 
-// guard watches whether a gang hangs, or has stragglers, and ends it if that is better.
+// guard watches a gang for hangs and stragglers. It ends the gang if it hangs, or if the gang has a straggler
+// and the job's policy wants another attempt.
 type guard struct {
 	*loop
 	number int
 	gang   context.Context         // ends when gangrun wants the gang to end
 	end    context.CancelCauseFunc // ends gang
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	watch    *watch.Watch
 	peers    *watch.Peers
-	acting   bool // a hang has been found
+	acting   bool // a hang was found
 	watching sync.WaitGroup
 }
 
@@ -40,14 +41,14 @@ func (l *loop) newGuard(end *gangEnd, number int) *guard {
 	g := &guard{loop: l, number: number, gang: end.wish, end: end.decide, watch: watch.New(time.Duration(l.spec.HangTimeout), l.learnt)}
 	window := time.Duration(l.spec.StragglerWindow)
 	if len(l.spec.Apps) > 1 {
-		window = 0 // the ranks do different work
+		window = 0 // ranks of several programs do different work
 	}
 	g.peers = watch.NewPeers(window, l.spec.Ranks)
 	return g
 }
 
-// over returns a function that takes the gang's events. It keeps the pulses, and passes on the
-// others.
+// over returns a function that handles the gang's events. The guard keeps pulses, and passes all other events
+// to emit.
 func (g *guard) over(emit func(job.Event)) func(job.Event) {
 	return func(e job.Event) {
 		if e.Kind == job.KindCurve && e.Curve != nil {
@@ -82,7 +83,7 @@ func (g *guard) over(emit func(job.Event)) func(job.Event) {
 	}
 }
 
-// look acts on a hang, if there is one. g.mu is held.
+// look checks for a hang and starts to act on it. The caller holds g.mu.
 func (g *guard) look() {
 	if g.acting || g.gang.Err() != nil {
 		return
@@ -96,7 +97,7 @@ func (g *guard) look() {
 	}
 }
 
-// inspect finds out by the stacks of the ranks whether a silent gang hangs, and ends it if it does.
+// inspect collects the stacks of a gang that prints nothing, and ends the gang if they show that it hangs.
 func (g *guard) inspect() {
 	stacks := g.Stacks(g.gang, stacksLimit)
 	g.mu.Lock()
@@ -111,7 +112,7 @@ func (g *guard) inspect() {
 // conclude ends a gang that hangs.
 func (g *guard) conclude(h job.HangReport, stacks []job.RankStack) {
 	for i := range stacks {
-		stacks[i].Record = nil // the report of the hang says what it shows
+		stacks[i].Record = nil // the report of the hang has what the records show
 	}
 	if len(stacks) > 0 {
 		g.emit(job.Event{Kind: job.KindStacks, Attempt: g.number, Stacks: stacks})
@@ -120,14 +121,14 @@ func (g *guard) conclude(h job.HangReport, stacks []job.RankStack) {
 	g.end(Hung{h})
 }
 
-// close waits for what the guard has begun. It is called when the gang has ended.
+// close waits for the goroutines that the guard has started. It is called after the gang has ended.
 func (g *guard) close() {
 	g.watching.Wait()
 	g.learnt = g.watch.Learnt()
 }
 
-// act finds out where the ranks of a gang are that seems to hang, and ends the gang, unless it goes
-// on meanwhile.
+// act collects the stacks of a gang that seems to hang. It then ends the gang, unless the gang has made
+// progress in the meantime.
 func (g *guard) act(h job.HangReport) {
 	var stacks []job.RankStack
 	if g.Stacks != nil {
@@ -152,8 +153,8 @@ func (g *guard) act(h job.HangReport) {
 	g.conclude(h, stacks)
 }
 
-// hangCause returns the cause of an attempt that gangrun has ended because the gang hung. faulthandler is true
-// if Python programs were told to write their stacks.
+// hangCause returns the cause of an attempt that gangrun ended because the gang hung. faulthandler is true if
+// Python programs write their stacks when gangrun asks for them.
 func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Cause {
 	c := job.Cause{
 		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
@@ -181,7 +182,7 @@ func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Ca
 	return c
 }
 
-// byWatch reports whether the watch has ended a gang.
+// byWatch reports whether err says that the guard has ended the gang.
 func byWatch(err error) bool {
 	var hung Hung
 	var slow Straggled
@@ -189,14 +190,15 @@ func byWatch(err error) bool {
 	return errors.As(err, &hung) || errors.As(err, &slow) || errors.As(err, &early)
 }
 
-// hungBy returns the report of the hang for which a gang was ended, if it was.
+// hungBy returns the report of the hang for which gangrun ended a gang. ok is false if that is not why the
+// gang ended.
 func hungBy(lost error) (job.HangReport, bool) {
 	var hung Hung
 	ok := errors.As(lost, &hung)
 	return hung.Report, ok
 }
 
-// hostsOf returns the hosts of ranks.
+// hostsOf returns the host of each rank.
 func hostsOf(o job.Outcome) map[int]string {
 	all := map[int]string{}
 	for _, x := range o.Exits {

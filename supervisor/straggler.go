@@ -6,14 +6,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Straggled is the cause of a gang's context that ends because a rank is slow and the job would rather
-// start again.
+// Straggled is the cause with which a gang's context ends if a rank is slow and the job's policy wants
+// another attempt.
 type Straggled struct{ Report job.StragglerReport }
 
 // Error says which rank is slow, and why.
 func (e Straggled) Error() string { return e.Report.Text }
 
-// advice says what to do about a rank that is slow for a reason.
+// advice has, for each reason why a rank is slow, what the user can do about it.
 var advice = map[job.StragglerReason]string{
 	job.SlowUnknown:  "compare its host with the others",
 	job.SlowWork:     "give the ranks the same amount of work; if they have it, the CPU of its host is slower",
@@ -26,7 +26,7 @@ var advice = map[job.StragglerReason]string{
 	job.SlowThrottle: "look for the reason in nvidia-smi -q -d PERFORMANCE: heat, or a limit of power",
 }
 
-// tell journals what has been found about stragglers.
+// tell writes reports about stragglers to the journal.
 func (g *guard) tell(found []job.StragglerReport) {
 	for _, r := range found {
 		e := job.Event{Kind: job.KindStraggler, Attempt: g.number, Host: r.Host, Straggler: &r, Text: r.Text}
@@ -40,8 +40,8 @@ func (g *guard) tell(found []job.StragglerReport) {
 	}
 }
 
-// leave ends a gang with a rank that stays slow, if the job's policy wants that and the gang would be
-// started again: a slow gang is better than none.
+// leave ends a gang in which a rank stays slow, if the job's policy wants that. It does nothing if there
+// would be no next attempt, because a slow gang is better than none.
 func (g *guard) leave(r job.StragglerReport) {
 	cause := stragglerCause(r)
 	action := g.policy(g.gang).Action(cause)
@@ -54,7 +54,7 @@ func (g *guard) leave(r job.StragglerReport) {
 	}
 }
 
-// stragglerCause returns the cause of an attempt that gangrun has ended because a rank was slow.
+// stragglerCause returns the cause of an attempt that gangrun ended because a rank was slow.
 func stragglerCause(r job.StragglerReport) job.Cause {
 	return job.Cause{
 		Category: job.Straggler, Signature: "slow-" + string(r.Reason), Rank: r.Rank, Host: r.Host, Confidence: 0.8,

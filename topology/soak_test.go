@@ -4,30 +4,17 @@ package topology
 
 import (
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
-)
 
-// amount returns a number from the environment, or another one without it.
-func amount(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q is no number: %v", name, value, err)
-	}
-	return n
-}
+	"github.com/gangrun/gangrun/internal/testseed"
+)
 
 // TestSoakPlace holds COUNT random cases, 10,000 at least by default, against the
 // brute force and beside NVIDIA's policy. SEED repeats it.
 func TestSoakPlace(t *testing.T) {
-	seed, count := amount(t, "SEED", uint64(time.Now().UnixNano())), amount(t, "COUNT", 12000)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 12000)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	placed, clusters := 0, 0
 	var beside rival

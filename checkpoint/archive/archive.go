@@ -1,8 +1,8 @@
-// Package archive checks zip archives: those of torch.save, numpy.savez, Keras and others.
+// Package archive checks zip archives of torch.save, numpy.savez, Keras and other programs.
 //
-// It does not use archive/zip: that keeps the whole central directory in memory,
-// accepts data in front of an archive, so that a truncated archive passes for one that is
-// stored in it, and does not compare the header of an entry with its entry in the directory.
+// It does not use archive/zip, for three reasons. archive/zip keeps the whole central directory in memory. It
+// does not compare the local header of an entry with the directory. And it accepts data before an archive: a
+// truncated archive that ends with an archive that was stored in it would pass for that one.
 package archive
 
 import (
@@ -28,12 +28,11 @@ const (
 	Torch = "torch" // of torch.save
 	NPZ   = "npz"   // of numpy.savez
 	Keras = "keras" // a model of Keras
-	Zip   = "zip"   // any other
+	Zip   = "zip"   // any other archive
 )
 
-// Check checks every entry of an archive, and returns the archive's format. The archive must
-// be the whole file: an archive that is truncated just after an archive stored in it ends with
-// the end record of the latter.
+// Check checks every entry of an archive, and returns the format of the archive. The archive must be the
+// whole file.
 func Check(f *blob.File) (format string, err error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {
@@ -59,23 +58,23 @@ func Check(f *blob.File) (format string, err error) {
 	return c.finish()
 }
 
-// checker is an archive that is being checked.
+// checker checks an archive.
 type checker struct {
 	f       *blob.File
 	end     int64 // offset of the central directory
 	format  string
 	buf     []byte
-	wrong   error // the first entry whose checksum is wrong
-	right   bool  // a checksum is right
+	wrong   error // error of the first entry whose checksum is wrong
+	right   bool  // at least one checksum is right
 	object  *torchfile.Object
-	pickled bool // its pickle is complete
+	pickled bool // the pickle is complete
 	parts   [3]bool
 }
 
-// kerasParts are what a model of Keras consists of.
+// kerasParts are the entries of a Keras model.
 var kerasParts = [3]string{"metadata.json", "config.json", "model.weights.h5"}
 
-// check checks one entry and notes what it says of the format.
+// check checks an entry. It also records which formats the archive may have.
 func (c *checker) check(e zipEntry) error {
 	sum, err := c.checkEntry(&e)
 	if err != nil {
@@ -106,8 +105,8 @@ func (c *checker) check(e zipEntry) error {
 	return nil
 }
 
-// finish returns the format once all entries were checked. If no checksum at all is right, torch.save was
-// told to compute none (torch.serialization.set_crc32_options): then those that stand there mean nothing.
+// finish returns the format after all entries were checked. If no checksum is right, torch.save was told to
+// compute none (torch.serialization.set_crc32_options), and the checksums are ignored.
 func (c *checker) finish() (string, error) {
 	if c.wrong != nil {
 		if c.format != Torch || !c.pickled {
@@ -116,7 +115,7 @@ func (c *checker) finish() (string, error) {
 		c.f.Seen.NoteUnsummed()
 	}
 	if c.format == Torch && c.wrong == nil && !c.right {
-		c.f.Seen.NoteUnsummed() // they are all 0
+		c.f.Seen.NoteUnsummed() // all checksums are 0
 	}
 	if c.format == Zip && c.parts[0] && c.parts[1] {
 		if !c.parts[2] {
@@ -127,7 +126,7 @@ func (c *checker) finish() (string, error) {
 	return c.format, nil
 }
 
-// IsKeras returns a flaw if an archive whose name ends in .keras is of another format.
+// IsKeras returns a flaw if the format of an archive whose name ends in .keras is not Keras.
 func IsKeras(format string) error {
 	if format == Keras {
 		return nil
@@ -135,9 +134,9 @@ func IsKeras(format string) error {
 	return flaw.New("it lacks %s or %s, which a model of Keras has", kerasParts[0], kerasParts[1])
 }
 
-// checkEntry checks an entry's local header and the bytes of the entry, and returns their checksum. It does
-// not check bytes that are encrypted or compressed by a method other than deflate: then the checksum is the
-// entry's own. It also checks the format of arrays and of HDF5.
+// checkEntry checks the local header and the bytes of an entry, and returns their checksum. It also checks
+// arrays and HDF5 files. It cannot check bytes that are encrypted, or compressed by a method other than
+// deflate. In these cases it returns the checksum in the entry.
 func (c *checker) checkEntry(e *zipEntry) (sum uint32, err error) {
 	bad := func(what string) error { return flaw.New("truncated: entry %s %s", e.name, what) }
 	if err := c.locate(e, bad); err != nil {
@@ -204,15 +203,15 @@ func (c *checker) checkEntry(e *zipEntry) (sum uint32, err error) {
 	return read.Sum32(), nil
 }
 
-// scanner returns what looks at the numbers of an entry that is a storage of torch, and the name of the storage's
-// tensor.
+// scanner returns a Scanner for an entry that is a storage of torch, and the name of the storage's tensor.
+// The Scanner is nil for other entries.
 func (c *checker) scanner(e *zipEntry) (*finite.Scanner, string) {
 	dir, key := path.Split(e.name)
 	switch {
 	case !c.f.Seen.IsDeep() || e.method != 0:
 		return nil, ""
 	case key == "data.pkl":
-		// The entry comes before the storages. One that cannot be read is found by its check.
+		// The pickle comes before the storages. The check of the entry reports one that cannot be read.
 		c.object, _ = torchfile.ReadObject(c.f.Piece(e.data, e.packed).From(0).Reader)
 		return nil, ""
 	case path.Base(dir) != "data":
@@ -229,7 +228,7 @@ func (c *checker) scanner(e *zipEntry) (*finite.Scanner, string) {
 	return finite.NewScanner(s.Kind(), false), s.Name(key)
 }
 
-// counter is a checksum that counts its bytes.
+// counter is a checksum that also counts bytes.
 type counter struct {
 	hash.Hash32
 	n int64
@@ -240,9 +239,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.Hash32.Write(p)
 }
 
-// Object returns what the pickle of a torch archive says, which is its entry data.pkl. It keeps options as
-// torchfile.ReadObject does. The archive must be complete. Object returns nil if it has no pickle, or one that
-// cannot be followed.
+// Object returns the object in the pickle of a torch archive, which is the entry data.pkl. The archive must
+// be complete. options are as for torchfile.ReadObject. Object returns nil if there is no pickle, or if it
+// cannot be interpreted.
 func Object(f *blob.File, options ...string) (*torchfile.Object, error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {
@@ -262,7 +261,7 @@ func Object(f *blob.File, options ...string) (*torchfile.Object, error) {
 			return nil, err
 		}
 		o, err := torchfile.ReadObject(f.Piece(e.data, e.packed).From(0).Reader, options...)
-		if flaw.Is(err) { // the pickle is whole, but too big, or does what is not followed
+		if flaw.Is(err) { // the pickle is complete, but too large, or has instructions that are not interpreted
 			return nil, nil
 		}
 		return o, err

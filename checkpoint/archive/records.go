@@ -21,7 +21,7 @@ const (
 
 var le = binary.LittleEndian
 
-// zipDirectory is where an archive's central directory is.
+// zipDirectory has the place of the central directory.
 type zipDirectory struct{ offset, size, entries int64 }
 
 // zipEntry is an entry of the central directory.
@@ -31,7 +31,7 @@ type zipEntry struct {
 	crc           uint32
 	packed, size  int64
 	header        int64 // offset of its local header
-	data          int64 // offset of its bytes, known after its check
+	data          int64 // offset of its bytes; set by its check
 }
 
 func findZipDirectory(f *blob.File) (zipDirectory, error) {
@@ -78,7 +78,7 @@ func findZipDirectory(f *blob.File) (zipDirectory, error) {
 	return d, nil
 }
 
-// fits reports whether a field of so many bits can stand for a wider one.
+// fits reports whether a field with that many bits may have the value narrow if the real value is wide.
 func fits(narrow, wide int64, bits int) bool { return narrow == wide || narrow == 1<<bits-1 }
 
 func readZipEntry(r *bufio.Reader) (zipEntry, error) {
@@ -104,7 +104,7 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 		if n > len(extra)-4 {
 			break
 		}
-		if le.Uint16(extra) == 1 { // the sizes that do not fit into 32 bits, in this order
+		if le.Uint16(extra) == 1 { // sizes that need more than 32 bits, in this order
 			wide := extra[4 : 4+n]
 			for _, v := range []*int64{&e.size, &e.packed, &e.header} {
 				if *v == 1<<32-1 && len(wide) >= 8 {
@@ -117,7 +117,7 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	return e, nil
 }
 
-// locate checks an entry's local header and finds its bytes.
+// locate checks the local header of an entry and finds the bytes of the entry.
 func (c *checker) locate(e *zipEntry, bad func(string) error) error {
 	f := c.f
 	h, err := f.Bytes(e.header, LocalLen)
@@ -138,8 +138,7 @@ func (c *checker) locate(e *zipEntry, bad func(string) error) error {
 	if err != nil {
 		return err
 	}
-	// The checksum stands before the data, or after it, there with a signature
-	// or without.
+	// The checksum is before or after the data. After the data, it may have a signature.
 	const descriptor, encrypted = 1 << 3, 1 << 0
 	sum := le.Uint32(h[14:])
 	if e.flags&descriptor != 0 {

@@ -1,4 +1,4 @@
-// Package blob reads the files of a checkpoint, or pieces of them, and keeps what was noticed in them.
+// Package blob reads files of a checkpoint, or pieces of them, and collects what checks find in them.
 package blob
 
 import (
@@ -7,62 +7,61 @@ import (
 	"io"
 )
 
-// File is what is being verified: a file, or a piece of one. Reading it fails
-// once Ctx has ended.
+// File is a file that is checked, or a piece of one. Reads fail after Ctx has ended.
 type File struct {
 	Ctx  context.Context
 	R    io.ReaderAt
 	Size int64 // in bytes
-	// Seen collects what is noticed beside flaws. It may be nil.
+	// Seen collects findings that are no flaws. It may be nil.
 	Seen *Seen
 }
 
-// Seen is what was noticed in the files of a checkpoint beside their flaws. The methods
-// of a nil Seen do nothing.
+// Seen has findings about the files of a checkpoint that are no flaws. The methods of a nil Seen do nothing.
 type Seen struct {
-	// Deep says that the numbers of tensors are to be looked at.
+	// Deep is true if checks read the numbers of tensors.
 	Deep bool
-	// Unsummed says that the checksums of an archive were not computed when it was written.
+	// Unsummed is true if an archive was written without checksums.
 	Unsummed bool
-	// Doubt is why the checkpoint is taken only if there is nothing better. It may be empty.
+	// Doubt is why the checkpoint is used only if there is no better one. It is empty if there is no doubt.
 	Doubt string
-	// WeightsOnly says that Doubt is that a job cannot resume from the checkpoint, but only
-	// load its weights.
+	// WeightsOnly is true if Doubt is that the checkpoint has only weights, so that a job cannot resume from
+	// it.
 	WeightsOnly bool
-	// Numbers are the numbers of tensors.
+	// Numbers has the findings about numbers of tensors.
 	Numbers Numbers
 }
 
-// Numbers is what was found in the tensors of a checkpoint.
+// Numbers counts numbers in tensors.
 type Numbers struct {
-	Scanned int64 // numbers
-	NaN     int64 // of them
+	Scanned int64 // numbers that were read
+	NaN     int64 // how many of them are NaN
 	PosInf  int64
 	NegInf  int64
-	// First is the first tensor with NaN or +Inf, or without those the first with -Inf.
+	// First is the name of the first tensor with a NaN or +Inf. If there is none, it is the first tensor with
+	// a -Inf.
 	First string
-	// Skipped is the number of tensors of numbers that could not be looked at.
+	// Skipped is how many tensors could not be read.
 	Skipped int64
 }
 
-// IsDeep reports whether the numbers of tensors are to be looked at.
+// IsDeep reports whether checks read the numbers of tensors.
 func (s *Seen) IsDeep() bool { return s != nil && s.Deep }
 
-// NoteUnsummed notes that an archive has no checksums.
+// NoteUnsummed records that an archive has no checksums.
 func (s *Seen) NoteUnsummed() {
 	if s != nil {
 		s.Unsummed = true
 	}
 }
 
-// NoteDoubt notes the first doubt.
+// NoteDoubt records a doubt. Only the first doubt is kept.
 func (s *Seen) NoteDoubt(text string, weightsOnly bool) {
 	if s != nil && s.Doubt == "" {
 		s.Doubt, s.WeightsOnly = text, weightsOnly
 	}
 }
 
-// NoteNumbers adds what was found in the named tensor.
+// NoteNumbers adds the findings about a tensor.
 func (s *Seen) NoteNumbers(tensor string, n Numbers) {
 	if s == nil {
 		return
@@ -78,7 +77,7 @@ func (s *Seen) NoteNumbers(tensor string, n Numbers) {
 	all.Skipped += n.Skipped
 }
 
-// ReadAt reads like io.ReaderAt.
+// ReadAt implements io.ReaderAt.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.Ctx.Err(); err != nil {
 		return 0, err
@@ -86,29 +85,29 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return f.R.ReadAt(p, off)
 }
 
-// Piece returns n bytes from off on as a file of its own.
+// Piece returns the n bytes from off on as a File.
 func (f *File) Piece(off, n int64) *File {
 	return &File{Ctx: f.Ctx, R: io.NewSectionReader(f, off, n), Size: n, Seen: f.Seen}
 }
 
-// Stream reads a file from some offset on.
+// Stream reads a file from an offset on.
 type Stream struct {
 	*bufio.Reader
 	section *io.SectionReader
 	start   int64
 }
 
-// From returns a reader of everything from off on.
+// From returns a Stream from off on.
 func (f *File) From(off int64) *Stream {
 	s := io.NewSectionReader(f, off, f.Size-off)
 	return &Stream{bufio.NewReaderSize(s, 64<<10), s, off}
 }
 
-// Pos returns the offset of the next byte that is read.
+// Pos returns the offset of the next byte that the Stream reads.
 func (s *Stream) Pos() int64 {
 	read, err := s.section.Seek(0, io.SeekCurrent)
 	if err != nil {
-		panic(err) // a SectionReader knows where it is
+		panic(err) // Seek of a SectionReader does not fail
 	}
 	return s.start + read - int64(s.Buffered())
 }

@@ -4,11 +4,11 @@ import "io"
 
 const (
 	chunk  = 512 << 10 // bytes of a read
-	chunks = 3         // that are in memory: one is read, one is looked at, one is between
+	chunks = 3         // chunks in memory: one is read, one is written to w, and one waits
 )
 
-// CopyTo writes n bytes from off on to w. It reads ahead while w is at work. It returns io.ErrUnexpectedEOF if
-// the file ends before.
+// CopyTo writes n bytes, from off on, to w. It reads ahead while w works. It returns io.ErrUnexpectedEOF if
+// the file is too short.
 func (f *File) CopyTo(w io.Writer, off, n int64) error {
 	if off < 0 || n < 0 || off > f.Size-n {
 		return io.ErrUnexpectedEOF

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limited fails after so many bytes.
+// limited is a writer that fails after some bytes.
 type limited struct {
 	bytes.Buffer
 	left int
@@ -27,7 +27,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.Buffer.Write(p)
 }
 
-// failing fails to read beyond an offset.
+// failing is a reader that fails after an offset.
 type failing struct {
 	r    io.ReaderAt
 	from int64

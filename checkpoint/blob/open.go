@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file to be verified. Whoever gets it calls done.
+// Open opens a regular file. The caller must call done.
 func Open(ctx context.Context, path string, seen *Seen) (f *File, done func(), err error) {
-	// So that a pipe in place of a file does not block.
+	// With O_NONBLOCK, open does not wait if the file is a FIFO.
 	h, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -26,7 +26,7 @@ func Open(ctx context.Context, path string, seen *Seen) (f *File, done func(), e
 	return &File{Ctx: ctx, R: h, Size: info.Size(), Seen: seen}, func() { h.Close() }, nil
 }
 
-// Pool keeps the files of one checkpoint open that are read piece by piece.
+// Pool keeps files of one checkpoint open, so that pieces of them can be read in any order.
 type Pool struct {
 	Ctx  context.Context
 	Seen *Seen
@@ -41,10 +41,10 @@ type opened struct {
 // maxOpen bounds the files that a pool keeps open.
 const maxOpen = 64
 
-// NewPool returns a pool without files.
+// NewPool returns a Pool without files.
 func NewPool(ctx context.Context, seen *Seen) *Pool { return &Pool{ctx, seen, map[string]opened{}} }
 
-// Get returns the file at path, which is good until the next call.
+// Get returns the file at path. The File is valid until the next call of Get.
 func (p *Pool) Get(path string) (*File, error) {
 	if o, ok := p.open[path]; ok {
 		return o.File, nil
@@ -60,7 +60,7 @@ func (p *Pool) Get(path string) (*File, error) {
 	return f, nil
 }
 
-// Paths returns the files that are open.
+// Paths returns the paths of the files that are open.
 func (p *Pool) Paths() (all []string) {
 	for path := range p.open {
 		all = append(all, path)

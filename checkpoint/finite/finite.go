@@ -1,4 +1,4 @@
-// Package finite finds NaN and Inf among the numbers of tensors.
+// Package finite finds NaN and infinite numbers in tensors.
 package finite
 
 import (
@@ -20,12 +20,12 @@ const (
 	BF16
 	F32
 	F64
-	// Unknown are numbers whose type is not known.
+	// Unknown is for numbers whose type is not known.
 	Unknown
 )
 
-// kinds has the kinds by the names that torch, safetensors and numpy give to types. Complex
-// numbers are pairs of numbers.
+// kinds has the kind of each type, by its name in torch, safetensors and numpy. A complex number counts as
+// two numbers.
 var kinds = map[string]Kind{
 	"DoubleStorage": F64, "FloatStorage": F32, "HalfStorage": F16, "BFloat16Storage": BF16,
 	"ComplexDoubleStorage": F64, "ComplexFloatStorage": F32, "UntypedStorage": Unknown,
@@ -33,17 +33,17 @@ var kinds = map[string]Kind{
 	"f2": F16, "f4": F32, "f8": F64, "c8": F32, "c16": F64,
 }
 
-// KindOf returns the kind of the numbers of a type: the name of a class of torch's storages, a
-// dtype of safetensors, or a simple dtype of numpy such as ">f4". bigEndian is true only for the last.
+// KindOf returns the kind of a type. name is a class of torch's storages, a dtype of safetensors, or a simple
+// dtype of numpy such as ">f4". Only a dtype of numpy can be big-endian.
 func KindOf(name string) (k Kind, bigEndian bool) {
 	return kinds[strings.TrimLeft(name, "<>|=")], strings.HasPrefix(name, ">")
 }
 
-// lane is how the numbers of a kind lie in a word of 64 bits.
+// lane describes the numbers of a kind in a word of 64 bits.
 type lane struct {
-	width    int    // of a number, in bytes
-	exponent uint64 // the bits of the exponents of a word's numbers
-	one      uint64 // which, added to exponents of only ones, sets the bits of sign
+	width    int    // bytes of a number
+	exponent uint64 // the bits of the exponents
+	one      uint64 // added to the exponents, it sets the bit of sign of each number whose exponent bits are all 1
 	sign     uint64
 }
 
@@ -56,17 +56,17 @@ var lanes = map[Kind]lane{
 	F64:    {8, 0x7ff0000000000000, 0x0010000000000000, 0x8000000000000000},
 }
 
-// Scanner counts what is not finite in the bytes of numbers that are written to it.
+// Scanner counts numbers that are not finite in the bytes that are written to it.
 type Scanner struct {
 	kind  Kind
 	lane  lane
 	order binary.ByteOrder
-	rest  []byte // less than a word
+	rest  []byte // bytes that are not yet a word
 	bytes int64
 	found blob.Numbers
 }
 
-// NewScanner returns a Scanner of numbers of that kind. It is nil for None and Unknown.
+// NewScanner returns a Scanner for numbers of a kind. It returns nil for None and Unknown.
 func NewScanner(k Kind, bigEndian bool) *Scanner {
 	l, ok := lanes[k]
 	if !ok {
@@ -79,7 +79,7 @@ func NewScanner(k Kind, bigEndian bool) *Scanner {
 	return s
 }
 
-// Write looks at the next numbers. It never fails.
+// Write counts in the next bytes. It never fails.
 func (s *Scanner) Write(p []byte) (int, error) {
 	n := len(p)
 	s.bytes += int64(n)
@@ -93,7 +93,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 		s.rest = s.rest[:0]
 	}
 	exponent, one, sign := s.lane.exponent, s.lane.one, s.lane.sign
-	if s.order == binary.BigEndian { // sums over bytes in the wrong order mean nothing
+	if s.order == binary.BigEndian { // a carry must go from lower to higher bits
 		for ; len(p) >= 8; p = p[8:] {
 			s.word(binary.BigEndian.Uint64(p))
 		}
@@ -115,7 +115,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// word looks at the numbers of one word.
+// word counts in one word.
 func (s *Scanner) word(w uint64) {
 	l := s.lane
 	if (w&l.exponent+l.one)&l.sign == 0 {
@@ -131,7 +131,7 @@ func (s *Scanner) word(w uint64) {
 		}
 		switch {
 		case x&l.exponent != l.exponent&mask:
-		case s.kind == F8E4M3: // which has no Inf
+		case s.kind == F8E4M3: // this kind has no Inf
 			if x&fraction == fraction {
 				s.found.NaN++
 			}
@@ -145,7 +145,7 @@ func (s *Scanner) word(w uint64) {
 	}
 }
 
-// Found returns what was found. No more is written after it was called.
+// Found returns the counts. Write must not be called after it.
 func (s *Scanner) Found() blob.Numbers {
 	if len(s.rest) > 0 {
 		s.rest = append(s.rest, make([]byte, 8-len(s.rest))...)

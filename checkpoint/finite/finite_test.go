@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/blob"
 )
 
-// special are numbers by their kind: NaN, +Inf, -Inf, the largest finite number.
+// special has numbers of each kind: NaN, +Inf, -Inf and the largest finite number.
 var special = map[Kind][4]uint64{
 	F64:    {math.Float64bits(math.NaN()), math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1)), math.Float64bits(math.MaxFloat64)},
 	F32:    {0x7fc00001, 0x7f800000, 0xff800000, 0x7f7fffff},
@@ -20,8 +20,8 @@ var special = map[Kind][4]uint64{
 	F8E4M3: {0xff, 0, 0, 0x7e},
 }
 
-// TestScanner writes finite numbers with some others among them, in pieces of random
-// sizes, and compares the counts.
+// TestScanner writes finite numbers, and some that are not finite, in pieces of random sizes. It compares the
+// counts.
 func TestScanner(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for kind, values := range special {

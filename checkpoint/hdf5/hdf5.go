@@ -1,4 +1,4 @@
-// Package hdf5 checks files of HDF5.
+// Package hdf5 checks HDF5 files.
 package hdf5
 
 import (
@@ -6,11 +6,11 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Magic begins a superblock.
+// Magic is the beginning of a superblock.
 const Magic = "\x89HDF\r\n\x1a\n"
 
-// find returns where an HDF5 file's superblock is: at 0, or after a user's
-// block at 512, 1024, 2048 and so on; -1 when it has none.
+// find returns the offset of the superblock. It is 0, or 512, 1024, 2048 and so on after a block of the user.
+// find returns -1 if the file has none.
 func find(f *blob.File) (int64, error) {
 	for off := int64(0); off+int64(len(Magic)) <= f.Size; off = max(512, off*2) {
 		head, err := f.Bytes(off, int64(len(Magic)))
@@ -24,8 +24,8 @@ func find(f *blob.File) (int64, error) {
 	return -1, nil
 }
 
-// Check checks the superblock ("HDF5 File Format Specification", II.A): the file was
-// closed after writing, and has the length that it states.
+// Check checks the superblock ("HDF5 File Format Specification", II.A). The file must have been closed after
+// it was written, and must have the length that the superblock has.
 func Check(f *blob.File) error {
 	at, err := find(f)
 	if err != nil {
@@ -42,8 +42,7 @@ func Check(f *blob.File) error {
 	if len(b) < 12 {
 		return flaw.New("truncated: it ends within %s", end)
 	}
-	// By version: where the flags, the size of addresses and the first
-	// address are. The third address is the end of the file.
+	// The offsets depend on the version. The third address is the end of the file.
 	var flags, width, addresses int
 	switch version := b[8]; version {
 	case 0:

@@ -17,17 +17,19 @@ var (
 	expertModel = re(`^layer_(\d+)_expert_(\d+)_mp_rank_(\d+)_model_states\.pt$`)
 )
 
-// DeepSpeedSays is what the pickles of a DeepSpeed checkpoint say of its files. 0 is unknown.
+// DeepSpeedSays has numbers from the pickles of a DeepSpeed checkpoint. A number that is not known is 0.
 type DeepSpeedSays struct {
-	Partitions int64 // files of optimizer states for each model-parallel rank (partition_count)
-	ModelRanks int64 // model-parallel ranks (mp_world_size)
-	// Optimizer says that the states of the optimizer are in the files of the model, as without ZeRO.
+	Partitions int64 // number of files with optimizer states for each model-parallel rank (partition_count)
+	ModelRanks int64 // number of model-parallel ranks (mp_world_size)
+	// Optimizer is true if the files of the model also have the states of the optimizer. They do if ZeRO is
+	// not used.
 	Optimizer bool
-	// Known says that the files of the model could be read.
+	// Known is true if a file of the model was read.
 	Known bool
 }
 
-// DeepSpeedFiles returns a file of the model and one of the optimizer in which DeepSpeedSays stands, if there are any.
+// DeepSpeedFiles returns the file of the model and the file of the optimizer from which DeepSpeedSays is
+// read. A name is "" if there is no such file.
 func (s Set) DeepSpeedFiles() (model, optimizer string) {
 	for _, name := range s.Names {
 		switch {
@@ -40,8 +42,8 @@ func (s Set) DeepSpeedFiles() (model, optimizer string) {
 	return model, optimizer
 }
 
-// CheckDeepSpeed checks that every rank has written its files: rank 0 writes the file "latest" before the last
-// barrier, so that it proves nothing.
+// CheckDeepSpeed checks that every rank has written its files. The file "latest" does not prove that, because
+// rank 0 writes it before the last barrier.
 func (s Set) CheckDeepSpeed(says DeepSpeedSays) error {
 	ranks, whole := s.numbers(plainModel()), s.numbers(zeroModel())
 	optim := s.numbers(zeroOptim())
@@ -82,7 +84,8 @@ func (s Set) CheckDeepSpeed(says DeepSpeedSays) error {
 	return s.layers()
 }
 
-// partitions checks that files (rank, model) are there for every rank from 0 on of every model-parallel rank.
+// partitions checks that there is a file for every pair of a rank and a model-parallel rank, both from 0 on.
+// files has the pairs for which there are files.
 func (s Set) partitions(files [][]int, models int, want int64, name func(rank, model int) string) error {
 	if len(files) == 0 {
 		return nil
@@ -108,7 +111,7 @@ func (s Set) partitions(files [][]int, models int, want int64, name func(rank, m
 	return nil
 }
 
-// layers checks files of layers (of a pipeline) and of experts: every layer has as many of them.
+// layers checks the files of pipeline layers and of experts. Every layer must have the same number of files.
 func (s Set) layers() error {
 	counts := map[int][]int{}
 	most := 0
@@ -137,11 +140,11 @@ func (s Set) layers() error {
 	return nil
 }
 
-// CheckUniversal checks a universal checkpoint, which ds_to_universal makes: a directory for each parameter,
-// then the files of the model, then nothing is left of the pieces in tmp.
+// CheckUniversal checks a universal checkpoint, which ds_to_universal makes. It must have a directory for
+// each parameter and the files of the model, and the directory tmp must have no pieces left.
 func (s Set) CheckUniversal() error {
 	params := map[string]map[string]bool{}
-	states := map[string]string{} // of the optimizer, and a parameter that has it
+	states := map[string]string{} // states of the optimizer, each with a parameter that has it
 	for _, name := range s.Names {
 		dir, file := path.Split(name)
 		switch {
@@ -159,7 +162,7 @@ func (s Set) CheckUniversal() error {
 			states[file] = param
 		}
 	}
-	for _, name := range s.Names { // in order, so that the reason is the same every time
+	for _, name := range s.Names { // in order, so that the result does not depend on chance
 		param := strings.TrimSuffix(name, "/"+path.Base(name))
 		for _, file := range []string{"fp32.pt", "exp_avg.pt", "exp_avg_sq.pt", "step.pt"} {
 			if have := params[param]; have != nil && !have[file] && states[file] != "" {

@@ -1,5 +1,5 @@
-// Package layout knows how programs lay out checkpoints of many files: DeepSpeed, Megatron, the Trainer of
-// Hugging Face, Orbax. It decides by the names of files alone, and by a few numbers that stand in them.
+// Package layout checks checkpoints of several files by the names of the files, and by a few numbers in them.
+// It knows the layouts of DeepSpeed, Megatron, the Trainer of Hugging Face, and Orbax.
 package layout
 
 import (
@@ -30,22 +30,22 @@ func re(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
 
-// Set is a directory that a program has laid out.
+// Set is a directory in the layout of a program.
 type Set struct {
 	Format string
-	Dir    string   // below the checkpoint; "." is the checkpoint itself
-	Names  []string // of the files in and below it, below Dir, sorted
+	Dir    string   // path relative to the checkpoint; "." is the checkpoint itself
+	Names  []string // sorted paths, relative to Dir, of the files below it
 }
 
-// Has reports whether the set has a file of that name.
+// Has reports whether the set has a file with that name.
 func (s Set) Has(name string) bool { _, ok := slices.BinarySearch(s.Names, name); return ok }
 
-// has reports whether a name of the set matches.
+// has reports whether the pattern matches a name of the set.
 func (s Set) has(pattern *regexp.Regexp) bool {
 	return slices.ContainsFunc(s.Names, pattern.MatchString)
 }
 
-// formats says by which names the formats are recognised, the most special first.
+// formats has the names by which formats are recognised. More specific formats come first.
 var formats = []struct {
 	format string
 	mark   func() *regexp.Regexp
@@ -57,11 +57,11 @@ var formats = []struct {
 	{Trainer, re(`^(trainer_state\.json|training_args\.bin|config\.json|adapter_config\.json)$`)},
 }
 
-// others are directories that the Trainer writes beside a model and that are no part of it.
+// others matches directories that the Trainer writes beside a model and that do not belong to the model.
 var others = re(`^(checkpoint-\d+|runs)/`)
 
-// Find returns what programs have laid out in a checkpoint, by the sorted names of its files. Every file is
-// in at most one set of each format; the outermost directories come first.
+// Find returns the sets of a checkpoint. names are the sorted names of its files. Each file is in at most one
+// set of each format. Outer directories come first.
 func Find(names []string) (sets []Set) {
 	dirs := map[string][]string{}
 	for _, name := range names {
@@ -94,7 +94,7 @@ func depth(dir string) int {
 	return 1 + strings.Count(dir, "/")
 }
 
-// numbers are what groups of a pattern are in the names that match it.
+// numbers returns, for each name that matches the pattern, the numbers that the groups of the pattern match.
 func (s Set) numbers(pattern *regexp.Regexp) (all [][]int) {
 	for _, name := range s.Names {
 		found := pattern.FindStringSubmatch(name)
@@ -105,7 +105,7 @@ func (s Set) numbers(pattern *regexp.Regexp) (all [][]int) {
 		for _, digits := range found[1:] {
 			n, err := strconv.Atoi(digits)
 			if err != nil {
-				n = -1 // too long, or none
+				n = -1 // the group has no number, or one that is too large
 			}
 			row = append(row, n)
 		}
@@ -114,7 +114,8 @@ func (s Set) numbers(pattern *regexp.Regexp) (all [][]int) {
 	return all
 }
 
-// gap returns the smallest number from 0 on that is not among some numbers below their largest, -1 for none.
+// gap returns the smallest number, from 0 on, that is missing below the largest of some numbers. It returns
+// -1 if none is missing.
 func gap(numbers []int) int {
 	sorted := slices.Compact(slices.Sorted(slices.Values(numbers)))
 	for i, n := range sorted {
@@ -125,7 +126,7 @@ func gap(numbers []int) int {
 	return -1
 }
 
-// missing is the flaw of a file that is not there.
+// missing returns the flaw of a missing file.
 func missing(name, why string, args ...any) error {
 	return flaw.New("%s is missing: %s", name, fmt.Sprintf(why, args...))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Tracker is the file beside the checkpoints of Megatron that names the last one that all ranks have written.
+// Tracker is the file beside Megatron's checkpoints with the iteration of the last checkpoint that all ranks
+// have written.
 const Tracker = "latest_checkpointed_iteration.txt"
 
 var (
@@ -19,10 +20,11 @@ var (
 	iteration    = re(`^(?:iter|global_step)_?0*(\d+)$`)
 )
 
-// MegatronSays is what the arguments in a Megatron checkpoint say of its ranks. 0 is unknown.
+// MegatronSays has numbers of ranks from the arguments in a Megatron checkpoint. A number that is not known
+// is 0.
 type MegatronSays struct{ Tensor, Pipeline int64 }
 
-// MegatronFile returns the file in which MegatronSays stands.
+// MegatronFile returns the file from which MegatronSays is read.
 func (s Set) MegatronFile() string {
 	for _, name := range s.Names {
 		if base := path.Base(name); base == "model_optim_rng.pt" || base == "model_rng.pt" {
@@ -32,11 +34,11 @@ func (s Set) MegatronFile() string {
 	return ""
 }
 
-// CheckMegatron checks a checkpoint of Megatron's older format: a directory for each rank of tensor parallelism,
-// pipeline parallelism and expert parallelism, with the same files in each.
+// CheckMegatron checks a checkpoint in Megatron's older format. It must have a directory for each rank of
+// tensor, pipeline and expert parallelism, with the same files in each.
 func (s Set) CheckMegatron(says MegatronSays) error {
 	files := map[string]map[string]bool{} // by directory
-	all := map[string]string{}            // files, and a directory that has it
+	all := map[string]string{}            // files, each with a directory that has it
 	var sizes [3][]int
 	for _, name := range s.Names {
 		dir, file, _ := strings.Cut(name, "/")
@@ -88,7 +90,7 @@ func (s Set) CheckMegatron(says MegatronSays) error {
 	return nil
 }
 
-// dirs names the first and the last of some directories.
+// dirs names the first and the last directory.
 func dirs(files map[string]map[string]bool) string {
 	names := slices.Sorted(maps.Keys(files))
 	if len(names) == 1 {
@@ -97,8 +99,8 @@ func dirs(files map[string]map[string]bool) string {
 	return fmt.Sprintf("%s to %s", names[0], names[len(names)-1])
 }
 
-// CheckTracker checks a checkpoint of that name against the content of the tracker. All ranks wait for each other
-// before it is written: what has a higher iteration than it was not finished.
+// CheckTracker compares the name of a checkpoint with the content of the tracker. Megatron writes the tracker
+// after all ranks have written their files. So a checkpoint with a higher iteration is not complete.
 func CheckTracker(name, tracker string) error {
 	found := iteration().FindStringSubmatch(name)
 	if found == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// The files of Orbax and of the database (OCDBT) that it writes arrays into.
+// Names of files of Orbax, and of the OCDBT database to which it writes arrays.
 const (
 	OrbaxCommit   = "_CHECKPOINT_METADATA"
 	OrbaxTree     = "_METADATA"
@@ -18,7 +18,8 @@ const (
 
 var orbaxProcess = re(`^ocdbt\.process_(\d+)/`)
 
-// CheckOrbax checks a directory of Orbax. commit is the content of OrbaxCommit, empty if the directory has none.
+// CheckOrbax checks a directory of Orbax. commit is the content of the file OrbaxCommit, and empty if there
+// is no such file.
 func (s Set) CheckOrbax(commit []byte) error {
 	if s.has(orbaxProcess()) {
 		if g := gap(flat(s.numbers(orbaxProcess()))); g >= 0 {
@@ -51,7 +52,7 @@ func (s Set) CheckOrbax(commit []byte) error {
 	return nil
 }
 
-// arrays reports whether there are arrays in directories of their own, as older versions write them.
+// arrays reports whether arrays have their own directories, as older versions of Orbax write them.
 func (s Set) arrays() bool {
 	for _, name := range s.Names {
 		base := path.Base(name)

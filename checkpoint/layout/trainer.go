@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// weights are the files of weights that transformers and peft write.
+	// weights matches files with weights that transformers and peft write.
 	weights = re(`^(model|pytorch_model|adapter_model|tf_model|flax_model)(-\d+-of-\d+|\.fp16|\.bf16)?\.(safetensors|bin|h5|msgpack)$`)
-	// plainFiles are what lies beside weights and is no state of a training.
+	// plainFiles matches files beside the weights that have no state of the training.
 	plainFiles = re(`(\.(json|txt|model|md|py|jinja|tiktoken)|^training_args\.bin)$`)
 	optimizers = re(`^(optimizer(_\d+)?\.(pt|bin)|optimizer(_\d+)?/.+|global_step\d+/.+|optimizer\.safetensors|pytorch_model_fsdp.*|user_content\.pt)$`)
 	rngState   = re(`^rng_state_(\d+)\.pth$`)
@@ -21,8 +21,8 @@ var (
 	stepInName = re(`^checkpoint-(\d+)$`)
 )
 
-// WeightsOnly reports whether the set holds the weights of a model and no state of its training: they can be
-// loaded, but a training does not resume from them.
+// WeightsOnly reports whether the set has the weights of a model, but no state of the training. A job can
+// load such weights, but it cannot resume the training.
 func (s Set) WeightsOnly() bool {
 	for _, name := range s.Names {
 		if !weights().MatchString(name) && !plainFiles().MatchString(path.Base(name)) {
@@ -32,14 +32,14 @@ func (s Set) WeightsOnly() bool {
 	return true
 }
 
-// CheckTrainer checks a checkpoint of the Trainer of Hugging Face. name is its directory's. state is the content
-// of trainer_state.json, which is written last.
+// CheckTrainer checks a checkpoint of the Trainer of Hugging Face. name is the name of its directory. state
+// is the content of trainer_state.json, which the Trainer writes last.
 func (s Set) CheckTrainer(name string, state []byte) error {
 	if s.WeightsOnly() {
 		return nil
 	}
 	if !s.Has("training_args.bin") && !s.Has("trainer_state.json") {
-		return nil // of another program
+		return nil // the checkpoint is of another program
 	}
 	if !s.has(optimizers()) {
 		return missing("optimizer.pt", "there are other states of a training")
@@ -64,7 +64,7 @@ func (s Set) CheckTrainer(name string, state []byte) error {
 	return nil
 }
 
-// last returns the number of the last match, -1 for none.
+// last returns the number in the last match of the pattern. It returns -1 if there is no match.
 func last(pattern *regexp.Regexp, text string) int64 {
 	all := pattern.FindAllStringSubmatch(text, -1)
 	if len(all) == 0 {
@@ -77,7 +77,8 @@ func last(pattern *regexp.Regexp, text string) int64 {
 	return n
 }
 
-// CheckFiles checks that files that are numbered "-I-of-N" are all there, where no index names them.
+// CheckFiles checks that no file of a series "-I-of-N" is missing. It does not check series whose files are
+// in an index.
 func (s Set) CheckFiles() error {
 	seen := map[string][]int{}
 	for _, name := range s.Names {

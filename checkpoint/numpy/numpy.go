@@ -1,4 +1,4 @@
-// Package numpy checks arrays as numpy.save writes them.
+// Package numpy checks arrays that numpy.save has written.
 package numpy
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/pyliteral"
 )
 
-// Magic begins every array.
+// Magic is the beginning of an array.
 const Magic = "\x93NUMPY"
 
-// maxHeader bounds an array's header, in bytes: the dtype of a structure with
-// a million fields has less.
+// maxHeader bounds the header of an array, in bytes. The dtype of a structure with a million fields is
+// shorter.
 const maxHeader = 64 << 20
 
-// CheckArray checks that r, which has size bytes, holds one array as numpy.save
-// writes it: a header, and as many bytes as the header says, or a pickle for
-// an array of objects. It reads up to the first number, whose kind it returns.
+// CheckArray checks that the size bytes of r are one array: a header, and then as many bytes as the header
+// says or, for an array of objects, a pickle. It reads up to the first number, and returns the kind of the
+// numbers.
 func CheckArray(r *bufio.Reader, size int64) (k finite.Kind, bigEndian bool, err error) {
 	h, err := readHeader(r)
 	switch {
@@ -40,7 +40,7 @@ func CheckArray(r *bufio.Reader, size int64) (k finite.Kind, bigEndian bool, err
 	return h.kind, h.big, nil
 }
 
-// Scan notes what is not finite in the numbers of that kind that r holds.
+// Scan reads numbers of a kind from r, and records those that are not finite in seen.
 func Scan(r io.Reader, k finite.Kind, bigEndian bool, name string, seen *blob.Seen) error {
 	scanner := finite.NewScanner(k, bigEndian)
 	switch {
@@ -57,8 +57,8 @@ func Scan(r io.Reader, k finite.Kind, bigEndian bool, name string, seen *blob.Se
 	return nil
 }
 
-// Check checks a file of arrays, one after another: numpy.save to one
-// handle several times makes more than one.
+// Check checks a file with one or several arrays. There are several if numpy.save was called several times
+// for an open file.
 func Check(f *blob.File) error {
 	for off, i := int64(0), 0; off < f.Size; i++ {
 		s := f.From(off)
@@ -86,14 +86,14 @@ func Check(f *blob.File) error {
 	return nil
 }
 
-// header is what an array's header says.
+// header is the header of an array.
 type header struct {
-	total int64 // the length of header and array in bytes, -1 for an array of objects
+	total int64 // bytes of the header and the array; -1 for an array of objects
 	kind  finite.Kind
 	big   bool
 }
 
-// readHeader reads an array's header.
+// readHeader reads the header of an array.
 func readHeader(r io.Reader) (header, error) {
 	var h [8]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -141,13 +141,13 @@ func readHeader(r io.Reader) (header, error) {
 	if simple, ok := dict["descr"].(string); ok {
 		out.kind, out.big = finite.KindOf(simple)
 	} else {
-		out.kind = finite.Unknown // a structure
+		out.kind = finite.Unknown // the dtype is a structure
 	}
 	return out, nil
 }
 
-// itemSize returns the bytes of one item of a dtype as numpy describes it in a
-// header, -1 for objects: "<f4", or a list of fields (name, dtype[, shape]).
+// itemSize returns the size in bytes of an item with a dtype, as the header has it: "<f4", or a list of
+// fields (name, dtype[, shape]). It returns -1 for objects.
 func itemSize(descr any) (int64, error) {
 	switch d := descr.(type) {
 	case string:
@@ -176,8 +176,8 @@ func itemSize(descr any) (int64, error) {
 	}
 }
 
-// typeSize returns the bytes of a simple dtype: a byte order, a letter and a
-// number, and a unit for dates.
+// typeSize returns the size in bytes of a simple dtype. That is a byte order, a letter, a number, and for
+// dates a unit.
 func typeSize(text string) (int64, error) {
 	t := strings.TrimLeft(text, "<>|=")
 	if t == "" {
@@ -192,13 +192,12 @@ func typeSize(text string) (int64, error) {
 		return 0, fmt.Errorf("its dtype is %q", text)
 	}
 	if t[0] == 'U' {
-		n *= 4 // UCS4
+		n *= 4 // a character has four bytes
 	}
 	return n, nil
 }
 
-// product returns size times every number of shape, a number or a tuple of
-// them; of objects it stays -1.
+// product multiplies size by all numbers of shape, which is a number or a tuple. It returns -1 if size is -1.
 func product(size int64, shape any) (int64, error) {
 	dims, ok := shape.([]any)
 	if !ok {

@@ -1,5 +1,6 @@
-// Package ocdbt checks databases of TensorStore's OCDBT, into which Orbax writes arrays: a manifest, and a tree
-// of nodes and values in data files (https://google.github.io/tensorstore/kvstore/ocdbt, "Storage format").
+// Package ocdbt checks databases in the OCDBT format of TensorStore, to which Orbax writes arrays. A database
+// has a manifest, and data files with a tree of nodes and values. See
+// https://google.github.io/tensorstore/kvstore/ocdbt, "Storage format".
 package ocdbt
 
 import (
@@ -18,22 +19,23 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
-// Magic numbers that begin a manifest and a node, in big-endian order.
+// Magic numbers at the beginning of a manifest and of a node, in big-endian order.
 const (
 	ManifestMagic = 0x0cdb3a2a
 	NodeMagic     = 0x0cdb20de
 )
 
 const (
-	maxNode   = 16 << 20 // bytes of a node, packed or not: TensorStore's limit is 8 MB by default
-	maxNodes  = 1 << 20  // of a tree
+	maxNode   = 16 << 20 // bytes of a node, compressed or not; TensorStore's limit is 8 MB by default
+	maxNodes  = 1 << 20  // nodes of a tree
 	maxHeight = 64
 )
 
 const errDamaged = flaw.Flaw("its tree is damaged")
 
-// Check checks the newest version of a database: every node of its tree has its checksum, and every value lies
-// within its data file. open opens a data file by its name below the database's directory.
+// Check checks the newest version of a database. Every node of its tree must have the right checksum, and
+// every value must be inside its data file. open opens a data file by its path, which is relative to the
+// directory of the database.
 func Check(manifest *blob.File, open func(name string) (*blob.File, error)) error {
 	body, err := unpack(manifest, 0, manifest.Size, ManifestMagic)
 	if err != nil {
@@ -47,7 +49,7 @@ func Check(manifest *blob.File, open func(name string) (*blob.File, error)) erro
 	return w.walk(root.place, root.height)
 }
 
-// unpack returns the body of a manifest or node.
+// unpack returns the body of a manifest or of a node.
 func unpack(f *blob.File, off, n int64, magic uint32) ([]byte, error) {
 	const header, sum = 12, 4
 	if n < header+2+sum {
@@ -93,16 +95,16 @@ func unpack(f *blob.File, off, n int64, magic uint32) ([]byte, error) {
 	return body, nil
 }
 
-// place is where a node or value is.
+// place is the place of a node or value in a data file.
 type place struct {
 	base, path     string // path begins with base
 	offset, length uint64
 }
 
-// missing reports whether the place is that of an empty tree.
+// missing reports whether the tree at the place is empty.
 func (p place) missing() bool { return p.offset == math.MaxUint64 }
 
-// root is the root of a version.
+// root is the root of the tree of a version.
 type root struct {
 	place
 	height byte
@@ -117,7 +119,7 @@ func readManifest(body []byte) (root, error) {
 	r.varint() // max_decoded_node_bytes
 	r.byte()   // version_tree_arity_log2
 	if r.varint() == 1 {
-		r.bytes(4) // zstd's level
+		r.bytes(4) // compression level of zstd
 	}
 	if r.bad {
 		return root{}, errDamaged
@@ -139,13 +141,13 @@ func readManifest(body []byte) (root, error) {
 	return root{places[n-1], heights[n-1]}, nil
 }
 
-// walker walks a tree.
+// walker checks a tree.
 type walker struct {
 	open  func(name string) (*blob.File, error)
 	nodes int
 }
 
-// file opens a data file and checks that a place lies within it.
+// file opens the data file of a place, and checks that the place is inside it.
 func (w *walker) file(p place) (*blob.File, error) {
 	name := path.Clean(p.path)
 	if !filepath.IsLocal(name) {
@@ -164,7 +166,7 @@ func (w *walker) file(p place) (*blob.File, error) {
 	return f, nil
 }
 
-// walk checks a node and everything below it.
+// walk checks a node and all nodes and values below it.
 func (w *walker) walk(p place, height byte) error {
 	if w.nodes++; w.nodes > maxNodes || height > maxHeight {
 		return flaw.New("its tree is too big to be followed")

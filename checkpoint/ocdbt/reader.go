@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// reader reads the columns of a node. After bad is set, what it returns has no meaning.
+// reader reads the columns of a node. If bad is set, its results are not valid.
 type reader struct {
 	b   []byte
 	bad bool
@@ -15,7 +15,7 @@ func text(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func (r *reader) byte() byte { return r.bytes(1)[0] }
 
-// bytes returns the next n bytes; zeros if there are fewer.
+// bytes returns the next n bytes. It returns zeros if there are fewer.
 func (r *reader) bytes(n int) []byte {
 	if n < 0 || n > len(r.b) {
 		r.bad = true
@@ -36,7 +36,7 @@ func (r *reader) varint() uint64 {
 	return v
 }
 
-// count returns a number of things each of which takes at least one byte of what follows.
+// count returns the number of the following items. Each item has at least one byte.
 func (r *reader) count() int {
 	n := r.varint()
 	if n > uint64(len(r.b)) {
@@ -57,7 +57,7 @@ func (r *reader) varints(n int) []uint64 {
 	return out
 }
 
-// strings returns n strings each of which has so many bytes in common with the one before it.
+// strings returns strings. common has the number of bytes that each has in common with the one before it.
 func (r *reader) strings(common, lengths []uint64) []string {
 	out := make([]string, len(lengths))
 	total := 0
@@ -83,7 +83,8 @@ func (r *reader) strings(common, lengths []uint64) []string {
 	return out
 }
 
-// files returns a table of data files. base is the part of the path of the node that goes before theirs.
+// files returns a table of data files. base is the part of the node's path that comes before the paths of the
+// files.
 func (r *reader) files(base string) []place {
 	n := r.count()
 	if r.bad || n == 0 {
@@ -104,16 +105,16 @@ func (r *reader) files(base string) []place {
 	return out
 }
 
-// keys returns the keys of n entries; those of inner nodes have a column more.
+// keys returns the keys of n entries. Keys of inner nodes have one more column.
 func (r *reader) keys(n int, inner bool) []string {
 	common, lengths := r.varints(n-1), r.varints(n)
 	if inner {
-		r.varints(n) // what all keys below have in common
+		r.varints(n) // lengths of the common prefixes of all keys below
 	}
 	return r.strings(common, lengths)
 }
 
-// places returns where n nodes are, and skips their statistics. Roots of versions have a time, too.
+// places returns the places of n nodes, and skips their statistics. Roots of versions also have a time.
 func (r *reader) places(files []place, n int, roots bool) []place {
 	ids, offsets, lengths := r.varints(n), r.varints(n), r.varints(n)
 	for range 3 {

@@ -1,5 +1,5 @@
-// Package onnx checks models of ONNX: a protobuf message (ModelProto in onnx.proto) whose tensors have their bytes
-// in it or in files beside it.
+// Package onnx checks ONNX models. A model is a protobuf message (ModelProto in onnx.proto). Its tensors have
+// their bytes in the message or in files beside it.
 package onnx
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Check checks that a model is whole: every message ends where it should, there is a graph, and every tensor has as
-// many bytes as its shape needs. open opens a file beside the model.
+// Check checks that a model is complete: every message has its length, there is a graph, and every tensor has
+// as many bytes as its shape needs. open opens a file in the directory of the model.
 func Check(f *blob.File, open func(name string) (*blob.File, error)) error {
 	c := checker{f: f, open: open}
 	var version, graph, operators bool
@@ -41,7 +41,7 @@ func Check(f *blob.File, open func(name string) (*blob.File, error)) error {
 	return nil
 }
 
-// maxNested bounds graphs within graphs, as in a loop.
+// maxNested bounds how deep graphs may be nested, for example the graph of a loop.
 const maxNested = 32
 
 type checker struct {
@@ -49,8 +49,9 @@ type checker struct {
 	open func(name string) (*blob.File, error)
 }
 
-// message calls emit for every field of the message of n bytes at an offset. at and n are where the bytes of a field
-// of wire type 2 are; value is that of the other types. It returns where the message ended.
+// message calls emit for every field of the message of n bytes at off. For a field of wire type 2, at and n
+// are the offset and the number of its bytes. For other types, value is its value. message returns the end of
+// the message.
 func (c *checker) message(off, n int64, depth int, emit func(field int, wire byte, at, n int64, value uint64) error) (int64, error) {
 	if depth > maxNested {
 		return 0, flaw.New("its graphs are nested too deeply")
@@ -101,7 +102,7 @@ func (c *checker) message(off, n int64, depth int, emit func(field int, wire byt
 	return r.pos, nil
 }
 
-// graph checks a GraphProto: its initializers, and those of the graphs and tensors in the attributes of its nodes.
+// graph checks a GraphProto: its initializers, and the graphs and tensors in the attributes of its nodes.
 func (c *checker) graph(at, n int64, depth int) error {
 	_, err := c.message(at, n, depth, func(field int, wire byte, at, n int64, _ uint64) error {
 		switch {
@@ -109,7 +110,7 @@ func (c *checker) graph(at, n int64, depth int) error {
 			return nil
 		case field == 5: // initializer
 			return c.tensor(at, n, depth+1)
-		case field == 15: // sparse_initializer: values, indices
+		case field == 15: // sparse_initializer: values and indices
 			_, err := c.message(at, n, depth+1, func(field int, wire byte, at, n int64, _ uint64) error {
 				if wire != 2 || field > 2 {
 					return nil
@@ -125,7 +126,8 @@ func (c *checker) graph(at, n int64, depth int) error {
 	return err
 }
 
-// node checks the attributes (5) of a NodeProto: a tensor (5), a graph (6), tensors (10), graphs (11).
+// node checks the attributes (5) of a NodeProto. An attribute may have a tensor (5), a graph (6), tensors
+// (10) or graphs (11).
 func (c *checker) node(at, n int64, depth int) error {
 	_, err := c.message(at, n, depth, func(field int, wire byte, at, n int64, _ uint64) error {
 		if field != 5 || wire != 2 {
@@ -147,25 +149,25 @@ func (c *checker) node(at, n int64, depth int) error {
 	return err
 }
 
-// widths are the bits of an element by TensorProto.DataType.
+// widths has the bits of an element for each TensorProto.DataType.
 var widths = map[uint64]uint64{1: 32, 2: 8, 3: 8, 4: 16, 5: 16, 6: 32, 7: 64, 9: 8, 10: 16, 11: 64, 12: 32, 13: 64, 14: 64, 15: 128, 16: 16,
 	17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4}
 
-// kinds are the kinds of numbers by TensorProto.DataType.
+// kinds has the kind of the numbers for each TensorProto.DataType.
 var kinds = map[uint64]finite.Kind{1: finite.F32, 10: finite.F16, 11: finite.F64, 14: finite.F32, 15: finite.F64, 16: finite.BF16, 17: finite.F8E4M3, 19: finite.F8E5M2}
 
-// tensor is what a TensorProto says.
+// tensor is a TensorProto.
 type tensor struct {
 	name      string
 	kind      uint64
 	elements  uint64
 	raw       bool
-	at, bytes int64 // of raw_data
+	at, bytes int64 // offset and length of raw_data
 	file      string
 	offset    int64
-	length    int64 // -1 for the rest of the file
+	length    int64 // -1 means the rest of the file
 	external  bool
-	listed    int64 // bytes of the other fields with data
+	listed    int64 // bytes of the other fields that have data
 }
 
 func (c *checker) tensor(at, n int64, depth int) error {
@@ -240,7 +242,7 @@ func (c *checker) entry(t *tensor, at, n int64, depth int) error {
 	return err
 }
 
-// data checks where the bytes of a tensor are, and its numbers if that is asked for.
+// data checks where the bytes of a tensor are. If the check is deep, it also reads the numbers.
 func (c *checker) data(t tensor) error {
 	need := int64(-1)
 	if w := widths[t.kind]; w > 0 && t.elements < math.MaxInt64/16 {

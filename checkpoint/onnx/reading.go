@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// reading reads the fields of a section of the file.
+// reading reads a section of the file.
 type reading struct {
 	*bufio.Reader
 	f        *blob.File
@@ -22,7 +22,7 @@ func (c *checker) section(off, n int64) *reading {
 	return r
 }
 
-// to goes on reading at an offset.
+// to continues at an offset.
 func (r *reading) to(pos int64) {
 	r.pos = pos
 	r.Reset(io.NewSectionReader(r.f, pos, r.end-pos))
@@ -61,7 +61,7 @@ func (r *reading) fixed(n int) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), nil
 }
 
-// skip goes past n bytes without reading many.
+// skip skips n bytes. It reads few of them.
 func (r *reading) skip(n int64) error {
 	if n > int64(r.Buffered()) {
 		r.to(r.pos + n)

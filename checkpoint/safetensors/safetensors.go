@@ -1,4 +1,4 @@
-// Package safetensors checks .safetensors files.
+// Package safetensors checks files in the safetensors format.
 package safetensors
 
 import (
@@ -13,20 +13,18 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// maxSafetensorsHeader bounds the header, in bytes, as the format's own
-// library does.
+// maxSafetensorsHeader is the limit of the format's own library for the header, in bytes.
 const maxSafetensorsHeader = 100_000_000
 
-// safetensorsBits are the bits of an element by its dtype; of others only the
-// offsets are checked.
+// safetensorsBits has the bits of an element for each dtype. For other dtypes, the size of a tensor is not
+// checked.
 var safetensorsBits = map[string]uint64{
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
 	"U16": 16, "I16": 16, "F16": 16, "BF16": 16, "U32": 32, "I32": 32, "F32": 32,
 	"U64": 64, "I64": 64, "F64": 64, "C64": 64,
 }
 
-// Check checks a .safetensors file: the length of its header, the
-// header, and that its tensors fill exactly what follows.
+// Check checks the header of a file, and that the tensors fill the rest of the file exactly.
 func Check(f *blob.File) error {
 	head, err := f.Bytes(0, 8)
 	if err != nil {
@@ -72,7 +70,7 @@ func Check(f *blob.File) error {
 	return err
 }
 
-// Names calls emit for the name of every tensor of a file that is whole.
+// Names calls emit with the name of every tensor. The file must be complete.
 func Names(f *blob.File, emit func(name string)) error {
 	head, err := f.Bytes(0, 8)
 	if err != nil {
@@ -89,14 +87,14 @@ func Names(f *blob.File, emit func(name string)) error {
 	return err
 }
 
-// tensor is what a header says of one.
+// tensor is a tensor in the header.
 type tensor struct {
 	name, dtype string
-	begin, end  uint64 // offsets behind the header
+	begin, end  uint64 // offsets after the header
 }
 
-// readSafetensors reads a header. It returns the end of the last tensor and
-// the sum of all their sizes, in bytes. It calls emit, if it is not nil, for every tensor.
+// readSafetensors reads a header. It returns the end of the last tensor and the sizes of all tensors
+// together, in bytes. It calls emit for every tensor, unless emit is nil.
 func readSafetensors(r io.Reader, emit func(tensor) error) (last, sum uint64, err error) {
 	d := json.NewDecoder(r)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -146,7 +144,7 @@ func readSafetensors(r io.Reader, emit func(tensor) error) (last, sum uint64, er
 	return last, sum, nil
 }
 
-// orFlaw returns err, or a flaw when there is none.
+// orFlaw returns err if it is not nil, and otherwise a flaw.
 func orFlaw(err error, text string) error {
 	if err != nil {
 		return err
@@ -154,7 +152,7 @@ func orFlaw(err error, text string) error {
 	return flaw.Flaw(text)
 }
 
-// holds reports whether n bytes are what a tensor of that shape needs.
+// holds reports whether a tensor of that shape needs exactly n bytes.
 func holds(n, width uint64, shape []uint64) bool {
 	total := width
 	for _, d := range shape {

@@ -10,19 +10,19 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 )
 
-// LegacyMagic is the number that files of torch.save's older format begin with,
-// as a pickle has it (MAGIC_NUMBER in torch/serialization.py).
+// LegacyMagic is the pickled number at the beginning of files in torch.save's older format (MAGIC_NUMBER in
+// torch/serialization.py).
 const LegacyMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"
 
-// IsLegacy reports whether head begins like torch.save's older format, whatever
-// the pickle protocol.
+// IsLegacy reports whether head is the beginning of a file in torch.save's older format, with any pickle
+// protocol.
 func IsLegacy(head []byte) bool {
 	return bytes.Contains(head[:min(len(head), 32)], []byte(LegacyMagic))
 }
 
-// CheckLegacy checks a file of torch.save's older format: five pickles (the
-// magic number, the version, the system, the object, the keys of its
-// storages), then for each key the number of its elements and their bytes.
+// CheckLegacy checks a file in torch.save's older format. It has five pickles: the magic number, the version,
+// the system, the object, and the keys of the storages. Then it has, for each key, the number of elements and
+// the elements.
 func CheckLegacy(f *blob.File) error {
 	storages := map[string]*Storage{}
 	var keys []any
@@ -76,7 +76,7 @@ func CheckLegacy(f *blob.File) error {
 	return nil
 }
 
-// scanAt notes what is not finite in the numbers of a storage of a file.
+// scanAt reads the numbers of a storage, and records those that are not finite.
 func (s *Storage) scanAt(f *blob.File, off, n int64, key string) error {
 	scanner := finite.NewScanner(s.Kind(), false)
 	if scanner == nil {
@@ -92,7 +92,7 @@ func (s *Storage) scanAt(f *blob.File, off, n int64, key string) error {
 	return nil
 }
 
-// Name returns the name of the storage's tensor, or else its key.
+// Name returns the name of the storage's tensor. If that is not known, it returns the key.
 func (s *Storage) Name(key string) string {
 	if s.Tensor != "" {
 		return s.Tensor

@@ -1,5 +1,5 @@
-// Package torchfile reads what torch.save writes beside archives: pickles that refer to storages, and
-// the older format.
+// Package torchfile reads pickles of torch.save, which refer to storages, and files in torch.save's older
+// format.
 package torchfile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 )
 
-// elementSizes are the bytes of an element by the class of its storage.
+// elementSizes has the bytes of an element for each class of storages.
 var elementSizes = map[string]int64{
 	"DoubleStorage": 8, "FloatStorage": 4, "HalfStorage": 2, "BFloat16Storage": 2,
 	"LongStorage": 8, "IntStorage": 4, "ShortStorage": 2, "CharStorage": 1, "ByteStorage": 1, "BoolStorage": 1,
@@ -21,13 +21,13 @@ var elementSizes = map[string]int64{
 	"UntypedStorage": 1,
 }
 
-// Storage is what a pickle says of one storage.
+// Storage is a storage as a pickle describes it.
 type Storage struct {
 	Class   string // as in "FloatStorage"
-	Element int64  // bytes of an element, 0 if the class is unknown
-	Count   int64  // elements
-	// Tensor is the name of the first tensor in it, as in "model.0.weight"; if no name was
-	// found, it is empty.
+	Element int64  // bytes of an element; 0 if the class is not known
+	Count   int64  // number of elements
+	// Tensor is the name of the first tensor in the storage, as in "model.0.weight". It is empty if the name
+	// is not known.
 	Tensor string
 }
 
@@ -37,18 +37,19 @@ func (s *Storage) Kind() finite.Kind {
 	return k
 }
 
-// Object is what the pickle of a file says.
+// Object is the object in a pickle.
 type Object struct {
-	// Root is the pickled object, as pickle.Builder builds it. A storage or tensor is a *Storage.
+	// Root is the object as pickle.Builder builds it. Storages and tensors in it are of type *Storage.
 	Root any
-	// Storages are the storages by their keys.
+	// Storages has the storages by their keys.
 	Storages map[string]*Storage
-	// Options are the numbers of the program's own arguments (argparse.Namespace) that were asked for.
+	// Options has numbers from the program's own arguments (argparse.Namespace), by the names that ReadObject
+	// was asked for.
 	Options map[string]int64
 }
 
-// ReadObject reads one pickle. It keeps the options of those names. It runs nothing that is in it.
-// The error is pickle.ErrTooBig if the pickle is too big to be followed.
+// ReadObject reads one pickle. options are the names for Object.Options. ReadObject runs no code that the
+// pickle names. The error is pickle.ErrTooBig if the pickle is too large.
 func ReadObject(r *bufio.Reader, options ...string) (*Object, error) {
 	o := &Object{Storages: map[string]*Storage{}, Options: map[string]int64{}}
 	b := &pickle.Builder{
@@ -74,7 +75,7 @@ func ReadObject(r *bufio.Reader, options ...string) (*Object, error) {
 	return o, nil
 }
 
-// check returns an error if a storage is of a class whose size is not known.
+// check returns an error if the class of a storage is not known.
 func (o *Object) check() error {
 	for _, s := range o.Storages {
 		if s.Element == 0 || s.Count < 0 {
@@ -84,12 +85,12 @@ func (o *Object) check() error {
 	return nil
 }
 
-// add notes the persistent ID of a storage: a tuple of the word "storage", its class, its key,
-// its device, its number of elements and, for a part of another storage, which.
+// add handles the persistent ID of a storage. It is a tuple of the word "storage", a class, a key, a device
+// and the number of elements. If the storage is part of another one, the tuple also says which part.
 func (o *Object) add(id any) any {
 	t, ok := id.(pickle.Tuple)
 	if !ok || len(t) < 5 || t[0] != "storage" {
-		return nil // the source of a module, say
+		return nil // not a storage, but for example the source of a module
 	}
 	class, _ := t[1].(pickle.Global)
 	key, ok2 := t[2].(string)
@@ -106,8 +107,8 @@ func (o *Object) add(id any) any {
 	return s
 }
 
-// called returns what the functions make that torch.save's pickles call: a tensor is its storage, an
-// OrderedDict a dict, a parameter its tensor.
+// called returns the results of functions that pickles of torch.save call. For a tensor, that is its storage,
+// for an OrderedDict a dict, and for a parameter its tensor.
 func called(function pickle.Global, args pickle.Tuple) any {
 	switch {
 	case function == "collections OrderedDict":
@@ -120,19 +121,19 @@ func called(function pickle.Global, args pickle.Tuple) any {
 	return nil
 }
 
-// Limits of a search for the names of tensors.
+// Limits of the search for the names of tensors.
 const (
 	maxNamed = 1 << 20
 	maxDeep  = 16
 )
 
-// name gives storages the names of the tensors in a value.
+// name sets the names of the tensors in a value.
 func name(v any, at string, depth int, named *int) {
 	if *named++; *named > maxNamed || depth > maxDeep {
 		return
 	}
 	within := func(key any) string {
-		part := "?" // a tuple, which may be of any size
+		part := "?" // the key is a tuple, which may be very large
 		switch key := key.(type) {
 		case string:
 			part = flaw.Short(key)

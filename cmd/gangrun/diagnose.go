@@ -100,7 +100,8 @@ func checkRules(w io.Writer, path string) error {
 	return err
 }
 
-// runLogs returns the directory with the logs of the last attempt of a run, by its ID or the beginning of one.
+// runLogs returns the directory with the logs of the last attempt of a run, by its ID or the beginning of
+// one.
 func runLogs(id string) (dir string, err error) {
 	at, err := controller.HomeDir()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // trainings are the examples that are killed.
@@ -55,7 +56,7 @@ type digitsKill struct {
 // checkpoint, loses no more than the steps between two of them, and ends with the weights of an undisturbed
 // run. SEED repeats it, as far as time lets it be repeated.
 func TestSoakDigitsKilled(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 100)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	whole := map[string]string{}
 	for _, training := range trainings {

@@ -5,12 +5,14 @@ package main_test
 import (
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // TestSoakGarbage tries COUNT commands, job files and environments that were put together
 // at random; SEED repeats them.
 func TestSoakGarbage(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 1000)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 1000)
 	codes, slowest := map[int]int{}, time.Duration(0)
 	for n := range count {
 		g := newGarbage(t, seed, n)

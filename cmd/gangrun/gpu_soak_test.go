@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // TestSoakGPUGangs starts 20 gangs at once, COUNT times; in three rounds of four
 // some of them are hit. SEED repeats it, as far as time lets it be repeated.
 func TestSoakGPUGangs(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	began, figures := time.Now(), &gpuFigures{kills: map[string]int{}}
 	for n := range count {

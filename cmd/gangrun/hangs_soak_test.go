@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // hangsPage is the document that TestSoakHangMatrix writes with UPDATE=1.
@@ -53,7 +55,7 @@ func TestSoakHangMatrix(t *testing.T) {
 // TestSoakHangs makes COUNT gangs hang in ways that were chosen at random; SEED repeats them. At least
 // 95 % must be found and named.
 func TestSoakHangs(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 100)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	random := rand.New(rand.NewPCG(seed, 0))
 	wrong := 0
 	var slowest time.Duration
@@ -76,13 +78,13 @@ func TestSoakHangs(t *testing.T) {
 	}
 }
 
-// stopped stops processes for a time.
-func stopped(t *testing.T, pids []int, d time.Duration) {
-	t.Helper()
+// stopped stops processes for a time. That time is the subject of the test: it is longer than the limit after
+// which a gang without progress counts as hung.
+func stopped(pids []int, d time.Duration) {
 	for _, pid := range pids {
 		_ = unix.Kill(pid, unix.SIGSTOP) // it may have ended
 	}
-	time.Sleep(d) // what is tested is that so much time passes
+	time.Sleep(d)
 	for _, pid := range pids {
 		_ = unix.Kill(pid, unix.SIGCONT)
 	}
@@ -91,7 +93,7 @@ func stopped(t *testing.T, pids []int, d time.Duration) {
 // TestSoakHealthy runs COUNT healthy jobs that were chosen at random, some on machines that are
 // suspended meanwhile; SEED repeats them. None may count as hung.
 func TestSoakHealthy(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for n := range count {
 		h := healthy[random.IntN(len(healthy))]
@@ -107,7 +109,7 @@ func TestSoakHealthy(t *testing.T) {
 						pids = append(pids, pid)
 					}
 				}
-				stopped(t, pids, pause)
+				stopped(pids, pause)
 			}
 		case 1:
 			what, disturb = " a host stopped", func(r *controlled) {
@@ -116,7 +118,7 @@ func TestSoakHealthy(t *testing.T) {
 				for i := 0; i < len(pids); i++ {
 					pids = append(pids, children(pids[i])...)
 				}
-				stopped(t, pids, pause)
+				stopped(pids, pause)
 			}
 		}
 		t.Run(fmt.Sprintf("%d %s %.1f%s", n, h.kind, h.pause, what), func(t *testing.T) {

@@ -48,11 +48,13 @@ func onHost(t *testing.T, h *testhosts.Host, argv ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// TestHostsClean has gangrun clean remove what two runs have left on hosts: a container and an image, and processes.
+// TestHostsClean has gangrun clean remove what two runs have left on hosts: a container and an image, and
+// processes.
 func TestHostsClean(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 3, testhosts.Containerd())
-	// On h3 as another user than that of the other tests on this machine, whose agents might end what is left.
+	// On h3 as another user than that of the other tests on this machine, whose agents might end what is
+	// left.
 	ctl := bed.Controller()
 	config, err := os.ReadFile(ctl.SSHConfig())
 	if err == nil {

@@ -114,8 +114,8 @@ func TestImageHosts(t *testing.T) {
 	}
 }
 
-// TestImageOnHosts has jobs whose hosts do not have the same images, users and disks. The preflight says what is
-// wrong, and on which host.
+// TestImageOnHosts has jobs whose hosts do not have the same images, users and disks. The preflight says what
+// is wrong, and on which host.
 func TestImageOnHosts(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2, testhosts.Containerd())

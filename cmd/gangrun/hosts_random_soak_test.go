@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // TestSoakRandomHostFaults has COUNT mishaps happen to runs, one to three to each.
 // SEED repeats it, as far as time lets it be repeated.
 func TestSoakRandomHostFaults(t *testing.T) {
 	needPython(t, "json")
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 100)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	places := make(chan struct{}, atOnce)
 	var mu sync.Mutex

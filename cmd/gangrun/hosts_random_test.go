@@ -43,6 +43,7 @@ func monotonic() float64 {
 	return float64(now.Nano()) / 1e9
 }
 
+// sleep waits for a random time: what is tested is that a fault may come at any moment.
 func (r *tally) sleep(least, most time.Duration) {
 	time.Sleep(least + time.Duration(r.random.Int64N(int64(most-least)+1)))
 }

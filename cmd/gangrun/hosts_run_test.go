@@ -19,7 +19,6 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
-	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/internal/testhosts"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -63,63 +62,6 @@ func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.data.String()
-}
-
-// farProgram is what ranks run that print what depends on their rank alone, once
-// every tenth of a second.
-type farProgram struct {
-	name   string // in the document
-	mpi    job.MPI
-	source string   // or C, which is compiled
-	by     []string // what interprets it
-	image  bool     // the ranks run in containers
-}
-
-var (
-	farPrograms = []farProgram{
-		{name: "none", mpi: job.MPINone, source: "../../examples/steady/steady.sh"},
-		{name: "openmpi", mpi: job.MPIOpenMPI, source: "../../examples/steady/steady.c"},
-		{name: "mpich", mpi: job.MPIMPICH, source: "../../examples/steady/steady.c"},
-	}
-	farTorch = farProgram{name: "none (torch)", mpi: job.MPINone, source: "../../examples/steady/steady.py", by: []string{python}}
-)
-
-// command puts the program where all hosts see it.
-func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []string {
-	t.Helper()
-	source := p.source
-	if build, ok := mpiPrograms[source+string(p.mpi)]; ok {
-		var err error
-		if source, err = build(); errors.Is(err, exec.ErrNotFound) {
-			noskip.Skip(t, "%v", err)
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	data, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(bed.Shared(), "steady")
-	writeProgram(t, path, data)
-	return append(slices.Clone(p.by), path, fmt.Sprint(steps), "0.1")
-}
-
-// writeProgram writes a file that can be run. No process is started meanwhile, which
-// would have it open for writing until it runs: nobody could run it as long.
-func writeProgram(t testing.TB, path string, data []byte) {
-	t.Helper()
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// heldBack is the command of a farProgram whose ranks do not take their last step before
-// letGo.
-func heldBack(bed *testhosts.Bed, command []string) []string {
-	return append(command, filepath.Join(bed.Shared(), "end"))
 }
 
 // letGo lets ranks end that wait for the file end.
@@ -281,14 +223,6 @@ func (r *farRun) whole(all bool) {
 // connection to another rank breaks.
 var ucxLine = regexp.MustCompile(`(?m)^\[\d+\.\d+\] \[[^\]\n]+\] +\S+:\d+ +UCX +(?:ERROR|WARN|DIAG) .*\n`)
 
-// alike is how many bytes a and b begin with alike.
-func alike(a, b []byte) (n int) {
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
 // report is what the run has left.
 func (r *farRun) report() (report runreport.Report) {
 	r.t.Helper()
@@ -366,48 +300,4 @@ func (r *farRun) nothingLeft() time.Duration {
 		}
 	}
 	return took
-}
-
-// varying is what differs between one run and the next.
-var varying = []struct {
-	of *regexp.Regexp
-	by string
-}{
-	{regexp.MustCompile(`/[^\s"]*/ctl/home`), "~"},
-	{regexp.MustCompile(`\d{8}-\d{6}-[0-9a-f]{4}`), "RUN"},
-	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "TOKEN"},
-	{regexp.MustCompile(`SHA256:[\w+/=]+`), "SHA256:..."},
-	{regexp.MustCompile(`known_hosts:\d+`), "known_hosts:2"},
-	{regexp.MustCompile(`\d+\.\d+\.\d+\.\d+:\d{5}\b`), "ADDRESS"},
-	{regexp.MustCompile(`\d\d:\d\d:\d\d\.\d  `), ""},
-}
-
-var (
-	// summaryBegins is the first line of what gangrun run says at the end, and
-	// summaryTells are those that tell of a fault.
-	summaryBegins = regexp.MustCompile(`^run {3,}`)
-	summaryTells  = regexp.MustCompile(`^(run|  cause|  ranks|hint|exit code| +hint:) `)
-)
-
-// seen is what the user sees of what has happened, without what differs between
-// runs.
-func (r *farRun) seen() (lines []string) {
-	summary := false
-	for _, line := range strings.Split(r.errs.String(), "\n") {
-		text, ok := strings.CutPrefix(line, "gangrun: ")
-		summary = summary || summaryBegins.MatchString(text)
-		if !ok || !summary && strings.HasPrefix(text, "run ") || summary && !summaryTells.MatchString(text) {
-			continue
-		}
-		lines = append(lines, plain(text))
-	}
-	return lines
-}
-
-// plain is a line of gangrun's without what varies.
-func plain(text string) string {
-	for _, v := range varying {
-		text = v.of.ReplaceAllString(text, v.by)
-	}
-	return strings.TrimRight(text, " ")
 }

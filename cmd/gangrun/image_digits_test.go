@@ -16,8 +16,9 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// TestSoakImageDigits trains over Open MPI in an image of Debian that no host had before, on four hosts. A rank
-// is killed in the middle: the second attempt ends with the weights of a training that nobody has disturbed.
+// TestSoakImageDigits trains over Open MPI in an image of Debian that no host had before, on four hosts. A
+// rank is killed in the middle: the second attempt ends with the weights of a training that nobody has
+// disturbed.
 func TestSoakImageDigits(t *testing.T) {
 	t.Parallel()
 	archive := testimage.Debian(t)

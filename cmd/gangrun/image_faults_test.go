@@ -64,8 +64,8 @@ func TestImageFaults(t *testing.T) {
 	}
 }
 
-// TestImageMemoryFiles has ranks fill the memory of their container with files in /dev/shm, which stay when the ranks
-// are killed. The kernel may then kill the agent in the container, too: the cause is the same.
+// TestImageMemoryFiles has ranks fill the memory of their container with files in /dev/shm, which stay when
+// the ranks are killed. The kernel may then kill the agent in the container, too: the cause is the same.
 func TestImageMemoryFiles(t *testing.T) {
 	t.Parallel()
 	b := newImageBench(t)

@@ -59,8 +59,8 @@ var (
 	leading  = regexp.MustCompile(`^(gangrun: )?(preflight +error: |run +\S+ +(preflight-failed|succeeded) after \S+ )?`)
 )
 
-// lineWith returns the first line that has a text, as a table shows it. The strings in replace are pairs of old
-// and new.
+// lineWith returns the first line that has a text, as a table shows it. The strings in replace are pairs of
+// old and new.
 func lineWith(said, text string, replace ...string) string {
 	for line := range strings.Lines(said) {
 		if strings.Contains(line, text) {

@@ -5,6 +5,8 @@ package main_test
 import (
 	"slices"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // TestSoakMPIMatrix has every rank misbehave that has another place in a gang.
@@ -19,8 +21,8 @@ func TestSoakMPIHosts(t *testing.T) { mpiHosts(t, false, 2, 5, 16, 64) }
 // TestSoakMPILeaks runs COUNT gangs of each flavour in a row, most of them good.
 func TestSoakMPILeaks(t *testing.T) {
 	good := slices.Repeat(mpiGangs[:1], len(mpiGangs))
-	mpiLeaks(t, slices.Concat(mpiGangs, good), int(number(t, "COUNT", 1000)))
+	mpiLeaks(t, slices.Concat(mpiGangs, good), int(testseed.Number(t, "COUNT", 1000)))
 }
 
 // TestSoakMPIRuns has gangrun run COUNT gangs of each flavour in a row.
-func TestSoakMPIRuns(t *testing.T) { mpiRuns(t, int(number(t, "COUNT", 100))) }
+func TestSoakMPIRuns(t *testing.T) { mpiRuns(t, int(testseed.Number(t, "COUNT", 100))) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/mpiexec"
 	"github.com/gangrun/gangrun/internal/namedfile"
 	"github.com/gangrun/gangrun/internal/thishost"
@@ -72,7 +73,7 @@ func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
 	if spec.Hosts, err = args.Hosts(own); err != nil {
 		return err
 	}
-	if err := spec.Validate(); err != nil {
+	if err := jobcheck.Spec(spec); err != nil {
 		return &failure.Error{Code: failure.CodeUsage, Err: err, Fallback: "gangrun mpiexec --help lists the options"}
 	}
 	if args.Bare {

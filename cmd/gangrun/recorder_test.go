@@ -11,8 +11,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestFlightRecorder: where all ranks stand at the same place, the dumps of their flight recorders show which of
-// them is missing from the collective of the others: if gangrun finds that the gang hangs, and if PyTorch itself ends it.
+// TestFlightRecorder: where all ranks stand at the same place, the dumps of their flight recorders show which
+// of them is missing from the collective of the others: if gangrun finds that the gang hangs, and if PyTorch
+// itself ends it.
 func TestFlightRecorder(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("testdata/hangs/recorder.py")

@@ -68,7 +68,8 @@ func slurmRequeue(b *slurmBed) {
 		_, out := b.ended(id)
 		b.t.Fatalf("%v, %v\n%s", err, j, out)
 	}
-	// Slurm would wait for two minutes. It needs a second: a node refuses a credential of the second in which the last was revoked.
+	// Slurm would wait for two minutes. It needs a second: a node refuses a credential of the second in which
+	// the last was revoked.
 	if out, err := b.Exec(b.t.Context(), "root", "scontrol", "update", "JobId="+id, "StartTime=now+2"); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/testhosts"
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // slurmFault is something that happens to a job. mayEnd says that the job need not succeed.
@@ -82,7 +83,7 @@ var slurmFaults = []slurmFault{
 // TestSoakSlurmFaults has COUNT faults happen to jobs in a real Slurm, one to each: the job ends with
 // the right result, or with a cause, and nothing of it is left on any node. SEED repeats it.
 func TestSoakSlurmFaults(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 50)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	ended := map[string]int{}
 	var b *slurmBed

@@ -20,6 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 const (
@@ -56,12 +57,11 @@ var slowdowns = []aSlowdown{
 	{"network", job.SlowNetwork, nil},
 }
 
-// rate returns how much a number of a process grows in a second, over a few seconds.
-func rate(t *testing.T, number func() float64) float64 {
-	t.Helper()
-	const span = 4 * time.Second
+// rate returns by how much a number of a process grows in a second. It measures for four seconds; the result
+// is right also if the sleep takes longer.
+func rate(number func() float64) float64 {
 	before, at := number(), time.Now()
-	time.Sleep(span) // what is measured
+	time.Sleep(4 * time.Second)
 	return (number() - before) / time.Since(at).Seconds()
 }
 
@@ -94,7 +94,7 @@ func limitCPU(t *testing.T, pids []int, rank int) {
 	}
 	pid := pids[rank]
 	const period = 100_000 // microseconds, as it is by default
-	used := rate(t, func() float64 {
+	used := rate(func() float64 {
 		fields := strings.Fields(string(must(os.ReadFile(proc(pid, "schedstat")))(t)))
 		return must(strconv.ParseFloat(fields[0], 64))(t) / 1e9
 	})
@@ -134,7 +134,7 @@ func limitDisk(t *testing.T, pids []int, rank int) {
 	if err := unix.Stat(diskFile(t), &file); err != nil {
 		t.Fatal(err)
 	}
-	read := rate(t, func() float64 {
+	read := rate(func() float64 {
 		_, rest, _ := strings.Cut(string(must(os.ReadFile(proc(pid, "io")))(t)), "read_bytes: ")
 		line, _, _ := strings.Cut(rest, "\n")
 		return must(strconv.ParseFloat(line, 64))(t) / 4096
@@ -256,7 +256,7 @@ func stragglers(events []job.Event) (found []job.StragglerReport) {
 // TestSoakStragglers slows down a rank of COUNT gangs, in ways that were chosen at random; SEED repeats
 // them. In at least 90 % the rank must be named with the right reason, and before any other.
 func TestSoakStragglers(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 50)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 2))
 	flavours := append(slices.Clone(mpiFlavours), job.MPINone)
 	right := map[string]int{}
@@ -297,7 +297,7 @@ func TestSoakStragglers(t *testing.T) {
 
 // TestSoakEqualRanks runs COUNT gangs whose ranks are equal; SEED repeats them. None may have a straggler.
 func TestSoakEqualRanks(t *testing.T) {
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 50)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 3))
 	flavours := append(slices.Clone(mpiFlavours), job.MPINone)
 	for n := range count {

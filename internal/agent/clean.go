@@ -16,8 +16,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// cleanProcesses is how long Clean waits for the end of processes that it has killed, and cleanContainers how long
-// it works on containers and images.
+// cleanProcesses is how long Clean waits for the end of processes that it has killed, and cleanContainers how
+// long it works on containers and images.
 const (
 	cleanProcesses  = 10 * time.Second
 	cleanContainers = time.Minute

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // TestMain runs the test binary once more as a process whose limits or user
@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	path := os.Getenv("GANGRUN_TEST_PATH")
 	var err error
-	switch os.Getenv("GANGRUN_TEST_CHILD") {
+	switch os.Getenv(testexec.ChildEnv) {
 	case "":
 		os.Exit(m.Run())
 	case "full":
@@ -48,18 +48,6 @@ func TestMain(m *testing.M) {
 	}
 	fmt.Println(err)
 	os.Exit(0)
-}
-
-func child(t *testing.T, kind, path string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD="+kind, "GANGRUN_TEST_PATH="+path, "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 func names(t *testing.T, dir string) []string {
@@ -159,7 +147,7 @@ func TestFullDiskKeepsTheOldFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := child(t, "full", path).Output()
+	out, err := testexec.Child(t, "full", "GANGRUN_TEST_PATH="+path).Output()
 	if err != nil || !strings.Contains(string(out), "file too large") || !strings.Contains(string(out), path) {
 		t.Errorf("the writer said %q (%v), want that the file is too large, and its path", out, err)
 	}
@@ -177,7 +165,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte("old"), 0o666), os.Chmod(dir, 0o555)); err != nil {
 		t.Fatal(err)
 	}
-	out, err := child(t, "nobody", path).Output()
+	out, err := testexec.Child(t, "nobody", "GANGRUN_TEST_PATH="+path).Output()
 	if err != nil || !strings.Contains(string(out), "permission denied") {
 		t.Errorf("the writer said %q (%v), want that it has no permission", out, err)
 	}
@@ -244,7 +232,7 @@ func TestReadersSeeWholeFilesOnly(t *testing.T) {
 func TestKilledWriterLeavesAWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	for range 5 {
-		cmd := child(t, "forever", path)
+		cmd := testexec.Child(t, "forever", "GANGRUN_TEST_PATH="+path)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,8 @@ import (
 // containers is measured. Several hosts share the cores of this machine: real ones do not.
 var imageHosts = []int{1, 4}
 
-// inContainers measures whole jobs in an image that the hosts have, in alternating runs, and prints tables. The aim is less than 200 ms more than over plain SSH.
+// inContainers measures whole jobs in an image that the hosts have, in alternating runs, and prints tables.
+// The aim is less than 200 ms more than over plain SSH.
 func inContainers(ctx context.Context, gangrun, dir string, runs int) error {
 	image := filepath.Join(dir, "image.tar")
 	if err := writeImage(image); err != nil {

@@ -30,8 +30,9 @@ const bedNetwork = "10.77.0.0/24"
 // hosts.
 const insideName = "inside"
 
-// inBed runs this program again on the controller of simulated hosts, to take a measurement
-// there. flags are further flags for the program that simulates them. If the machine cannot simulate hosts, it prints that and skips the measurement.
+// inBed runs this program again on the controller of simulated hosts, to take a measurement there. flags are
+// further flags for the program that simulates them. If the machine cannot simulate hosts, it prints that and
+// skips the measurement.
 func inBed(ctx context.Context, bed, gangrun, what string, runs int, flags ...string) error {
 	if os.Geteuid() != 0 {
 		fmt.Printf("%s: left out: only root can simulate hosts\n", what)

@@ -34,7 +34,8 @@ func leftBy(p leftover.Process) string {
 	return "which was left of attempt " + p.Gang
 }
 
-// addTo returns list with what each run has left, and with an entry at the end for each run that was not in it.
+// addTo returns list with what each run has left, and with an entry at the end for each run that was not in
+// it.
 func (e ended) addTo(list []removed) []removed {
 	list = slices.Clone(list)
 	of := func(gang string) *removed {

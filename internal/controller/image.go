@@ -70,8 +70,8 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 	}}, nil
 }
 
-// credentials returns the user's credentials at the registry of an image, from the files and helpers of docker
-// login and podman login; empty if there are none.
+// credentials returns the user's credentials at the registry of an image, from the files and helpers of
+// docker login and podman login; empty if there are none.
 func credentials(image string) (user, secret string, err error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {

@@ -232,8 +232,8 @@ func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 // diagnose finds the cause of a failure.
 func (s *session) diagnose(e job.Evidence) job.Cause { return diagnose.With(s.book, e) }
 
-// checkSize checks that the arguments and variables of ranks are not too many bytes. The ranks of a run that is
-// taken over may be running.
+// checkSize checks that the arguments and variables of ranks are not too many bytes. The ranks of a run that
+// is taken over may be running.
 func (t Options) checkSize(spec job.Spec) error {
 	if t.taken != nil {
 		return nil

@@ -2,7 +2,7 @@ package curve
 
 import "bytes"
 
-// digits handles a number that no name introduces: the count of a bar.
+// digits handles a number that has no name before it, such as the count of a progress bar.
 func (s *scanner) digits(i int) int {
 	t, start := s.text, i
 	at, end, ok := number(t, i)
@@ -10,7 +10,7 @@ func (s *scanner) digits(i int) int {
 		return max(end, i+1)
 	}
 	if bytes.HasPrefix(t[end:], []byte("it [")) && (start == 0 || t[start-1] == ' ' || t[start-1] == '\r') && s.trainingBar(end+4) {
-		s.noteBar(count{at: int64(at), end: end}) // tqdm that knows no total
+		s.noteBar(count{at: int64(at), end: end}) // a bar of tqdm without a total
 		return end + 4
 	}
 	c, ok := s.fraction(i)
@@ -20,7 +20,7 @@ func (s *scanner) digits(i int) int {
 	rest := t[c.end:]
 	bar := bytes.HasPrefix(rest, []byte(" [=")) || bytes.HasPrefix(rest, []byte(" [>")) || bytes.HasPrefix(rest, []byte(" [.")) || // Keras
 		bytes.HasPrefix(rest, []byte(" \xe2\x94\x81")) && bytes.Contains(rest, []byte("/step")) || // Keras 3
-		bytes.HasPrefix(rest, []byte(" - ")) && len(bytes.TrimSpace(t[:start])) == 0 && bytes.Contains(rest, []byte("/step")) || // without a bar
+		bytes.HasPrefix(rest, []byte(" - ")) && len(bytes.TrimSpace(t[:start])) == 0 && bytes.Contains(rest, []byte("/step")) || // Keras without a bar
 		s.afterBar(start) && len(rest) > 1 && rest[0] == ' ' && s.trainingBar(c.end+1)
 	if bar {
 		s.noteBar(c)
@@ -29,12 +29,12 @@ func (s *scanner) digits(i int) int {
 		s.row = c
 	}
 	if start > 0 && t[start-1] == '(' && len(bytes.TrimSpace(t[:start-1])) == 0 && bytes.HasPrefix(rest, []byte(")")) && !s.weak.found() {
-		s.weak = c // "(300/1000) loss=0.31"
+		s.weak = c // as in "(300/1000) loss=0.31"
 	}
 	return c.end
 }
 
-// memory reports whether a row goes on with memory in GB: "  13.7G".
+// memory reports whether t begins with a size of memory in GB, as in " 13.7G".
 func memory(t []byte) bool {
 	i := 0
 	for i < len(t) && t[i] == ' ' {
@@ -54,7 +54,7 @@ func (s *scanner) fraction(i int) (count, bool) {
 	return count{at: int64(at), total: total, end: end}, ok
 }
 
-// afterBar reports whether a bar was drawn just before i, by tqdm or rich.
+// afterBar reports whether a progress bar of tqdm or rich ends just before i.
 func (s *scanner) afterBar(i int) bool {
 	before := bytes.TrimRight(s.text[:i], " ")
 	switch {
@@ -67,8 +67,8 @@ func (s *scanner) afterBar(i int) bool {
 	return false
 }
 
-// trainingBar reports whether what follows a bar's count is the time and rate
-// of steps, not of bytes, files or examples.
+// trainingBar reports whether the text after the count of a bar has a time and a rate of steps. Bars that
+// count bytes, files or examples are not progress.
 func (s *scanner) trainingBar(i int) bool {
 	rest := s.text[min(i, len(s.text)):]
 	for _, rate := range [...]string{"it/s", "s/it", "step/s", "steps/s", "s/step", "batch/s", "batches/s", "s/batch", "iter/s", "s/iter"} {
@@ -100,7 +100,7 @@ func (s *scanner) open(i int) int {
 	}
 	slash := bytes.IndexByte(t[j:], '/')
 	c, ok := s.fraction(j)
-	if !ok || slash < 0 || slash+1 < len(t)-j && t[j+slash+1] == '0' { // [12/05 is a date
+	if !ok || slash < 0 || slash+1 < len(t)-j && t[j+slash+1] == '0' { // "[12/05" is a date
 		return i + 1
 	}
 	end := c.end
@@ -121,9 +121,10 @@ func (s *scanner) open(i int) int {
 	return c.end
 }
 
-// index handles "[10]" at i, whose number is at j, and returns where to go on, or 0. Before a tab and
-// a value it is a step, as XGBoost and LightGBM print it: "[10]\ttrain-rmse:0.3". Before a blank and a
-// value it is one if there is a metric: "[10] accuracy=0.1, loss=2.3".
+// index handles "[10]" at i. The number begins at j. It is a step if a tab and a value follow, as XGBoost and
+// LightGBM print it: "[10]\ttrain-rmse:0.3". If a blank and a name follow, it is a step if the line has a
+// metric: "[10] accuracy=0.1, loss=2.3". index returns the index after the bracket, or 0 if the number is no
+// step.
 func (s *scanner) index(i, j int) int {
 	t := s.text
 	value, end, ok := number(t, j)
@@ -133,7 +134,7 @@ func (s *scanner) index(i, j int) int {
 	if !ok || value > 1e15 || value != float64(int64(value)) || end+1 >= len(t) || t[end] != ']' || t[end+1] != '\t' && t[end+1] != ' ' {
 		return 0
 	}
-	name := end + 2 // after the bracket and a blank
+	name := end + 2 // the index after the bracket and a blank
 	k := name
 	for k < len(t) && k-name < 64 && (isLetter(t[k]) || isDigit(t[k]) || bytes.IndexByte([]byte("-_/@' "), t[k]) >= 0) {
 		k++
@@ -157,7 +158,7 @@ func (s *scanner) index(i, j int) int {
 	return c.end
 }
 
-// two handles the second number of a pair at i, and returns where to go on, or 0.
+// two handles the second number of a pair at i. It returns the index after it, or 0 if there is none.
 func (s *scanner) two(epoch float64, i int) int {
 	for i < len(s.text) && s.text[i] == ' ' {
 		i++
@@ -170,7 +171,8 @@ func (s *scanner) two(epoch float64, i int) int {
 	return end + 1
 }
 
-// start returns the index of the first byte that is neither blank nor of another bracket, as of a date.
+// start returns the index of the first byte that is no blank, after brackets with something else in them,
+// such as a date.
 func (s *scanner) start() int {
 	if i := bytes.Index(s.text, []byte("] [")); i >= 0 { // absl: "I0101 10:00:00.1 123 logging_writer.py:48] [10] loss=2.3"
 		return i + 2

@@ -10,10 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// labelled is a line of a log of the corpus, and what it reports.
+// labelled is a line of a log in the corpus. want says what the line reports.
 type labelled struct{ want, line string }
 
-// corpus returns the logs in a directory of testdata by their names. See testdata/README.md.
+// corpus returns the logs in a directory of testdata, by their names. See testdata/README.md.
 func corpus(t testing.TB, dir string) map[string][]labelled {
 	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*.log"))
 	if err != nil || len(paths) == 0 {
@@ -38,8 +38,8 @@ func corpus(t testing.TB, dir string) map[string][]labelled {
 	return logs
 }
 
-// label writes a progress as the corpus does: step/total, epoch, loss. The loss is left out if the
-// label that is compared with has none.
+// label writes a progress in the form of the corpus: step/total, epoch, loss. It omits the loss and the epoch
+// unless they are asked for.
 func label(p job.Progress, ok, loss, epoch bool) string {
 	if !ok {
 		return "."
@@ -57,13 +57,13 @@ func label(p job.Progress, ok, loss, epoch bool) string {
 	return text
 }
 
-// score is how well the lines of a corpus were read.
+// score counts how many lines of a corpus were read correctly.
 type score struct {
-	right, wrong int // lines of progress that were read, with the right or another value
-	missed, made int // lines of progress that were not read; other lines that were
+	right, wrong int // lines of progress that were read correctly, and with a wrong value
+	missed, made int // lines of progress that were not read, and other lines that were read as progress
 }
 
-// read counts a log, and reports each line that was not read as its label says.
+// read counts the lines of a log. It calls differs for each line that was not read as its label says.
 func (s *score) read(log []labelled, differs func(at int, got string)) {
 	var r Reader
 	for i, l := range log {
@@ -97,7 +97,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// The logs of the corpus, one line after the other.
+// BenchmarkCorpus parses the logs of the corpus line by line.
 func BenchmarkCorpus(b *testing.B) {
 	var lines [][]byte
 	size := 0
@@ -117,9 +117,9 @@ func BenchmarkCorpus(b *testing.B) {
 	}
 }
 
-// TestHeldOut measures the recall and the precision on logs that were written after the scanner, from
-// other sources than the corpus. They may not become worse. See testdata/README.md for what they were
-// before the scanner had seen these logs.
+// TestHeldOut measures the recall and the precision on logs that are not in the corpus, and that were
+// collected after the scanner had been written. The figures may not become worse. testdata/README.md has the
+// figures of the first measurement.
 func TestHeldOut(t *testing.T) {
 	for dir, least := range map[string]struct{ recall, precision float64 }{"heldout": {0.96, 1}, "wild": {0.95, 0.91}} {
 		var s score

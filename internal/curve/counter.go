@@ -2,26 +2,26 @@ package curve
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// Counter combines the epochs and the steps of one rank into one count, which never goes back. It
-// takes what the rank reports in order. The zero Counter is ready to use.
+// Counter combines the epochs and the steps of one rank into one count that never decreases. It gets the
+// rank's reports in order. The zero Counter is ready to use.
 //
-// As long as the steps do not begin again with an epoch, the count is the step. If they do, and the
-// number of steps of an epoch is known, it is that of all epochs before plus the step; otherwise the
-// last step of each earlier epoch is added.
+// As long as the steps do not start again with each epoch, the count is the step. If they do, and the number
+// of steps of an epoch is known, the count is the number of steps of all earlier epochs plus the step. If
+// that number is not known, the count is the sum of the last steps of all earlier epochs plus the step.
 type Counter struct {
 	begun  bool
-	zero   bool  // the first epoch has the number 0
-	epoch  int64 // the last one
-	of     int64 // the epoch of step
-	step   int64 // the last one of the finest count
-	total  int64 // of the finest count: the largest total so far
-	before int64 // steps of the epochs before
+	zero   bool  // the first epoch is epoch 0
+	epoch  int64 // the last epoch
+	of     int64 // the epoch in which step was reported
+	step   int64 // the last step, as it was reported
+	total  int64 // the largest total of the steps so far
+	before int64 // the steps of all earlier epochs
 	count  int64
-	again  bool // the steps begin again with each epoch
+	again  bool // the steps start again with each epoch
 }
 
-// Add takes the next report, and returns it with Count, Restarts and, if a line before had it, the
-// epoch.
+// Add adds the next report. It returns the report with Count and Restarts set. If the report has no epoch,
+// Add sets it to the epoch of an earlier report.
 func (c *Counter) Add(p job.Progress) job.Progress {
 	first := !c.begun
 	if first {
@@ -36,8 +36,8 @@ func (c *Counter) Add(p job.Progress) job.Progress {
 	switch {
 	case p.ByEpoch && c.step < 0:
 		c.count = max(c.count, p.Step)
-	case p.ByEpoch, p.Total > 0 && p.Total < c.total: // a bar inside or outside of the finest one
-	case p.Total == 0 && c.total > 0 && p.Step < c.step && p.Epoch == c.of: // a count of something else
+	case p.ByEpoch, p.Total > 0 && p.Total < c.total: // the count of a bar outside or inside the bar that counts the steps
+	case p.Total == 0 && c.total > 0 && p.Step < c.step && p.Epoch == c.of: // a count of something else than steps
 	default:
 		c.finer(p)
 	}
@@ -46,9 +46,9 @@ func (c *Counter) Add(p job.Progress) job.Progress {
 	return p
 }
 
-// finer takes a report of the finest count.
+// finer adds a report of steps.
 func (c *Counter) finer(p job.Progress) {
-	if c.step < 0 && p.Step < c.count { // until now, it was that of epochs
+	if c.step < 0 && p.Step < c.count { // c.count has counted epochs until now
 		c.before, c.again = c.count, true
 	}
 	if c.again && p.Epoch > c.of || p.Step < c.step && (p.Epoch != c.of || p.Step <= c.step/2) {

@@ -47,7 +47,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// The count never goes back, whatever is reported.
+// The count never decreases, whatever is reported.
 func FuzzCounter(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 9, 200, 1, 0, 0, 0, 1, 7})
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -107,7 +107,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// With a pattern, the built-in forms count for nothing.
+// If there is a pattern, only lines that match it are progress.
 func TestReaderPattern(t *testing.T) {
 	p, err := NewPattern(`sweep (?P<step>\d+)`)
 	if err != nil {

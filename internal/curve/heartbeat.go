@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// heartbeat begins the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
+// heartbeat is the beginning of the lines that a program writes to the descriptor GANGRUN_PROGRESS_FD.
 const heartbeat = "gangrun: progress "
 
 const (

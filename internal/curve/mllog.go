@@ -10,14 +10,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// mllog begins the lines that MLPerf's logging library prints; JSON follows.
+// mllog is the beginning of the lines that MLPerf's logging library prints. JSON follows it.
 const mllog = ":::MLLOG "
 
-// notJSON are the numbers that Python's json writes and JSON does not have.
+// notJSON matches the numbers that Python's json module writes and that JSON does not have.
 var notJSON = regexp.MustCompile(`: (NaN|-?Infinity)\b`)
 
-// parseMLLog reads the JSON of a line of MLPerf's log. Its counts are among the
-// metadata: the step, else the number of samples, else the epoch.
+// parseMLLog reads the JSON of a line of MLPerf's log. The progress is in the metadata: the step, or else the
+// number of samples, or else the epoch.
 func parseMLLog(text []byte) (job.Progress, bool) {
 	var line struct {
 		Key      string          `json:"key"`
@@ -29,7 +29,7 @@ func parseMLLog(text []byte) (job.Progress, bool) {
 			Epoch   *float64 `json:"epoch_num"`
 		} `json:"metadata"`
 	}
-	var other *json.UnmarshalTypeError // a value that is no number says nothing of the counts
+	var other *json.UnmarshalTypeError // a value that is not a number does not matter here
 	if err := json.Unmarshal(notJSON.ReplaceAll(text, []byte(`: "$1"`)), &line); err != nil && !errors.As(err, &other) {
 		return job.Progress{}, false
 	}

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// number reads an unsigned decimal number at i: digits, groups of a thousand,
-// a fraction, an exponent. The index is the one after it.
+// number reads an unsigned decimal number at i. The number may have groups of thousands, a fraction and an
+// exponent. number also returns the index after it.
 func number(t []byte, i int) (float64, int, bool) {
 	start := i
 	for i < len(t) && isDigit(t[i]) {
@@ -45,8 +45,7 @@ func number(t []byte, i int) (float64, int, bool) {
 	return value, i, err == nil
 }
 
-// notFinite reads "nan", "inf" or "infinity" at i, each a whole word. The index
-// is the one after it.
+// notFinite reads the word "nan", "inf" or "infinity" at i. It also returns the index after the word.
 func notFinite(t []byte, i int) (float64, int, bool) {
 	end := i
 	for end < len(t) && (isLetter(t[end]) || isDigit(t[end])) {
@@ -61,8 +60,8 @@ func notFinite(t []byte, i int) (float64, int, bool) {
 	return 0, i, false
 }
 
-// grouped reports whether a group of exactly three digits follows at i, as in
-// "1,234": the last one before a blank, a slash or the end.
+// grouped reports whether a group of exactly three digits begins at i, as in "1,234", and a blank, a slash or
+// the end of t follows the last group.
 func grouped(t []byte, i int) bool {
 	for i+3 < len(t) && t[i] == ',' && isDigit(t[i+1]) && isDigit(t[i+2]) && isDigit(t[i+3]) {
 		i += 4

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// opening reads the lines that are known by how they begin. opens must be true for the line.
+// opening reads the lines whose form is known by their beginning. opens must be true for the line.
 func opening(line []byte) (job.Progress, bool) {
 	line = bytes.TrimLeft(line, " ")
 	if len(line) == 0 {
@@ -39,7 +39,7 @@ func opening(line []byte) (job.Progress, bool) {
 	return numbered(line)
 }
 
-// opens reports whether opening may know a line. It looks at the first bytes only.
+// opens reports whether opening may know the form of a line. It only reads the first bytes.
 func opens(line []byte) bool {
 	i := 0
 	for i < len(line) && line[i] == ' ' {
@@ -66,8 +66,8 @@ func opens(line []byte) bool {
 	return false
 }
 
-// opensNumbered reports whether the number at i may be one that numbered reads. The dates and times
-// that begin most lines of logs are none.
+// opensNumbered reports whether numbered may know a line whose number begins at i. It rejects dates and
+// times, with which most lines of logs begin.
 func opensNumbered(line []byte, i int) bool {
 	for i < len(line) && isDigit(line[i]) {
 		i++
@@ -87,7 +87,7 @@ func opensNumbered(line []byte, i int) bool {
 	return false
 }
 
-// summary reports whether a line begins as one of Keras does that has no bar: "40/40 - 3s".
+// summary reports whether a line begins like a line of Keras without a bar: "40/40 - 3s".
 func summary(line []byte) bool {
 	i := 0
 	for i < len(line) && isDigit(line[i]) {
@@ -101,7 +101,7 @@ func summary(line []byte) bool {
 	return bytes.HasPrefix(line[i:], []byte(" - "))
 }
 
-// after reads the step that follows one of the heads, and itself is followed by a number.
+// after reads a step that follows one of the heads. A number must follow the step.
 func after(line []byte, heads ...string) (job.Progress, bool) {
 	for _, head := range heads {
 		rest, ok := bytes.CutPrefix(line, []byte(head))
@@ -126,7 +126,7 @@ func whole(text []byte) (job.Progress, bool) {
 	return job.Progress{Step: step, Epoch: -1}, true
 }
 
-// percent reads "45%", "45.2 %" and what may follow: "]", "done" or "complete".
+// percent reads a percentage such as "45%" or "45.2 %". Only "]", "done" or "complete" may follow it.
 func percent(text []byte) (job.Progress, bool) {
 	value, end, ok := number(text, 0)
 	rest := bytes.TrimLeft(text[end:], " ")
@@ -175,7 +175,7 @@ func numbered(line []byte) (job.Progress, bool) {
 	return job.Progress{}, false
 }
 
-// espnet reads the batches behind the epoch, and the loss.
+// espnet reads the range of batches that follows the epoch, and the loss.
 func espnet(p job.Progress, rest []byte) (job.Progress, bool) {
 	batches, rest, ok := bytes.Cut(rest, []byte("batch:"))
 	if _, last, found := bytes.Cut(batches, []byte("-")); found {

@@ -1,5 +1,4 @@
-// Package curve reads the progress of a job, and its loss, from the lines that the job
-// prints. It depends on nothing but these lines.
+// Package curve reads the progress of a job, and its loss, from the lines that the job prints.
 package curve
 
 import (
@@ -8,25 +7,23 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// longest is how much of a line is looked at, in bytes: its end.
+// longest is how many bytes at the end of a line are read.
 const longest = 4 << 10
 
-// Parse returns the progress that a line of output reports, and whether it reports any. It
-// knows "step 21/300 loss 0.12" and many similar forms, progress bars of tqdm, Keras and
-// rich, dictionaries as the Hugging Face Trainer prints them, JSON, and MLPerf's log lines.
-// A Reader knows tables as well.
+// Parse returns the progress that a line of output reports, and whether it reports any. It knows "step 21/300
+// loss 0.12" and many similar forms, progress bars of tqdm, Keras and rich, dictionaries as the Hugging Face
+// Trainer prints them, JSON, and MLPerf's log lines. A Reader also knows tables.
 //
-// Step is the first of these that the line has: a step or iteration, the count of a bar or of
-// "[12/500]", a batch, an epoch. Step is the number as it is printed. If the trainer counts the
-// steps of each epoch from the beginning, so does Step. If the trainer prints only epochs, Step
-// counts epochs and ByEpoch is true; a part of an epoch is rounded down. Total is the total of the
-// same count.
+// Step is the first of these that the line has: a step or iteration, the count of a bar or of "[12/500]", a
+// batch, an epoch. Step is the number as it is printed. If the trainer counts the steps of each epoch from
+// the beginning, so does Step. If the trainer prints only epochs, Step counts epochs and ByEpoch is true; a
+// part of an epoch is rounded down. Total is the total of the same count.
 //
-// Validation, downloads, resuming, numbered prose ("Step 1: install"), tracebacks and
-// configuration are not progress.
+// Lines about validation, downloads and resuming are not progress. Neither are numbered headings ("Step 1:
+// install"), tracebacks and configurations.
 //
-// Only the last part of a line with carriage returns counts, as on a terminal, and only the
-// last 4 KiB of a very long line. Most lines are dismissed after one pass over their bytes.
+// If a line has carriage returns, only its last part is read, as a terminal shows it. Of a very long line,
+// only the last 4 KiB are read. Most lines are rejected after one pass over their bytes.
 func Parse(line []byte) (job.Progress, bool) {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
@@ -46,14 +43,13 @@ func Parse(line []byte) (job.Progress, bool) {
 	return s.progress()
 }
 
-// visible returns the part of a line that counts: what a terminal shows of it,
-// and of that the end.
+// visible returns the part of a line that is read: the end of what a terminal shows of it.
 func visible(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if len(line) > longest {
 		line = line[len(line)-longest:]
 		if i := bytes.IndexByte(line, ' '); i >= 0 {
-			line = line[i:] // not in the middle of a word
+			line = line[i:] // do not begin in the middle of a word
 		}
 	}
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
@@ -62,7 +58,7 @@ func visible(line []byte) []byte {
 	return line
 }
 
-// shown returns what a terminal shows of a line: visible, without escapes.
+// shown returns what a terminal shows of a line, without escape sequences.
 func shown(line []byte) []byte {
 	line = visible(line)
 	if bytes.IndexByte(line, 0x1b) < 0 {
@@ -81,9 +77,8 @@ func shown(line []byte) []byte {
 	return out
 }
 
-// promising reports whether a line holds a digit and the mark of any count:
-// "step", "epoch", "iter", "batch", or what bars and brackets begin with. It
-// must be cheap and may say yes too often.
+// promising reports whether a line may be progress. It has a digit, and "step", "epoch", "iter", "batch" or
+// the beginning of a bar or bracket. promising is fast, and true for some lines that are not progress.
 func promising(line []byte) bool {
 	digit, mark := false, false
 	for i, c := range line {
@@ -104,13 +99,13 @@ func promising(line []byte) bool {
 	return false
 }
 
-// marks: 1 a digit, 2 a byte that only progress lines are full of, 3 a letter
-// or sign whose neighbours decide.
+// marks has the kinds of bytes: 1 for digits, 2 for bytes that are common only in lines of progress, and 3
+// for letters and signs whose neighbours must be checked.
 var marks = func() (m [256]byte) {
 	for c := '0'; c <= '9'; c++ {
 		m[c] = 1
 	}
-	m[0xE2] = 2 // first byte of the signs that bars are drawn with
+	m[0xE2] = 2 // first byte of the characters with which bars are drawn
 	for _, c := range "pPtTyY%[" {
 		m[c] = 3
 	}
@@ -120,22 +115,22 @@ var marks = func() (m [256]byte) {
 func around(line []byte, i int) bool {
 	at := func(d int) byte {
 		if j := i + d; j >= 0 && j < len(line) {
-			return line[j] | 0x20 // lower case; other bytes do not become letters that matter
+			return line[j] | 0x20 // letters in lower case; no other byte becomes one of the letters below
 		}
 		return 0
 	}
 	switch line[i] {
 	case 'y', 'Y':
-		return at(-1) == 'c' && at(1) == 'c' // CYCle
+		return at(-1) == 'c' && at(1) == 'c' // cycle
 	case 'p', 'P':
-		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o' || at(1) == 'i') || // stEP, EPoch, EPisode
-			at(-1) == 'u' && (at(1) == 'd' || at(1) == '.') // UPdate, UP.
+		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o' || at(1) == 'i') || // step, epoch, episode
+			at(-1) == 'u' && (at(1) == 'd' || at(1) == '.') // update, up.
 	case 't', 'T':
-		return at(-1) == 'i' && at(1) == 'e' || at(-1) == 'a' && at(1) == 'c' || // ITEr, bATCh
-			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // 45it [
+		return at(-1) == 'i' && at(1) == 'e' || at(-1) == 'a' && at(1) == 'c' || // iter, batch
+			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // as in "45it ["
 	case '%':
 		return i+1 < len(line) && line[i+1] == '|'
-	default: // [
+	default: // a bracket
 		if i+1 == len(line) {
 			return false
 		}
@@ -144,7 +139,7 @@ func around(line []byte, i int) bool {
 	}
 }
 
-// plain appends text without terminal escapes and backspaces, in lower case.
+// plain appends text to out, in lower case and without terminal escapes and backspaces.
 func plain(out, text []byte) []byte {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -168,14 +163,14 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 // count is "12" or "12/500" in a line.
 type count struct {
 	at, total int64
-	end       int // index after it
+	end       int // the index after the count
 }
 
 var none = count{at: -1}
 
 func (c count) found() bool { return c.at >= 0 }
 
-// progress weighs what the scan found.
+// progress chooses among the counts that the scan has found.
 func (s *scanner) progress() (job.Progress, bool) {
 	if s.refused {
 		return job.Progress{}, false
@@ -213,18 +208,17 @@ func (s *scanner) progress() (job.Progress, bool) {
 	return p, true
 }
 
-// alone reports whether the bracket is the whole line.
+// alone reports whether the line has nothing beside the bracket.
 func (s *scanner) alone() bool {
 	rest := bytes.TrimSpace(s.text)
 	return len(rest) > 0 && rest[0] == '[' && len(bytes.TrimRight(s.text, " \t")) == s.bracket.end
 }
 
-// dictionary reports whether the line is a dictionary: without a metric it is
-// likelier somebody's configuration.
+// dictionary reports whether the line is a dictionary. If it has no metric, it is probably a configuration.
 func (s *scanner) dictionary() bool { return bytes.IndexByte(s.text, '{') >= 0 }
 
-// prose reports whether a count is followed like a heading: "1: loading",
-// "2/5 : RUN", "3) check", "1 - unpack".
+// prose reports whether the text at i makes the count before it a heading, as in "1: loading", "2/5 : RUN",
+// "3) check" and "1 - unpack".
 func (s *scanner) prose(i int) bool {
 	t := s.text
 	for i < len(t) && t[i] == ' ' {
@@ -245,5 +239,5 @@ func (s *scanner) prose(i int) bool {
 		return true
 	}
 	rest := bytes.TrimLeft(t[i+1:], " -+.")
-	return len(rest) == 0 || !isDigit(rest[0]) // "Iteration 12: x = 0.31" is no heading
+	return len(rest) == 0 || !isDigit(rest[0]) // "Iteration 12: x = 0.31" is not a heading
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// want is a Progress as text: "step/total epoch loss", with "-" for what the
-// line does not name.
+// want writes a Progress as "step/total epoch loss", with "-" for what the line does not have.
 func want(p job.Progress) string {
 	total, epoch, loss := "-", "-", "-"
 	if p.Total != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Pattern is a user's own form of progress: a regular expression with named groups.
+// Pattern is a form of progress lines that the user has defined: a regular expression with named groups.
 type Pattern struct {
 	re                       *regexp.Regexp
 	step, total, epoch, loss int // indexes of the groups; -1 if there is none
@@ -23,8 +23,8 @@ func NewPattern(text string) (*Pattern, error) {
 	return &Pattern{re: re, step: re.SubexpIndex("step"), total: re.SubexpIndex("total"), epoch: re.SubexpIndex("epoch"), loss: re.SubexpIndex("loss")}, nil
 }
 
-// Line returns the progress of a line that the pattern matches. A group that has no number counts
-// for nothing; without a step and an epoch there is no progress.
+// Line returns the progress of a line that matches the pattern. It ignores groups that do not match a number.
+// Without a step or an epoch there is no progress.
 func (p *Pattern) Line(line []byte) (job.Progress, bool) {
 	line = shown(line)
 	at := p.re.FindSubmatchIndex(line)

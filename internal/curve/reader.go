@@ -6,25 +6,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Reader finds progress in the lines of one stream, which it gets in order. Besides the
-// forms of Parse it knows tables: a header whose first word is "Step", "Iter", "Iteration" or
-// "Epoch", as LAMMPS prints it for its thermodynamic output, and rows of as many
-// numbers, the first of which is the step. The columns may also be separated by commas or bars.
-// And it counts the time steps of OpenFOAM and of WRF, which print only the time.
+// Reader finds progress in the lines of one stream, which it gets in order. It knows the forms of Parse, and
+// tables: a header whose first word is "Step", "Iter", "Iteration" or "Epoch", as LAMMPS prints it for its
+// thermodynamic output, and rows with as many numbers, the first of which is the step. The columns may also
+// be separated by commas or bars. A Reader also counts the time steps of OpenFOAM and WRF, because these
+// programs print only the time of each step.
 //
-// The zero Reader is ready to use, at the beginning of a stream.
+// The zero Reader is ready to use at the beginning of a stream.
 type Reader struct {
-	// Pattern, if it is set, is the only form that counts.
+	// Pattern, if it is not nil, is the only form that the Reader knows.
 	Pattern *Pattern
 
 	table table
-	setup bool  // the lines before were of the block that LAMMPS sets a run up with
+	setup bool  // the last line was one of those with which LAMMPS describes a run before it begins
 	foam  bool  // OpenFOAM has begun its time loop
-	times int64 // time steps that were counted
+	times int64 // number of time steps
 }
 
-// maxOther is how many lines in a row may stand between two rows: LAMMPS prints
-// warnings there, and what a script has it print.
+// maxOther is how many lines there may be between two rows of a table. LAMMPS prints warnings and the output
+// of scripts there.
 const maxOther = 20
 
 // Line returns the progress that the next line reports, and whether it reports any. See
@@ -40,7 +40,7 @@ func (r *Reader) Line(line []byte) (job.Progress, bool) {
 	switch {
 	case setup && (bytes.HasPrefix(text, []byte("Current step ")) || bytes.HasPrefix(text, []byte("Time step "))):
 		r.setup = true
-		return job.Progress{}, false // where the run will begin
+		return job.Progress{}, false // the step at which the run will begin
 	case r.time(text):
 		r.times++
 		return job.Progress{Step: r.times, Epoch: -1}, true
@@ -56,8 +56,8 @@ func (r *Reader) Line(line []byte) (job.Progress, bool) {
 	return Parse(line)
 }
 
-// time reports whether a line is that of a time step: "Time = 0.005" of OpenFOAM, or "Timing for main:
-// time 2005-08-28_00:03:00 on domain 1: 2.03 elapsed seconds" of WRF.
+// time reports whether a line begins a time step, as "Time = 0.005" of OpenFOAM or "Timing for main: time
+// 2005-08-28_00:03:00 on domain 1: 2.03 elapsed seconds" of WRF.
 func (r *Reader) time(text []byte) bool {
 	if len(text) < 8 {
 		return false
@@ -77,8 +77,7 @@ func (r *Reader) time(text []byte) bool {
 	return false
 }
 
-// Skip takes the next lines of the stream without parsing each of them. It still finds the
-// header of a table.
+// Skip reads the next lines of the stream without parsing them. It still finds the header of a table.
 func (r *Reader) Skip(lines []byte) {
 	const most = 16 // headers are rare
 	for range most {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// read returns what a Reader finds in the lines of a text.
+// read returns the progress that a Reader finds in the lines of a text.
 func read(text string) []string {
 	var r Reader
 	var found []string
@@ -23,7 +23,7 @@ func read(text string) []string {
 	return found
 }
 
-// lammps is what LAMMPS prints of a run, shortened.
+// lammps is a shortened output of LAMMPS.
 const lammps = `LAMMPS (29 Sep 2021 - Update 2)
   1 by 1 by 2 MPI processor grid
 Created 4000 atoms
@@ -91,7 +91,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// The header of a table is found in what is skipped, and nothing else is.
+// Skip finds the header of a table, and nothing else.
 func TestReaderSkip(t *testing.T) {
 	head, rest, _ := strings.Cut(lammps, "WARNING")
 	var r Reader
@@ -114,8 +114,8 @@ func TestReaderSkip(t *testing.T) {
 	}
 }
 
-// Whatever a stream holds, a Reader finds no less than Parse finds in its lines,
-// but for LAMMPS's setup, and what it finds is sane.
+// A Reader finds the progress that Parse finds in each line, except while LAMMPS describes a run, and all of
+// it has valid values.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(lammps))
 	f.Add([]byte("Step loss\n1 nan\n2 inf\n3 1e999\n9223372036854775807 0\n"))

@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// scanner goes over a line once and notes every count that may tell progress,
-// the first of each kind.
+// scanner reads a line once and records the counts that may be its progress, the first of each kind.
 type scanner struct {
-	text                             []byte // plain, lower case
+	text                             []byte // as from plain
 	step, epoch, batch, bar, bracket count
-	weak                             count    // of a name that means a step only beside a metric
-	row                              count    // epochs that begin a row of Ultralytics: "1/100  13.7G  1.054"
-	pair                             [2]count // epoch and step of "[1,  2000] loss: 2.173"
+	weak                             count    // a count whose name means a step only if the line has a metric
+	row                              count    // the epochs at the beginning of a row of Ultralytics: "1/100  13.7G  1.054"
+	pair                             [2]count // the epoch and the step of "[1,  2000] loss: 2.173"
 	loss                             struct {
-		found, plain bool // plain: the loss itself, no part of it
+		found, plain bool // plain: it is the whole loss, not a part of it
 		value        float64
 	}
-	metric  bool // a loss, rate or accuracy with its value is there
-	refused bool // the line tells of something else
+	metric  bool // the line has a loss, rate or accuracy with its value
+	refused bool // the line is about something else
 }
 
 func (s *scanner) scan() {
-	var before string // the word before
+	var before string // the word before the present one
 	for i := 0; i < len(s.text); {
 		switch c := s.text[i]; {
 		case isLetter(c):
@@ -50,9 +49,9 @@ func (s *scanner) scan() {
 	}
 }
 
-// word handles an identifier and returns where to go on. A path's part, that
-// is one after a slash, is a count only where it is a metric's name, as in
-// "trainer/global_step".
+// word handles a word that ends at end, and returns the index after what it has read. slash says that a slash
+// is before the word. Such a word is part of a path, and a count only if the path is the name of a metric, as
+// in "trainer/global_step".
 func (s *scanner) word(before, word string, end int, slash bool) int {
 	counted := s.step.found() || s.epoch.found() || s.bar.found()
 	switch {
@@ -116,7 +115,7 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 		return end
 	}
 	if bytes.HasPrefix(s.text[c.end:], []byte(" of the ")) {
-		return c.end // "step 1 of the build"
+		return c.end // as in "step 1 of the build"
 	}
 	*into = c
 	if into == &s.epoch {
@@ -125,8 +124,8 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	return c.end
 }
 
-// inEpoch reads the count that stands right behind an epoch, as fairseq prints it: "epoch 001:     10 / 500 loss=".
-// It returns where to go on.
+// inEpoch reads the count that directly follows an epoch in lines of fairseq: "epoch 001: 10 / 500 loss=". It
+// returns the index after the count.
 func (s *scanner) inEpoch(i int) int {
 	j := i
 	for j < len(s.text) && (s.text[j] == ':' || s.text[j] == ' ') {
@@ -143,14 +142,14 @@ func (s *scanner) inEpoch(i int) int {
 	return c.end
 }
 
-// stepNumber reports whether what stands before "number" at i is how CP2K begins
-// the line with its step: "MD| Step", and "STEP" in old versions.
+// stepNumber reports whether the text before "number" at i begins a line of CP2K with a step: "MD| Step", or
+// "STEP" in old versions.
 func (s *scanner) stepNumber(i int) bool {
 	before := bytes.TrimPrefix(bytes.TrimLeft(s.text[:i], " "), []byte("md| "))
 	return string(bytes.TrimSpace(before)) == "step"
 }
 
-// heads reports whether the word that ends at i is the heading of its line: "Test: [ 10/391]", "valid | epoch 1".
+// heads reports whether the word that ends at i is a heading, as in "Test: [ 10/391]" and "valid | epoch 1".
 func (s *scanner) heads(i int) bool {
 	rest := bytes.TrimLeft(s.text[i:], " ")
 	return len(rest) > 0 && bytes.IndexByte([]byte(":[|]"), rest[0]) >= 0
@@ -161,12 +160,12 @@ func first(word string) string {
 	return head
 }
 
-// notProgress are words after which a step or an epoch is not the present one.
+// notProgress has words after which a step or an epoch is not the present one.
 var notProgress = set("per each every first job max maximum min total num number last best next until since unix from warmup save log eval")
 
 var validation = set("val valid validation eval evaluation evaluating test testing dev predict predicting sanity")
 
-// measured are names that stand beside a count only in training.
+// measured has names that are beside a count only during training.
 var measured = set("lr learning_rate acc accuracy ppl perplexity grad_norm eta mfu loss_scale time top1 " +
 	"acc1 throughput reward energy residual norm dt mae mse rmse bleu f1 train_acc train_accuracy")
 
@@ -178,8 +177,8 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// elsewhere reports whether a word that comes before any count says that the
-// line is about something other than a step that was taken.
+// elsewhere reports whether a line that has this word before any count is about something else than a step
+// that was made.
 func elsewhere(word string) bool {
 	switch word {
 	case "traceback", "error", "exception", "warning", "usage", "loading", "loaded", "load", "fetching", "generating",
@@ -194,8 +193,8 @@ func elsewhere(word string) bool {
 	return len(word) > 5 && (strings.HasSuffix(word, "error") || strings.HasSuffix(word, "exception") || strings.HasSuffix(word, "warning"))
 }
 
-// count reads what follows a count's name at i: ": 12", "=12", " [12/500]",
-// "': 12", "   10/  500000", "12 of 300".
+// count reads the count that follows its name at i, as in ": 12", "=12", " [12/500]", "': 12", " 10/ 500000"
+// and "12 of 300".
 func (s *scanner) count(i int, part bool) (count, bool) {
 	t := s.text
 	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#[|"), t[i]) >= 0; i++ {
@@ -226,7 +225,7 @@ func (s *scanner) count(i int, part bool) (count, bool) {
 		return none, false // a list: "decays at step [100, 200]"
 	}
 	if assigned && c.end == len(t) && bytes.HasPrefix(t, []byte("    ")) && !bytes.ContainsAny(t[4:start], ",:") {
-		return none, false // a line of source code
+		return none, false // this is a line of source code
 	}
 	return c, true
 }
@@ -256,8 +255,8 @@ func (s *scanner) total(i int) (int64, int, bool) {
 	return int64(value), i, true
 }
 
-// boundary reports whether a number may end at i: not inside a file name, a
-// unit, a version, a date or a time.
+// boundary reports whether a number may end at i. It may not end inside a file name, a unit, a version, a
+// date or a time.
 func (s *scanner) boundary(i int) bool {
 	t := s.text
 	if i >= len(t) {
@@ -272,8 +271,7 @@ func (s *scanner) boundary(i int) bool {
 	return false
 }
 
-// measure reads the value of a metric after its name: a number, or one that is
-// not finite.
+// measure reads the value of a metric, which follows its name at i.
 func (s *scanner) measure(i int) (float64, int, bool) {
 	t := s.text
 	for n := 0; i < len(t) && n < 12 && bytes.IndexByte([]byte(" \t:='\"|(["), t[i]) >= 0; n++ {
@@ -296,8 +294,7 @@ func (s *scanner) measure(i int) (float64, int, bool) {
 	return sign * value, end, ok
 }
 
-// noteLoss keeps the loss of the line: the plain or whole one where there is
-// one, else the first part of it.
+// noteLoss records the loss of the line. A name of the whole loss replaces the name of a part of it.
 func (s *scanner) noteLoss(word string, end int) {
 	s.metric = true
 	whole := word == "loss" || word == "train_loss" || word == "training_loss" || word == "total_loss" || word == "avg_loss" || word == "lm_loss"

@@ -9,24 +9,24 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// table is a table of numbers in a stream, with a header.
+// table reads the rows of a table of numbers with a header.
 type table struct {
-	columns int  // of the table; 0 outside of one
-	loss    int  // the column with the loss; 0 is none
-	spaced  int  // columns, if names have single blanks in them: "Iter   Train Loss   Time"; 0 if they have none
-	spacedL int  // the column with the loss, then
-	sep     byte // between columns: a blank, a comma or a bar
+	columns int  // number of columns; 0 outside a table
+	loss    int  // the column with the loss; 0 means none
+	spaced  int  // number of columns if blanks are allowed in names, as in "Iter   Train Loss   Time"; 0 if no name has one
+	spacedL int  // the column with the loss in that case
+	sep     byte // what separates the columns: a blank, a comma or a bar
 	at      int  // the column with the step
-	epoch   int  // the column with the epoch, if spaCy prints the table, else -1
-	epochs  bool // the step is an epoch
+	epoch   int  // the column with the epoch in a table of spaCy; -1 in others
+	epochs  bool // the step counts epochs
 	last    int64
-	other   int // lines since the last row that were no rows
+	other   int // number of lines since the last row
 }
 
-// counters are the names of columns that count steps, in lower case.
+// counters has the names of columns that count steps, in lower case.
 var counters = set("step iter iteration epoch global_step inner_iter outer_iter time_iter")
 
-// header begins a table where the line is the header of one.
+// header begins a table if the line is the header of one.
 func (b *table) header(text []byte) bool {
 	if b.spaCy(text) {
 		return true
@@ -77,7 +77,8 @@ func (b *table) header(text []byte) bool {
 	return true
 }
 
-// spaCy begins a table of spaCy: "E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  SCORE".
+// spaCy begins a table if the line is the header of a table of spaCy: "E # LOSS TOK2VEC LOSS NER ENTS_F
+// SCORE".
 func (b *table) spaCy(text []byte) bool {
 	if !bytes.HasPrefix(text, []byte("E  ")) || !bytes.HasPrefix(bytes.TrimLeft(text[1:], " "), []byte("#  ")) {
 		return false
@@ -91,7 +92,7 @@ func (b *table) spaCy(text []byte) bool {
 	return true
 }
 
-// spaces fills in the columns of a header whose names are separated by two blanks or more.
+// spaces counts the columns of a header whose names are separated by at least two blanks.
 func (b *table) spaces(text []byte) {
 	var names []string
 	for name := range strings.SplitSeq(string(text), "  ") {
@@ -111,7 +112,7 @@ func (b *table) spaces(text []byte) {
 	}
 }
 
-// split cuts a header or a row into columns.
+// split splits a header or a row into columns.
 func split(text []byte, sep byte) [][]byte {
 	if sep == ' ' {
 		return bytes.Fields(text)
@@ -122,7 +123,7 @@ func split(text []byte, sep byte) [][]byte {
 	return bytes.Split(text, []byte{sep})
 }
 
-// row reads a row of the table. Steps go up in it.
+// row reads a row of the table. The steps of a table increase.
 func (b *table) row(text []byte) (job.Progress, bool) {
 	if len(text) == 0 || !isDigit(text[0]) && (b.sep != '|' || text[0] != '|') {
 		return job.Progress{}, false
@@ -169,15 +170,15 @@ func (b *table) row(text []byte) (job.Progress, bool) {
 	return p, true
 }
 
-// cell reads the value of a cell: a number, or nothing in a table with separators, or a time or
-// percentage, whose value does not matter.
+// cell reads a cell: a number, a time or a percentage. In a table with separators, it may be empty. The value
+// of a time or percentage does not matter.
 func cell(field []byte) (value float64, ok bool) {
 	if len(field) == 0 {
 		return math.NaN(), true
 	}
-	value, err := strconv.ParseFloat(strings.TrimPrefix(string(field), "-"), 64) // which knows no -nan
+	value, err := strconv.ParseFloat(strings.TrimPrefix(string(field), "-"), 64) // ParseFloat does not know -nan
 	switch {
-	case err == nil, math.IsInf(value, 0): // an infinite one is out of range
+	case err == nil, math.IsInf(value, 0): // ParseFloat returns an error for a number that is too large
 	default:
 		return 0, unit(field)
 	}
@@ -187,7 +188,7 @@ func cell(field []byte) (value float64, ok bool) {
 	return value, true
 }
 
-// unit reports whether a cell is a time, as in "00:12", "1.2s" and "3.20m", or a percentage.
+// unit reports whether a cell is a percentage or a time, as in "00:12", "1.2s" and "3.20m".
 func unit(field []byte) bool {
 	for len(field) > 0 {
 		_, end, ok := number(field, 0)

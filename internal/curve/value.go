@@ -11,20 +11,20 @@ import (
 
 // Value is a number in a line, and the name that it has there.
 type Value struct {
-	Name  string // in lower case; its words are joined by blanks
+	Name  string // in lower case, with blanks between its words
 	Value float64
 }
 
-// maxValues is the most values that are read of a line, maxWords the most words of a name.
+// maxValues bounds the values that are read of a line, and maxWords the words of a name.
 const (
 	maxValues = 64
 	maxWords  = 4
 )
 
-// Values returns the numbers of a line that have a name before them, as in "train loss 2.43, val loss 2.51",
-// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". If the line begins with the name of other
-// data than those of the training, as in "Test set: Average loss: 0.02" and "valid | epoch 001 | loss 9.1", the
-// names do, too. A value of MLPerf's log has the name of its key.
+// Values returns the numbers of a line that follow a name, as in "train loss 2.43, val loss 2.51",
+// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". If the line begins with the name
+// of data that are not training data, that name is put before each name, as for "Test set: Average loss:
+// 0.02" and "valid | epoch 001 | loss 9.1". The name of a value in MLPerf's log is its key.
 func Values(line []byte) []Value {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
@@ -76,7 +76,8 @@ func Values(line []byte) []Value {
 	return all
 }
 
-// inName reports whether the byte at i goes on with a name: a letter, a digit, or a slash, dot or dash between two of them.
+// inName reports whether a name continues with the byte at i. That is a letter, a digit, or a slash, dot or
+// dash between two of these.
 func inName(t []byte, i int) bool {
 	if isLetter(t[i]) || isDigit(t[i]) {
 		return true
@@ -90,7 +91,7 @@ func (s *scanner) ends(i int) bool {
 		bytes.HasPrefix(s.text[i:], []byte(" "))
 }
 
-// Benchmark returns the name of the benchmark that a line of MLPerf's log says it is of.
+// Benchmark returns the name of the benchmark if the line is the one of MLPerf's log that has it.
 func Benchmark(line []byte) (name string, ok bool) {
 	text, ok := bytes.CutPrefix(visible(line), []byte(mllog))
 	if !ok {

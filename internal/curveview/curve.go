@@ -1,4 +1,5 @@
-// Package curveview reads the metrics of a run from files, judges its curves, and prints both with a plot.
+// Package curveview reads the metrics of a run from files, judges its curves, and prints them with the
+// verdicts and a plot.
 package curveview
 
 import (
@@ -17,22 +18,24 @@ import (
 
 // Options says how curves are chosen and judged.
 type Options struct {
-	Metric  string   // the series to judge by; "" is the best that is known by its name
-	Higher  *bool    // whether higher values of it are better; nil if its name says so
-	Target  *float64 // of the metric
-	Total   int64    // planned steps; 0 if only the files tell
+	Metric  string   // the series by which the run is judged; "" means the best one whose name is known
+	Higher  *bool    // whether higher values of Metric are better; nil if its name tells that
+	Target  *float64 // the value that Metric shall reach
+	Total   int64    // planned steps; 0 if at most the files have that number
 	Settled *int64   // see judge.Setup
 	Earlier []string // files of earlier runs of the same job
-	Journal string   // of a run of gangrun; "" if there is none
-	// Seconds is the time that the run has taken; 0 if only the files tell. GPUs is how many GPUs it has had.
+	Journal string   // the journal of a run of gangrun; "" if there is none
+	// Seconds is the time that the run has taken; 0 if at most the files have times. GPUs is the number of
+	// GPUs that the run had.
 	Seconds float64
 	GPUs    float64
 }
 
-// Report is what is known of the curves of a run.
+// Report has the curves of a run and the verdicts about them.
 type Report struct {
 	Files []File `json:"files"`
-	// Metric is what the run is judged by, Train its training loss. They are nil if there are none.
+	// Metric is the curve by which the run is judged, and Train its training loss. A curve that does not
+	// exist is nil.
 	Metric *Curve `json:"metric"`
 	Train  *Curve `json:"train"`
 	// Throughput is work per time, in any unit; nil if the files do not tell it.
@@ -60,7 +63,7 @@ type Curve struct {
 	Values int     `json:"values"`
 	Last   *Value  `json:"last"` // the last finite value
 	Best   *Value  `json:"best"`
-	points []point // in order of steps
+	points []point // in the order of their steps
 }
 
 // NewCurve returns a curve for Plot. Lower values of it are better. The points come in order of their steps.
@@ -93,7 +96,7 @@ type point struct {
 	value float64
 }
 
-// series is what a file has under a name.
+// series has the points of a file that have the same name.
 type series struct {
 	name, path string
 	points     []point
@@ -105,8 +108,9 @@ type (
 	DirectionError = metrics.DirectionError
 )
 
-// Read reads the files and judges the run whose metrics they have. A file that is damaged is a problem of the report,
-// unless there is no other; one that does not exist is an error. The error is a NoMetricError if there is nothing to judge.
+// Read reads the files and judges the run whose metrics they have. A file that does not exist is an error. A
+// damaged file is a problem in the Report if there are other files, and otherwise an error. If there is
+// nothing to judge, the error is a *NoMetricError.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
 	var all []*series
@@ -167,7 +171,7 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	return r, nil
 }
 
-// read returns the series of a file, in order of their names.
+// read returns the series of a file, ordered by their names.
 func read(ctx context.Context, path string) (File, []*series, int64, error) {
 	file := File{Path: path, Series: []string{}}
 	by := map[string]*series{}
@@ -200,7 +204,8 @@ func newSeries(name, path string) *series {
 	return &series{name: name, path: path}
 }
 
-// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
+// add appends a point. It removes the points with the same or a later step, because the run was resumed from
+// an earlier step.
 func (s *series) add(p point) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].step >= p.step {
@@ -236,7 +241,7 @@ func (s *series) halve() {
 	s.points = kept
 }
 
-// chosen are the series by which a run is judged.
+// chosen has the series by which a run is judged.
 type chosen struct {
 	by     map[judge.Signal]*series
 	higher bool
@@ -263,7 +268,7 @@ func candidates(all []*series) (out []metrics.Candidate) {
 	return out
 }
 
-// trace returns the series of a name as an earlier run.
+// trace returns the series with a name as the trace of an earlier run.
 func trace(all []*series, name string) (t judge.Trace) {
 	i := metrics.Named(candidates(all), name)
 	if i < 0 {
@@ -279,7 +284,7 @@ func trace(all []*series, name string) (t judge.Trace) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// curve returns the series of a signal as a Curve.
+// curve returns the series for a signal as a Curve.
 func (c chosen) curve(of judge.Signal) *Curve {
 	s := c.by[of]
 	out := &Curve{Series: s.name, Path: s.path, Values: len(s.points), points: s.points}
@@ -297,12 +302,13 @@ func (c chosen) curve(of judge.Signal) *Curve {
 	return out
 }
 
-// NoFilesError is returned for a run that has left no logs.
+// NoFilesError returns the error for a run without logs.
 func NoFilesError(run string) error {
 	return failure.Usage("gangrun status "+run+" tells its attempts", "run %s has no logs yet", run)
 }
 
-// Sure reports whether a verdict is sure at the end of the curves that says to end the run. Reached is one, too.
+// Sure reports whether, at the end of the curves, a sure verdict says that the run should end. Reached is
+// such a verdict, too.
 func (r Report) Sure() bool {
 	return slices.ContainsFunc(r.Verdicts, func(v judge.Verdict) bool { return v.Sure })
 }

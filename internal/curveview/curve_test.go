@@ -27,7 +27,7 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// table is a CSV of steps with a function for each column.
+// table returns CSV with a column of steps and the columns that value writes.
 func table(steps int, columns string, value func(step int) string) string {
 	var b strings.Builder
 	b.WriteString("step," + columns + "\n")
@@ -73,7 +73,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestSaves holds that the GPU-hours come from the times of the file and the number of GPUs, and are missing without times.
+// TestSaves checks that the GPU-hours come from the times in the file and the number of GPUs. Without times,
+// there are none.
 func TestSaves(t *testing.T) {
 	loss := func(s int) float64 {
 		if s > 100 {
@@ -93,7 +94,7 @@ func TestSaves(t *testing.T) {
 			t.Errorf("%s: saves %v, want %g", path, saves, want)
 		}
 	}
-	// The run tells its time, and the file does not.
+	// The time of the run is known, and the file has no times.
 	r, err := Read(context.Background(), []string{untimed}, Options{Total: 1000, GPUs: 8, Seconds: 36 * 399})
 	if err != nil || r.Verdicts[0].Saves == nil || math.Abs(*r.Verdicts[0].Saves-8*36*601/3600.0) > 0.01 {
 		t.Errorf("by the time of the run: %+v, %v", r.Verdicts, err)

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	height = 12 // of a plot, in rows
-	labels = 14 // columns beside a plot
+	height = 12 // rows of a plot
+	labels = 14 // columns for the labels beside a plot
 )
 
-// Print prints the report with a plot, width columns wide. With colour, the curves have one each.
+// Print prints the report with a plot. The plot is width columns wide. If colour is true, each curve has its
+// own colour.
 func (r Report) Print(w io.Writer, width int, colour bool) error {
 	var b strings.Builder
 	for _, f := range r.Files {
@@ -94,7 +95,7 @@ func (c *Curve) Plot(width, rows int, colour bool) string {
 		}
 		scale = func(v float64) float64 { return math.Pow(10, v) }
 	}
-	if low == high { // the library needs a height
+	if low == high { // the plot library needs two different limits
 		high = low + max(1e-9, math.Abs(low)*1e-3)
 	}
 	caption := c.Series
@@ -111,8 +112,8 @@ func (c *Curve) Plot(width, rows int, colour bool) string {
 	return asciigraph.Plot(cells, options...)
 }
 
-// spread puts points into cells, one a column: means of the values whose steps belong there. A cell without any
-// repeats the one before. Low and high are the limits of the cells.
+// spread returns the mean of the points in each column of a plot. A column without points has the mean of the
+// column before. low and high are the lowest and the highest mean.
 func spread(points []point, first, last int64, width int) (cells []float64, low, high float64) {
 	sums, counts := make([]float64, width), make([]float64, width)
 	broken := make([]bool, width)

@@ -10,14 +10,14 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// recorded is the format of the journal of a run.
+// recorded is the format of a run's journal.
 const recorded = "journal"
 
-// maxRecorded is the most losses that are kept of a journal. Of a longer one, the last count.
+// maxRecorded is how many losses of a journal are kept. If there are more, the last ones are kept.
 const maxRecorded = 1 << 20
 
-// readJournal returns the losses that the ranks of a run have reported in its last attempt, as the lowest rank with any
-// tells them. That is also what programs write to GANGRUN_PROGRESS_FD.
+// readJournal returns the losses that ranks have reported in the last attempt of a run. It uses the lowest
+// rank that has reported any. Losses that programs write to GANGRUN_PROGRESS_FD are also in the journal.
 func readJournal(ctx context.Context, path string) (File, []*series, int64, error) {
 	file := File{Path: path, Format: recorded, Series: []string{}}
 	in, err := safefile.Open(path)

@@ -6,16 +6,17 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 )
 
-// looks is about how often the verdicts of a curve are looked at. Online, they are looked at with each value.
+// looks is about how often a replay asks for the verdicts. While a job runs, they are computed after each
+// value.
 const looks = 400
 
-// value is a value of a signal, in the order in which a Judge gets them.
+// value is a value of a signal, as a Judge gets it.
 type value struct {
 	of judge.Signal
 	point
 }
 
-// judge plays the curves to a Judge.
+// judge adds the values of the curves to a Judge in the order in which the job reported them.
 func (r *Report) judge(setup judge.Setup, c chosen, o Options) {
 	var all []value
 	for of, s := range c.by {
@@ -27,7 +28,7 @@ func (r *Report) judge(setup judge.Setup, c chosen, o Options) {
 		if a.step != b.step {
 			return int(max(-1, min(1, a.step-b.step)))
 		}
-		return int(b.of) - int(a.of) // the learning rate is known before the loss
+		return int(b.of) - int(a.of) // so that the learning rate comes before the loss
 	})
 	spent, real := clock(all, o)
 	j := judge.New(setup)
@@ -55,8 +56,9 @@ func (r *Report) judge(setup judge.Setup, c chosen, o Options) {
 	}
 }
 
-// clock returns the GPU-seconds at a point, and whether they are real. If the files have no times, the time that the run
-// has taken is spread evenly over its steps; if that is not known either, a step is a second.
+// clock returns a function that returns the GPU-seconds at a point, and whether these are real. If the files
+// have no times, the time of the run is distributed evenly over its steps. If that is not known either, each
+// step counts as one second.
 func clock(all []value, o Options) (spent func(point) float64, real bool) {
 	gpus := o.GPUs
 	if gpus <= 0 {

@@ -45,8 +45,8 @@ type corpusCase struct {
 	files []txtar.File
 }
 
-// halves are the parts of the corpus: the one that rules are written with, the one that is only measured, and the
-// one that was made last.
+// halves are the parts of the corpus: the one that rules are written with, the one that is only measured, and
+// the one that was made last.
 var halves = []string{"work", "held", "later"}
 
 // corpus reads a part of the corpus. Of those in cases, the name decides which part they belong to.

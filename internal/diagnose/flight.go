@@ -8,7 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxFlight bounds the lines of evidence about process groups, and about ranks, that come from flight recorders.
+// maxFlight bounds the lines of evidence about process groups, and about ranks, that come from flight
+// recorders.
 const maxFlight = 4
 
 // flightSure is the confidence with which the records of the ranks show who did not call a collective.

@@ -147,7 +147,8 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 // toolLine is a line of a tool that fetches, unpacks or copies files.
 var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
 
-// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no error.
+// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
+// error.
 func (s *suspect) wentOn() bool {
 	if s.stream == nil || !s.sign.plain || s.rule.Is(rules.Verdict) {
 		return false
@@ -223,7 +224,8 @@ func (s *suspect) tier() int {
 	return tierCause
 }
 
-// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the first.
+// chooseFromLogs returns the cause among the suspects of logs: one of the lowest tier, and of those the
+// first.
 func chooseFromLogs(all []*suspect) *suspect {
 	if v := verdict(all); v != nil {
 		return v

@@ -24,9 +24,9 @@ var (
 	stepCount   = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
 )
 
-// laggard returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. It is,
-// in this order: the rank that a report names; the one that is behind in the count of its collectives; the only
-// one that did not wait; the one that made the fewest steps.
+// laggard returns the rank for which the others waited when they gave up, or -1 if the logs do not show it.
+// It is, in this order: the rank that a report names; the one that is behind in the count of its collectives;
+// the only one that did not wait; the one that made the fewest steps.
 func laggard(members []*member, waiting map[int]bool) int {
 	behind, counted := map[int]int{}, 0
 	for _, m := range members {
@@ -84,8 +84,8 @@ var maybe = textmatch.New(`most likely|\bmay be\b|can be caused`)
 // absentReach is how many lines around a sign may name the rank for which others wait.
 const absentReach = 12
 
-// absentNear returns the rank that the lines of a sign, or those around it, name as the one that others wait for, or
-// -1.
+// absentNear returns the rank that the lines of a sign, or those around it, name as the one that others wait
+// for, or -1.
 func absentNear(text []string, g *sign) int {
 	for _, part := range [][2]int{{g.from, g.to}, {g.to, min(len(text), g.to+absentReach)}, {max(0, g.from-absentReach), g.from}} {
 		for _, t := range text[part[0]:part[1]] {

@@ -97,8 +97,8 @@ func (r record) near(end time.Time) bool {
 	return d <= windowBefore && d >= -windowAfter
 }
 
-// recorded returns a suspect of what a host's kernel has recorded: memory that was used up, a GPU, a disk or a host
-// that failed. It is nil if nothing was.
+// recorded returns a suspect of what a host's kernel has recorded: memory that was used up, a GPU, a disk or
+// a host that failed. It is nil if nothing was.
 func recorded(records []record, members []*member) *suspect {
 	for _, s := range unexplained(records) {
 		switch s.rule.Category {

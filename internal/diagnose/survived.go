@@ -12,8 +12,8 @@ import (
 // afterEnd are exceptions of threads and objects that outlive their program.
 var afterEnd = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 
-// How many lines show that the program went on after a sign of failure: lines with a growing count; such lines in
-// the log of several ranks, which may be those of other ranks; lines before an epilogue.
+// How many lines show that the program went on after a sign of failure: lines with a growing count; such
+// lines in the log of several ranks, which may be those of other ranks; lines before an epilogue.
 const (
 	goneOn      = 3
 	othersGoOn  = 40

@@ -169,8 +169,8 @@ func (s *suspect) reported(members []*member) int {
 	return -1
 }
 
-// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an exception
-// with a code.
+// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
+// exception with a code.
 func (s *suspect) fits(r *endreport.Report) bool {
 	switch {
 	case s.signal != 0:

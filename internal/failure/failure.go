@@ -4,6 +4,7 @@ package failure
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/limits"
 )
@@ -97,6 +98,27 @@ func Fallback(err error) (hint string) {
 		return hint == ""
 	})
 	return hint
+}
+
+// List has errors of one type that belong together.
+type List[E error] []E
+
+// Error returns one line for each error.
+func (l List[E]) Error() string {
+	lines := make([]string, len(l))
+	for i, e := range l {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the errors for errors.Is and errors.As.
+func (l List[E]) Unwrap() []error {
+	out := make([]error, len(l))
+	for i, e := range l {
+		out[i] = e
+	}
+	return out
 }
 
 // Split takes joined errors apart, so that each can be reported with its own hint. If err is an

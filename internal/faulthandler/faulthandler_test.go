@@ -16,8 +16,8 @@ import (
 
 const python = "/usr/bin/python3"
 
-// start runs Python code with the module. It returns once the code has printed "ready", with what
-// was printed before.
+// start runs Python code with the module. It returns when the code has printed "ready". said has the lines
+// before that.
 func start(t *testing.T, pythonPath, code string) (cmd *exec.Cmd, said []string, dump string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,8 @@ func start(t *testing.T, pythonPath, code string) (cmd *exec.Cmd, said []string,
 	return nil, nil, ""
 }
 
-// TestSignal: a Python program that does not know of gangrun writes the stacks of its threads, and goes on.
+// TestSignal checks that a Python program that does not know gangrun writes the stacks of its threads, and
+// goes on.
 func TestSignal(t *testing.T) {
 	cmd, said, dump := start(t, "", `
 import os, sys, threading, time
@@ -87,7 +88,7 @@ average()
 		if !slices.ContainsFunc(threads[0].Frames, inLoader) || threads[0].Current {
 			t.Errorf("round %d: got %+v of the other thread", round, threads[0])
 		}
-		line := threads[1].Frames[0].Line // it may not have returned from print yet
+		line := threads[1].Frames[0].Line // the thread may not have returned from print yet
 		want := []job.Frame{{Function: "average", File: "<string>", Line: line}, {Function: "<module>", File: "<string>", Line: 14}}
 		if !reflect.DeepEqual(threads[1].Frames, want) || !threads[1].Current || line < 12 || line > 13 {
 			t.Errorf("round %d: the main thread is at %+v, want %+v", round, threads[1].Frames, want)
@@ -95,7 +96,7 @@ average()
 	}
 }
 
-// TestChain: the user's own sitecustomize runs, and sees its own name and file.
+// TestChain checks that the user's own sitecustomize also runs, with its own name and file.
 func TestChain(t *testing.T) {
 	dir := t.TempDir()
 	own := "import sys\nsys.mine = (__name__, __file__)\n"
@@ -116,7 +117,7 @@ sys.stdin.read()
 	}
 }
 
-// TestUnusable: a program starts as ever where its stacks cannot be written.
+// TestUnusable checks that a program starts as usual if its stacks cannot be written.
 func TestUnusable(t *testing.T) {
 	dir := t.TempDir()
 	if err := Install(dir); err != nil {
@@ -151,7 +152,7 @@ Current thread 0x00007f6616fb9b80 (most recent call first):
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for i := range dump {
-		Parse([]byte(strings.Repeat(dump[i:], 2))) // no part of a dump breaks it
+		Parse([]byte(strings.Repeat(dump[i:], 2))) // Parse must accept every part of a dump
 	}
 }
 

@@ -9,9 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Analyse finds the first problem of each process group, and the ranks that are to blame: those that
-// are missing from a collective, or differ in it, and do not wait in another group themselves for others. It has
-// PyTorch's fr_trace as its model, but blames the minority where ranks differ.
+// Analyse finds the first problem of each process group, and the ranks to blame. These are missing from a
+// collective, or call it differently than most ranks of the group, and do not wait for other ranks in another
+// group. Analyse follows PyTorch's program fr_trace, but if the ranks of a group differ, it blames the
+// minority.
 func Analyse(records []job.FlightRecord) (problems []job.CollectiveProblem, blamed []int) {
 	groups := map[string]job.ProcessGroup{}
 	for _, d := range records {
@@ -36,14 +37,15 @@ func Analyse(records []job.FlightRecord) (problems []job.CollectiveProblem, blam
 	slices.Sort(at)
 	at = slices.Compact(at)
 	blamed = slices.DeleteFunc(slices.Clone(at), func(r int) bool { return slices.Contains(waiting, r) })
-	if len(blamed) == 0 { // they wait for each other in a circle
+	if len(blamed) == 0 { // the ranks wait for each other in a circle
 		blamed = at
 	}
 	return problems, blamed
 }
 
-// problemOf finds the first collective of a group that some ranks lack or that ranks have called in
-// different ways. If there is none, it finds the first that is not complete.
+// problemOf returns the first collective of a process group that some ranks have not called, or that ranks
+// have called in different ways. If there is none, it returns the first collective that is not complete. ok
+// is false if there is none either.
 func problemOf(name string, g job.ProcessGroup, records []job.FlightRecord) (job.CollectiveProblem, bool) {
 	calls := map[int]map[int64]job.CollectiveCall{} // by rank and sequence number
 	var silent []int
@@ -62,7 +64,7 @@ func problemOf(name string, g job.ProcessGroup, records []job.FlightRecord) (job
 				seen[e.Seq] = true
 			}
 		}
-		// The record is a ring: what some rank has lost already is not compared.
+		// A flight recorder forgets old calls. Calls that one of the ranks has forgotten are not compared.
 		if seqs := slices.Sorted(maps.Keys(calls[rank])); len(seqs) > 0 {
 			first = max(first, seqs[0])
 		}
@@ -93,7 +95,8 @@ func problemOf(name string, g job.ProcessGroup, records []job.FlightRecord) (job
 				p.Differing = append(p.Differing, ranks[i])
 			}
 		}
-		// A collective that is complete although a rank lacks its record has only been lost there.
+		// If no rank waits in a collective, the ranks without a record of it have called it: their flight
+		// recorders have forgotten it.
 		if len(p.Waiting) > 0 && (len(p.Missing) > 0 || len(p.Differing) > 0 || len(silent) > 0 || allToAll(p.Op) && unequal(there)) {
 			return p, true
 		}
@@ -101,8 +104,8 @@ func problemOf(name string, g job.ProcessGroup, records []job.FlightRecord) (job
 	return job.CollectiveProblem{}, false
 }
 
-// form is what the calls of all ranks must have in common. In some collectives, ranks may have tensors of
-// different sizes.
+// form returns what must be equal in the calls of all ranks. In some collectives, the sizes of the tensors
+// may differ.
 func form(e job.CollectiveCall) string {
 	if allToAll(e.Op) || strings.Contains(e.Op, "gather") || strings.Contains(e.Op, "scatter") {
 		return e.Op
@@ -114,7 +117,8 @@ func allToAll(op string) bool {
 	return strings.Contains(op, "all_to_all") || strings.Contains(op, "alltoall")
 }
 
-// unequal reports whether the ranks of an all-to-all send more or fewer numbers than they receive.
+// unequal reports whether the ranks of an all-to-all together send another number of elements than they
+// receive.
 func unequal(entries []job.CollectiveCall) bool {
 	var sum int64
 	for _, e := range entries {
@@ -123,7 +127,8 @@ func unequal(entries []job.CollectiveCall) bool {
 	return sum != 0
 }
 
-// most returns an entry of the form that most have; the first of these if several are as common.
+// most returns an entry with the most common form. If several forms are equally common, it returns the first
+// entry with one of them.
 func most(entries []job.CollectiveCall) job.CollectiveCall {
 	count := map[string]int{}
 	for _, e := range entries {

@@ -9,14 +9,14 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// What Brief keeps of each process group.
+// What Brief keeps for each process group.
 const (
 	keptOpen   = 8  // the oldest calls that are not complete
 	keptNewest = 24 // the newest calls
 )
 
-// Brief returns what Analyse needs of a record: of each process group the newest calls, and the oldest ones
-// that are not complete.
+// Brief returns the part of a record that Analyse needs: for each process group, the newest calls and the
+// oldest calls that are not complete.
 func Brief(r job.FlightRecord) job.FlightRecord {
 	open, left := map[string]int{}, map[string]int{}
 	for _, c := range r.Calls {
@@ -43,11 +43,11 @@ func Brief(r job.FlightRecord) job.FlightRecord {
 	return r
 }
 
-// maxSpans is how many spans of ranks are named.
+// maxSpans bounds how many spans of ranks a text names.
 const maxSpans = 8
 
-// Words says what is wrong with a collective, as in "nccl:all_reduce 7 of default_pg (train.py:120 average): rank 2
-// has not called it and ranks 0-1,3 wait".
+// Words describes a problem, as in "nccl:all_reduce 7 of default_pg (train.py:120 average): rank 2 has not
+// called it and ranks 0-1,3 wait".
 func Words(p job.CollectiveProblem) string {
 	said := fmt.Sprintf("%s %d of %s", p.Op, p.Seq, cmp.Or(p.Desc, "process group "+p.Group))
 	if p.Where != "" {
@@ -68,7 +68,7 @@ func Words(p job.CollectiveProblem) string {
 	return said + ": " + text.And(parts)
 }
 
-// Line returns the line of evidence that a record is. File is the path of its dump on a host.
+// Line returns a line of evidence with the record. file is the path of the dump on the host.
 func Line(r job.FlightRecord, host, file string) job.Line {
 	said := "it has called no collective yet"
 	if n := len(r.Calls); n > 0 {

@@ -9,7 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestBrief: what Brief keeps is enough to find the same problem, even if one rank is far behind, and is small.
+// TestBrief checks that Analyse finds the same problem in a brief record, even if one rank is far behind, and
+// that the record is small.
 func TestBrief(t *testing.T) {
 	var records []job.FlightRecord
 	for rank := range 3 {
@@ -43,7 +44,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-// TestShort: texts about many tensors are short, and still differ.
+// TestShort checks that texts about many tensors are short, and that different texts stay different.
 func TestShort(t *testing.T) {
 	long := func(last int) string {
 		return strings.Repeat("[1024 1024] Float ", 500) + fmt.Sprintf("[%d] Float", last)

@@ -1,5 +1,5 @@
-// Package flightrecord reads the dumps of PyTorch's flight recorder, in which each rank has written down
-// the collectives that it has called, and finds the ranks that are missing from one.
+// Package flightrecord reads dumps of PyTorch's flight recorder, which records the collectives that a rank
+// has called. It finds the ranks that are missing from a collective.
 package flightrecord
 
 import (
@@ -16,11 +16,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// ErrFormat is the error for a dump that is not one of a flight recorder.
+// ErrFormat is the error for a file that is not a dump of a flight recorder.
 var ErrFormat = errors.New("not a dump of PyTorch's flight recorder")
 
-// Parse reads the dump of a rank, and keeps of it what Brief keeps. It runs nothing of what is in the pickle. See the functions
-// dump_nccl_trace and dump_entries of PyTorch for the format, of which versions 2.x are known.
+// Parse reads the dump of a rank, and returns the part that Brief keeps. It runs no code that the pickle
+// names. It knows versions 2.x of the format, which the functions dump_nccl_trace and dump_entries of PyTorch
+// define.
 func Parse(rank int, r io.Reader) (job.FlightRecord, error) {
 	var b pickle.Builder
 	if err := pickle.Scan(bufio.NewReader(r), &b); err != nil {
@@ -90,12 +91,12 @@ func parseCall(d *pickle.Dict) job.CollectiveCall {
 	return e
 }
 
-// library reports whether a file is PyTorch's, or one of Python's own modules.
+// library reports whether a source file belongs to PyTorch or to Python itself.
 func library(file string) bool {
 	return file == "" || strings.HasPrefix(file, "<") || strings.Contains(file, "/torch/") || strings.HasPrefix(path.Base(path.Dir(file)), "python3")
 }
 
-// where returns the innermost function of the program on the stack of a call.
+// where returns the innermost function of the user's program on the stack of a call.
 func where(d *pickle.Dict) string {
 	frames, _ := d.Get("frames").(*pickle.List)
 	if frames == nil {
@@ -115,7 +116,7 @@ func where(d *pickle.Dict) string {
 	return ""
 }
 
-// integer returns a number of a dict, or another number if it has none with that name.
+// integer returns the number at key, or other if there is no number.
 func integer(d *pickle.Dict, key string, other int64) int64 {
 	if n, ok := d.Get(key).(int64); ok {
 		return n
@@ -123,7 +124,8 @@ func integer(d *pickle.Dict, key string, other int64) int64 {
 	return other
 }
 
-// tensors returns the sizes and types of the tensors of a call as text, and how many numbers they have.
+// tensors returns the sizes and types of the tensors of a call as text, and how many elements they have
+// together.
 func tensors(d *pickle.Dict, side string) (text string, size int64) {
 	sizes, _ := d.Get(side + "_sizes").(*pickle.List)
 	types, _ := d.Get(side + "_dtypes").(*pickle.List)
@@ -152,7 +154,7 @@ func tensors(d *pickle.Dict, side string) (text string, size int64) {
 // maxTensors bounds the text about tensors, in bytes.
 const maxTensors = 100
 
-// short makes a text about tensors one of bounded length. Different texts stay different.
+// short bounds the length of a text about tensors. Different texts stay different.
 func short(text string) string {
 	if len(text) <= maxTensors {
 		return text

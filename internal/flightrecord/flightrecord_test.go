@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// dumps has Python make the dumps of the ranks that code puts into the dict "ranks", as PyTorch does.
+// dumps runs code in Python. The code fills the dict "ranks" with dumps as PyTorch makes them.
 func dumps(t *testing.T, code string) (all []job.FlightRecord) {
 	t.Helper()
 	const before = `
@@ -105,7 +105,7 @@ func TestAnalyse(t *testing.T) {
 		{"all-to-all that loses numbers", `ranks = {r: dump(call(7, op="all_to_all", state="started", sizes=((2,),), out=((1,),))) for r in range(4)}`,
 			[]job.CollectiveProblem{{Group: "0", Desc: "default_pg", Seq: 7, Op: "nccl:all_to_all", Where: at, Waiting: []int{0, 1, 2, 3}}}, nil},
 		{"point to point has no part in it", `ranks = {r: dump(call(7)) for r in range(4)}; ranks[0]["entries"].append(call(8, op="send", state="scheduled", p2p=True))`, nil, nil},
-		// Rank 1 waits in its pair for rank 3; the data-parallel group of all waits for both.
+		// Rank 1 waits for rank 3 in the group of both. In the group of all ranks, the others wait for both.
 		{"a chain of groups", `
 groups = {**WORLD, "1": {"name": "1", "desc": "tp", "ranks": "[1, 3]"}}
 ranks = {r: dump(call(7, state="scheduled"), groups=groups) for r in (0, 2)}

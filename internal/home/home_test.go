@@ -18,12 +18,13 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // TestMain runs the test binary once more as a run's controller, which lives
 // until its stdin ends.
 func TestMain(m *testing.M) {
-	if os.Getenv("GANGRUN_TEST_CHILD") != "" {
+	if os.Getenv(testexec.ChildEnv) != "" {
 		os.Stdout.WriteString("ready\n")
 		os.Stdin.Read(make([]byte, 1))
 		return

@@ -1,10 +1,8 @@
 package job
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,36 +198,6 @@ func ImageFile(image string) bool {
 		return true
 	}
 	return strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./") || strings.HasPrefix(image, "../") || image == "." || image == ".."
-}
-
-// validateContainer checks the image and the containers.
-func (s Spec) validateContainer(errs *faults) {
-	c := s.Container
-	c.Network = cmp.Or(c.Network, NetworkHost)
-	if s.Image == "" && !reflect.DeepEqual(c, Default().Container) {
-		errs.bad("the job has settings of containers, but no image")
-	}
-	if s.Image != "" && s.Trial.Mode == TrialUncontained {
-		errs.bad("the trial of a job with an image runs in a container of its own: it cannot be uncontained")
-	}
-	if strings.ContainsAny(s.Image, "\x00\n") {
-		errs.bad("image %q is neither a reference nor a path", s.Image)
-	}
-	if _, err := s.Mounted(); err != nil {
-		errs.add(err)
-	}
-	if c.Workdir != "" && !filepath.IsAbs(c.Workdir) {
-		errs.bad("the working directory %q of the containers is not an absolute path", c.Workdir)
-	}
-	if !slices.Contains(ContainerNetworks(), c.Network) {
-		errs.bad("%q is no network of containers: use host or none", c.Network)
-	}
-	if _, _, err := c.IDs(); err != nil {
-		errs.add(err)
-	}
-	if c.CPUs < 0 || c.Memory < 0 || c.ShmSize < 0 {
-		errs.bad("container.cpus, container.memory and container.shm-size must not be negative")
-	}
 }
 
 // IDs returns the user and group IDs of User; ok is false if User has no IDs.

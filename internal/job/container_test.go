@@ -21,8 +21,7 @@ func TestMounted(t *testing.T) {
 		{"in its place, read-only", []string{"/ckpt"}, "[/ckpt /work/data /abs/data]"},
 		{"in its place, of another directory, read-only", []string{"/scratch:/ckpt"}, "[/scratch:/ckpt /work/data /abs/data]"},
 	} {
-		s := valid()
-		s.Image, s.Container.Mounts = "x:1", c.mounts
+		s := job.Spec{Workdir: "/work", Inputs: []string{"data", "/abs/data"}, CheckpointDir: "/ckpt", Image: "x:1", Container: job.Container{Mounts: c.mounts}}
 		have, err := s.Mounted()
 		if c.want == "" && err == nil || c.want != "" && (err != nil || fmt.Sprint(have) != c.want) {
 			t.Errorf("%s: %v, %v, want %s", c.name, have, err, c.want)

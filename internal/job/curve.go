@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -61,20 +60,6 @@ func (e EarlyStop) For(kind string) EarlyAction {
 		return EarlyEnd
 	}
 	return EarlyAdvise
-}
-
-// Validate returns an error if e is not valid.
-func (e EarlyStop) Validate() error {
-	if e == "" || slices.Contains(EarlyActions(), EarlyAction(e)) {
-		return nil
-	}
-	for part := range strings.SplitSeq(string(e), ",") {
-		kind, action, _ := strings.Cut(part, "=")
-		if !slices.Contains(CurveKinds(), kind) || !slices.Contains(EarlyActions(), EarlyAction(action)) {
-			return fmt.Errorf("early-stop %q wants VERDICT=off, advise or stop, not %q", e, part)
-		}
-	}
-	return nil
 }
 
 // Curve is what the user knows of the curves of a job.

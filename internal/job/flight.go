@@ -31,8 +31,8 @@ type CollectiveCall struct {
 	// Retired is true if PyTorch's watchdog no longer waits for it. If it is not completed either, it has
 	// timed out.
 	Retired bool `json:"retired,omitempty"`
-	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are how
-	// many numbers they have together.
+	// In and Out are the sizes and types of its tensors, as text that can be compared. InSize and OutSize are
+	// how many numbers they have together.
 	In      string `json:"in,omitempty"`
 	Out     string `json:"out,omitempty"`
 	InSize  int64  `json:"in_size,omitempty"`

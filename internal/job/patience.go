@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"strings"
 	"time"
 )
@@ -43,35 +42,4 @@ func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 	}
 	d, _ := ParseDuration(DefaultPatience)
 	return time.Duration(d), true
-}
-
-// Validate returns an error if p is not valid.
-func (p Patience) Validate() error {
-	if p == Strict {
-		return nil
-	}
-	seen := map[string]bool{}
-	parts := strings.Split(string(p), ",")
-	for _, part := range parts {
-		name, text, each := strings.Cut(part, "=")
-		if !each && len(parts) > 1 {
-			return fmt.Errorf("patience %q wants LEVEL=TIME between commas, not %q", p, part)
-		}
-		if !each {
-			text = part
-		} else if name != string(LocalityIsland) && name != string(LocalityHost) && name != string(LocalityRack) {
-			return fmt.Errorf("patience %q names %q, but levels to wait for are island, host and rack", p, name)
-		}
-		if seen[name] && each {
-			return fmt.Errorf("patience %q names %s twice", p, name)
-		}
-		seen[name] = true
-		if text == Strict && each {
-			continue
-		}
-		if d, err := ParseDuration(text); err != nil || d < 0 {
-			return fmt.Errorf("patience %q wants a duration with a unit, as in 2m, or strict, not %q", p, text)
-		}
-	}
-	return nil
 }

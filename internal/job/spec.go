@@ -168,11 +168,17 @@ const (
 	DefaultEarlyStop   = "not-finite=stop,diverged=stop"
 
 	DefaultStragglerWindow = Duration(30 * time.Second)
-
-	DefaultBeforeStopWait = Duration(30 * time.Second)
-	DefaultHostTimeout    = Duration(10 * time.Second)
-	DefaultOrphanGrace    = Duration(20 * time.Second)
+	DefaultBeforeStopWait  = Duration(30 * time.Second)
+	DefaultHostTimeout     = Duration(10 * time.Second)
+	DefaultOrphanGrace     = Duration(20 * time.Second)
 )
+
+// MaxRanks is the largest size of a gang. No known MPI job is larger. Because of this limit, a
+// typing error cannot fill the memory of a machine.
+const MaxRanks = 1 << 17
+
+// MaxLoopback bounds the number of simulated hosts on one machine.
+const MaxLoopback = 256
 
 // Default returns a Spec with every default filled in and no command.
 func Default() Spec {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -46,25 +47,7 @@ func (e *Error) Hint() string { return e.hint }
 // Errors has all errors that were found: first those in the file, in the order of the file,
 // then those in flags. For mistakes of the user, this package returns only errors of this type,
 // with at least one Error.
-type Errors []*Error
-
-// Error returns one line for each error.
-func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns the errors for errors.Is and errors.As.
-func (es Errors) Unwrap() []error {
-	out := make([]error, len(es))
-	for i, e := range es {
-		out[i] = e
-	}
-	return out
-}
+type Errors = failure.List[*Error]
 
 // fault is what is wrong with a value, before it is known where it stood.
 type fault struct{ text, hint string }

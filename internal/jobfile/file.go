@@ -71,7 +71,7 @@ func Parse(name string, data []byte) (*File, error) {
 	})
 	r.root(root)
 	if len(r.errs) > 0 {
-		return nil, r.errs.sorted(name, r.more)
+		return nil, sorted(r.errs, name, r.more)
 	}
 	return &File{name: name, settings: r.settings}, nil
 }

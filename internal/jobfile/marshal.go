@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 // Marshal returns spec as a job file. Parse reads the same Spec from it, except for secret
@@ -88,9 +89,9 @@ func node(at any) *yaml.Node {
 	case *map[job.Category]job.Action:
 		return mappingNode(*v)
 	case *job.Patience:
-		return partsNode(string(*v), v.Validate())
+		return partsNode(string(*v), jobcheck.Patience(*v))
 	case *job.EarlyStop:
-		return partsNode(string(*v), v.Validate())
+		return partsNode(string(*v), jobcheck.EarlyStop(*v))
 	case *int, *bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: written(at)}
 	default:

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 // words are texts that YAML could take for something else.
@@ -146,7 +147,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 func TestMarshalParses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anySpec().Draw(t, "spec")
-		if err := spec.Validate(); err != nil {
+		if err := jobcheck.Spec(spec); err != nil {
 			t.Fatalf("the drawn spec is not valid: %v", err)
 		}
 		data, err := Marshal(spec)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 // Options makes a Spec from the settings of a user, and remembers where each value came from.
@@ -118,7 +119,7 @@ func (o *Options) Finish(cwd string) (job.Spec, error) {
 	absolute(&spec, cwd)
 	o.inherit(&spec)
 	errs := o.hidden(spec)
-	for _, err := range parts(spec.Validate()) {
+	for _, err := range parts(jobcheck.Spec(spec)) {
 		errs = append(errs, o.blame(spec, err))
 	}
 	if len(errs) == 0 {
@@ -194,7 +195,7 @@ func (o *Options) hidden(spec job.Spec) Errors {
 // blame finds the value that causes an error of the whole Spec: if that value is set back to its
 // default, the error is gone.
 func (o *Options) blame(spec job.Spec, err error) *Error {
-	all := len(parts(spec.Validate()))
+	all := len(parts(jobcheck.Spec(spec)))
 	for _, s := range o.settings {
 		if s.part != "" {
 			continue
@@ -202,7 +203,7 @@ func (o *Options) blame(spec job.Spec, err error) *Error {
 		without := spec
 		s.field.reset(&without)
 		absolute(&without, "/")
-		rest := parts(without.Validate())
+		rest := parts(jobcheck.Spec(without))
 		same := func(other error) bool { return other.Error() == err.Error() }
 		if len(rest) < all && !slices.ContainsFunc(rest, same) {
 			last, _ := o.from(s.field, "")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 func TestPatience(t *testing.T) {
@@ -30,7 +31,7 @@ func TestPatience(t *testing.T) {
 		if spec.Patience != c.want {
 			t.Errorf("%q is %q, want %q", text, spec.Patience, c.want)
 		}
-		if err := spec.Patience.Validate(); err != nil {
+		if err := jobcheck.Patience(spec.Patience); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 		spec.Command = []string{"x"}
@@ -117,7 +118,7 @@ func TestEarlyStop(t *testing.T) {
 		}
 		spec := job.Default()
 		f.Apply(&spec)
-		if spec.EarlyStop != want || spec.EarlyStop.Validate() != nil {
+		if spec.EarlyStop != want || jobcheck.EarlyStop(spec.EarlyStop) != nil {
 			t.Errorf("%q is %q, want %q", text, spec.EarlyStop, want)
 		}
 	}

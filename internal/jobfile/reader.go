@@ -27,9 +27,8 @@ type reader struct {
 	bytes    int // read so far as values, with every use of an alias
 }
 
-// sorted brings errors into the order of the file; more is how many there
-// were beyond them.
-func (es Errors) sorted(name string, more int) Errors {
+// sorted returns errors in the order of the file. more is the number of errors that es lacks.
+func sorted(es Errors, name string, more int) Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

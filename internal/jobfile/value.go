@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
@@ -267,11 +268,11 @@ func (f *Field) alone(value any) []*fault {
 	f.put(&s, value)
 	absolute(&s, "/")
 	var bad []*fault
-	for _, err := range parts(s.Validate()) {
+	for _, err := range parts(jobcheck.Spec(s)) {
 		bad = append(bad, faultOf(err))
 	}
 	if words, ok := value.([]string); ok && f.Kind == Command && f.Name != "command" && (len(words) == 0 || words[0] == "") {
-		bad = append(bad, faultf("", "%s names no program", f.Name)) // Validate says so of the job's own
+		bad = append(bad, faultf("", "%s names no program", f.Name)) // jobcheck.Spec checks that of the job itself
 	}
 	return bad
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
@@ -16,13 +15,14 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // TestMain runs the test binary once more as a writer that can be killed or
 // that meets a full disk: GANGRUN_TEST_CHILD says which.
 func TestMain(m *testing.M) {
 	path := os.Getenv("GANGRUN_TEST_PATH")
-	switch os.Getenv("GANGRUN_TEST_CHILD") {
+	switch os.Getenv(testexec.ChildEnv) {
 	case "":
 		goleak.VerifyTestMain(m)
 	case "forever":
@@ -30,18 +30,6 @@ func TestMain(m *testing.M) {
 	case "full":
 		appendPastTheLimit(path)
 	}
-}
-
-func child(t *testing.T, kind, path string) *exec.Cmd {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD="+kind, "GANGRUN_TEST_PATH="+path, "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
-	return cmd
 }
 
 // numbered is the i-th event of a test: lines of very different lengths.
@@ -78,7 +66,7 @@ func TestKilledWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 8 {
-		cmd := child(t, "forever", path)
+		cmd := testexec.Child(t, "forever", "GANGRUN_TEST_PATH="+path)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +123,7 @@ func appendPastTheLimit(path string) {
 
 func TestFullDisk(t *testing.T) {
 	path := t.TempDir() + "/journal.jsonl"
-	out, err := child(t, "full", path).Output()
+	out, err := testexec.Child(t, "full", "GANGRUN_TEST_PATH="+path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,8 @@ func TestTypesDecide(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, m := range matches {
-		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of gangrun
-		// itself have a Reason, by which they are known before any rule's text is looked for.
+		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of
+		// gangrun itself have a Reason, by which they are known before any rule's text is looked for.
 		if strings.HasPrefix(m.at, "internal/diagnose/rules/") {
 			continue
 		}
@@ -202,7 +202,7 @@ func constantTexts(name string, src []byte, to map[string]string) error {
 // readSentences reads all packages below root that are no tests.
 func readSentences(root string) (matches []comparison, said []string, err error) {
 	constants := map[string]string{}
-	if err := walkSources(root, func(_, name string, src []byte) error { return constantTexts(name, src, constants) }); err != nil {
+	if err := walkSources(root, func(_, name string, src []byte) error { return constantTexts(name, src, constants) }, testRooms...); err != nil {
 		return nil, nil, err
 	}
 	err = walkSources(root, func(dir, name string, src []byte) error {
@@ -212,19 +212,22 @@ func readSentences(root string) (matches []comparison, said []string, err error)
 			said = append(said, s...)
 		}
 		return err
-	})
+	}, testRooms...)
 	return matches, said, err
 }
 
-// walkSources calls f for each Go file below root that is no test, with the directory
-// relative to root.
-func walkSources(root string, f func(dir, name string, src []byte) error) error {
+// testRooms are directories with code that only tests use.
+var testRooms = []string{"suite", "testhosts", "bench"}
+
+// walkSources calls f for each Go file below root whose name does not end in _test.go, with its
+// directory relative to root. It leaves out directories that are named as one of but.
+func walkSources(root string, f func(dir, name string, src []byte) error, but ...string) error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name != root && outsideModule(name, d.Name()) || slices.Contains([]string{"suite", "testhosts", "bench"}, d.Name()) { // tests
+			if name != root && outsideModule(name, d.Name()) || slices.Contains(but, d.Name()) {
 				return filepath.SkipDir
 			}
 			return nil

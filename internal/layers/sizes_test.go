@@ -6,11 +6,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,30 +74,11 @@ func (s size) unit() string {
 
 func readSizes(root string) (all []size, err error) {
 	lines := map[string]int{}
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			if name != root && outsideModule(name, d.Name()) {
-				return filepath.SkipDir
-			}
-			return nil
-		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		src, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		dir, err := filepath.Rel(root, filepath.Dir(name))
-		if err != nil {
-			return err
-		}
-		found, generated, err := fileSizes(filepath.ToSlash(dir), name, src)
+	err = walkSources(root, func(dir, name string, src []byte) error {
+		found, generated, err := fileSizes(dir, name, src)
 		if err == nil && !generated {
 			all = append(all, found...)
-			lines[filepath.ToSlash(dir)] += bytes.Count(src, []byte("\n"))
+			lines[dir] += bytes.Count(src, []byte("\n"))
 		}
 		return err
 	})

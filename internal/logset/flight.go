@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxDump is the largest dump of a flight recorder that is read, in bytes. One of 20,000 calls with their stacks has
-// some 40 MB.
+// maxDump is the largest dump of a flight recorder that is read, in bytes. One of 20,000 calls with their
+// stacks has some 40 MB.
 const maxDump = 128 << 20
 
 // dumpRank is the rank at the end of the name of a dump.

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dumps has Python write the dumps of four ranks as PyTorch does. Rank 2 has not called the seventh all-reduce,
-// for which the others wait.
+// dumps has Python write the dumps of four ranks as PyTorch does. Rank 2 has not called the seventh
+// all-reduce, for which the others wait.
 func dumps(t *testing.T, prefix string) {
 	t.Helper()
 	const code = `

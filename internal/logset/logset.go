@@ -151,9 +151,9 @@ func (e *NoLogsError) Hint() string {
 	return "name the logs themselves if they have unusual names; gangrun report RUN tells the cause of a run"
 }
 
-// Read reads the logs of one job in parallel. Of a long log, it keeps the end, and the lines that may be signs
-// of failure according to the rules in book. If only a part of a log can be read, Read calls note with the
-// reason. If logs cannot be read at all, Read returns their errors, joined.
+// Read reads the logs of one job in parallel. Of a long log, it keeps the end, and the lines that may be
+// signs of failure according to the rules in book. If only a part of a log can be read, Read calls note with
+// the reason. If logs cannot be read at all, Read returns their errors, joined.
 func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) (job.Evidence, error) {
 	names := make([]string, len(logs))
 	for i, l := range logs {

@@ -1,7 +1,6 @@
-// Package metrics reads the metrics of a training job from where the job leaves them: its output, event files of
-// TensorBoard, CSV, JSON lines, the file of an offline run of W&B, and the trainer_state.json of Hugging Face. It
-// follows files that grow, and begins again with those that were truncated or replaced. A file in which nothing is
-// found disturbs nothing.
+// Package metrics reads the metrics of a training job from the job's output, from event files of TensorBoard,
+// CSV, JSON lines, the file of an offline run of W&B, and the trainer_state.json of Hugging Face. It can
+// follow files that grow. If a file was truncated or replaced, it reads the file from the beginning.
 package metrics
 
 import (
@@ -19,14 +18,14 @@ import (
 
 // Point is a value of a series at a step.
 type Point struct {
-	Series  string // its name, as the job has it: "train/loss"
+	Series  string // name in the file, as in "train/loss"
 	Step    int64
 	ByEpoch bool    // Step counts epochs
-	Time    float64 // seconds, since 1970 or since the start of the run; 0 if not known
+	Time    float64 // seconds since 1970 or since the start of the run; 0 if not known
 	Value   float64
 }
 
-// Format is how a file holds metrics.
+// Format is the format of a file with metrics.
 type Format string
 
 // The formats.
@@ -43,7 +42,7 @@ const (
 // maxState is the largest trainer_state.json that is read, in bytes.
 const maxState = 64 << 20
 
-// parser finds points in the pieces of a file.
+// A parser reads points from the data of a file, which it gets in pieces.
 type parser interface {
 	add(piece []byte, emit func(Point)) error
 }
@@ -51,11 +50,11 @@ type parser interface {
 // File is a file with metrics, which may still grow. Only one goroutine may use it.
 type File struct {
 	path   string
-	under  string // "validation/", if the directory of the file says that its metrics are of that
+	under  string // "validation/" if the name of the file's directory says that the metrics are of validation data
 	format Format
 	parser parser
-	output *output // the parser of an Output
-	offset int64   // of what was read
+	output *output // the parser if the format is Output
+	offset int64   // number of bytes that were read
 	info   fs.FileInfo
 	total  int64
 	broken error
@@ -63,7 +62,7 @@ type File struct {
 	quiet  int64 // of what is before this offset, no points are reported
 }
 
-// NewFile returns the file at path, which need not exist yet. Poll reads it.
+// NewFile returns a File for a path. The file need not exist yet. Poll reads it.
 func NewFile(path string) *File {
 	f := &File{path: path}
 	if dir := strings.ToLower(filepath.Base(filepath.Dir(path))); otherData[dir] || dir == "train" {
@@ -86,7 +85,7 @@ func (f *File) Path() string { return f.path }
 // Format returns the format of the file; Unknown as long as too little of it was read.
 func (f *File) Format() Format { return f.format }
 
-// Total returns the number of planned steps, if the file tells it; otherwise 0.
+// Total returns the number of planned steps. It returns 0 if the file does not have it.
 func (f *File) Total() int64 {
 	if f.output != nil {
 		return f.output.total
@@ -94,10 +93,10 @@ func (f *File) Total() int64 {
 	return f.total
 }
 
-// Poll calls emit for every point that was added to the file since the last call, until it has read all or ctx ends. A
-// file that does not exist is empty. If the file has become shorter, or its path names another file now, Poll begins
-// again. After a DamagedError, Poll does nothing until that happens. It may block as long as the file
-// system does.
+// Poll calls emit for every point that was added to the file since the last call. It returns when it has read
+// the whole file or ctx has ended. If the file does not exist, Poll does nothing. If the file has become
+// shorter, or its path now names another file, Poll reads it from the beginning. After a DamagedError, Poll
+// does nothing until that happens. Poll may block while the file system blocks.
 func (f *File) Poll(ctx context.Context, emit func(Point)) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -161,7 +160,8 @@ func (f *File) more(ctx context.Context, file io.ReaderAt, emit func(Point)) err
 	return ctx.Err()
 }
 
-// wholeState reads a trainer_state.json. While it is being written, it is no JSON yet.
+// wholeState reads a trainer_state.json. It ignores one that is not valid JSON, because the job may be
+// writing it.
 func (f *File) wholeState(file io.Reader, emit func(Point)) error {
 	text, err := io.ReadAll(io.LimitReader(file, maxState+1))
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *File) wholeState(file io.Reader, emit func(Point)) error {
 	return nil
 }
 
-// detect finds the format by the beginning of the file.
+// detect finds the format by the first bytes of the file.
 func (f *File) detect(file io.ReaderAt) error {
 	head := make([]byte, 64<<10)
 	n, err := file.ReadAt(head, 0)
@@ -194,7 +194,7 @@ func (f *File) detect(file io.ReaderAt) error {
 	case len(head) >= len(wandbHeader) && bytes.HasPrefix(head, wandbHeader[:4]):
 		f.format, f.parser = WandB, &wandb{}
 	case strings.Contains(name, "tfevents") && n >= 12:
-		f.format, f.parser = TensorBoard, &tensorBoard{} // whose Poll says that it is damaged
+		f.format, f.parser = TensorBoard, &tensorBoard{} // its parser will report the damage
 	case strings.Contains(name, "tfevents"), strings.HasSuffix(name, ".wandb"):
 	case strings.HasSuffix(name, ".json") && (isState(head) || name == "trainer_state.json"):
 		f.format = HFState
@@ -205,7 +205,7 @@ func (f *File) detect(file io.ReaderAt) error {
 	return nil
 }
 
-// text chooses among the formats of text by the first line.
+// text finds the format of a text file by its first line.
 func (f *File) text(line []byte) {
 	if _, ok := object(line); ok {
 		f.format, f.parser = JSONLines, &lines{each: (&objects{}).line}
@@ -219,7 +219,7 @@ func (f *File) text(line []byte) {
 	f.format, f.parser = Output, &lines{each: f.output.line}
 }
 
-// ReadAll returns all points of a file as it is now. If the last line has no end, ReadAll reads it, too.
+// ReadAll returns all points that a file has now, also those of a last line that has no end.
 func ReadAll(ctx context.Context, path string) (f *File, points []Point, err error) {
 	f, err = Each(ctx, path, func(p Point) { points = append(points, p) })
 	return f, points, err

@@ -9,12 +9,12 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 )
 
-// Meaning is what a series is, as its name tells.
+// Meaning is the meaning of a series, as far as its name tells it.
 type Meaning struct {
 	Signal judge.Signal
-	// Higher says whether higher values are better. It is only known if Known is true.
+	// Higher is true if higher values are better. It is valid only if Known is true.
 	Higher, Known bool
-	// Rank orders the series of one signal: that with the lowest is the one to judge by.
+	// Rank orders the series of one signal. The run is judged by the series with the lowest Rank.
 	Rank int
 }
 
@@ -35,7 +35,8 @@ func words(text string) map[string]bool {
 	return m
 }
 
-// tokens cuts a name into its words, in lower case: "val/mAP50-95", "evalLoss", "tokens/s".
+// tokens splits a name into words in lower case. Names are, for example, "val/mAP50-95", "evalLoss" and
+// "tokens/s".
 func tokens(name string) []string {
 	var b strings.Builder
 	letters := []rune(name)
@@ -51,7 +52,7 @@ func tokens(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// MeaningOf returns what a series is. It is not ok if the name says nothing that a curve is judged by.
+// MeaningOf returns the meaning of a series by its name. ok is false if the name is not that of a signal.
 func MeaningOf(name string) (m Meaning, ok bool) {
 	of := tokens(name)
 	has := func(set map[string]bool) bool {
@@ -92,16 +93,17 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 		return m, true
 	}
 	if !is["loss"] && !is["nll"] {
-		return m, false // an accuracy of the training says less than the loss
+		return m, false // the training loss is a better signal than a training accuracy
 	}
 	m.Signal = judge.Train
 	if !(is["train"] || is["training"] || is["lm"] || len(of) == 1) {
-		m.Rank += 5 // a part of the loss, perhaps
+		m.Rank += 5 // it may be only a part of the loss
 	}
 	return m, true
 }
 
-// place orders metrics of validation: a loss is finer than an accuracy, and says more.
+// place returns the order among metrics of validation. A loss comes before an accuracy, because it changes in
+// smaller steps.
 func place(of []string) int {
 	for _, w := range of {
 		switch w {
@@ -114,14 +116,14 @@ func place(of []string) int {
 	return 2
 }
 
-// counters are the names of columns and keys that count steps, the finest first.
+// counters has the names of columns and keys that count steps. Names of finer counts come first.
 var counters = []string{"step", "global_step", "trainer/global_step", "train/global_step", "iteration", "iter", "num_updates", "update", "train_step",
 	"total_timesteps", "timestep", "_step", "batch", "epoch"}
 
-// clocks are the names of times.
+// clocks has the names of columns and keys with times.
 var clocks = words("_timestamp timestamp wall_time walltime time _runtime runtime elapsed elapsed_time train_runtime seconds")
 
-// keyed finds the step, the time and the values of a record of names and numbers.
+// keyed emits the values of a record, with its step and time.
 func keyed(of map[string]float64, row int64, emit func(Point)) {
 	at, counter := row, ""
 	for _, name := range counters {

@@ -7,19 +7,19 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 )
 
-// output reads the lines that a rank has printed.
+// output reads metrics from the lines that a rank has printed.
 type output struct {
 	reader  curve.Reader
 	counter curve.Counter
-	at      int64 // the step of the last progress; -1 before the first
+	at      int64 // the last step in the output; -1 before the first
 	byEpoch bool
 	total   int64
-	// lossEval is true for a benchmark of MLPerf whose "eval_accuracy" is a loss.
+	// lossEval is true if the output is of a benchmark in lossBenchmarks.
 	lossEval bool
 }
 
-// lossBenchmarks are the benchmarks of MLPerf Training that report a loss as eval_accuracy: their quality targets
-// are upper limits (rules of MLPerf Training, "Benchmarks").
+// lossBenchmarks are the benchmarks of MLPerf Training whose key eval_accuracy has a loss. Their quality
+// targets are upper limits (rules of MLPerf Training, "Benchmarks").
 var lossBenchmarks = words("gpt3 llama2_70b_lora llama31_405b llama31_8b flux1")
 
 func (o *output) line(line []byte, emit func(Point)) error {

@@ -9,21 +9,22 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxRecord is the largest record of a TensorBoard or W&B file whose values are looked for, in bytes. Larger ones
-// are images, graphs or the like.
+// maxRecord is the size of the largest record in a file of TensorBoard or W&B that is parsed, in bytes.
+// Larger records have images, graphs or similar data.
 const maxRecord = 1 << 20
 
-// tensorBoard reads event files. A file is a sequence of TFRecords: the length, its masked CRC32C, the data, and
-// theirs. The data are messages of tensorflow.Event.
+// tensorBoard reads event files. An event file is a sequence of TFRecords. Each has the length of its data,
+// the masked CRC32C of the length, the data, and the masked CRC32C of the data. The data is a message
+// tensorflow.Event.
 type tensorBoard struct {
 	rest []byte
-	skip uint64 // bytes of a large record that are still to come
-	read int64  // bytes that were taken
+	skip uint64 // bytes of a large record that were not yet skipped
+	read int64  // bytes that were read
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is how TFRecords hold a CRC32C.
+// masked returns a CRC32C in the form that TFRecords use.
 func masked(data []byte) uint32 {
 	sum := crc32.Checksum(data, castagnoli)
 	return (sum>>15 | sum<<17) + 0xa282ead8
@@ -55,7 +56,7 @@ func (b *tensorBoard) add(piece []byte, emit func(Point)) error {
 		}
 		whole := int(length) + 16
 		if len(at) < whole {
-			return nil // the rest is still to be written
+			return nil // the rest of the record was not written yet
 		}
 		data := at[12 : 12+length]
 		if masked(data) != binary.LittleEndian.Uint32(at[12+length:]) {
@@ -69,7 +70,7 @@ func (b *tensorBoard) add(piece []byte, emit func(Point)) error {
 	return nil
 }
 
-// DamagedError says where a file of metrics is damaged. Nothing that follows is read.
+// DamagedError is the error for a damaged file. The data after Offset is not read.
 type DamagedError struct {
 	Offset int64 // bytes from the beginning of the file
 	Reason string
@@ -77,8 +78,8 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s, at byte %d", e.Reason, e.Offset) }
 
-// fields calls each with every field of a message, and reports whether the message is well formed. A number is in v;
-// bytes are in b.
+// fields calls each with every field of a message, and reports whether the message is valid. v has the value
+// of a number, and b the bytes of another field.
 func fields(message []byte, each func(num protowire.Number, v uint64, b []byte)) bool {
 	for len(message) > 0 {
 		num, kind, n := protowire.ConsumeTag(message)
@@ -111,7 +112,7 @@ func fields(message []byte, each func(num protowire.Number, v uint64, b []byte))
 	return true
 }
 
-// event reads a tensorflow.Event: the wall time is field 1, the step 2, a summary 5.
+// event reads a tensorflow.Event. Field 1 is the wall time, field 2 the step, and field 5 a summary.
 func event(data []byte, emit func(Point)) bool {
 	p := Point{}
 	var summary []byte
@@ -149,7 +150,7 @@ func event(data []byte, emit func(Point)) bool {
 	})
 }
 
-// Kinds of elements of a tensorflow.TensorProto.
+// Kinds of elements in a tensorflow.TensorProto.
 const (
 	tensorFloat  = 1
 	tensorDouble = 2
@@ -157,8 +158,8 @@ const (
 	tensorInt64  = 9
 )
 
-// tensor reads a TensorProto of a single number: kind 1, shape 2, content 4, float_val 5, double_val 6, int_val 7,
-// int64_val 10.
+// tensor reads a TensorProto with a single number. Its fields are: kind 1, shape 2, content 4, float_val 5,
+// double_val 6, int_val 7, int64_val 10.
 func tensor(data []byte) (value float64, ok bool) {
 	var kind uint64
 	single := true
@@ -205,13 +206,13 @@ func tensor(data []byte) (value float64, ok bool) {
 	return one[0], kind == tensorFloat || kind == tensorDouble || kind == tensorInt32 || kind == tensorInt64
 }
 
-// packed returns the numbers of a repeated field of fixed width, which may be packed.
+// packed returns the numbers of a repeated field whose elements have a fixed width. The field may be packed.
 func packed(v uint64, b []byte, width int, of func(uint64) float64) []float64 {
 	if b == nil {
 		return []float64{of(v)}
 	}
 	if len(b) != width {
-		return []float64{0, 0} // several: no scalar
+		return []float64{0, 0} // two numbers stand for several: the tensor is no scalar
 	}
 	if width == 4 {
 		return []float64{of(uint64(binary.LittleEndian.Uint32(b)))}

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// maxLine is the longest line that is read, in bytes. Of a longer one, nothing is.
+// maxLine is the length of the longest line that is read, in bytes. Longer lines are ignored.
 const maxLine = 1 << 20
 
-// lines cuts a stream into lines.
+// lines splits a stream into lines.
 type lines struct {
 	rest []byte
-	long bool // the line that has begun is too long
+	long bool // the present line is too long
 	each func(line []byte, emit func(Point)) error
 }
 
@@ -47,7 +47,8 @@ func (l *lines) add(piece []byte, emit func(Point)) error {
 	}
 }
 
-// table reads CSV, or the same with tabs or semicolons. The first line has the names of the columns. A cell may be empty.
+// table reads CSV with commas, tabs or semicolons. The first line has the names of the columns. Cells may be
+// empty.
 type table struct {
 	names []string
 	sep   rune
@@ -72,7 +73,7 @@ func (t *table) line(line []byte, emit func(Point)) error {
 			of[t.names[i]] = v
 		}
 	}
-	if len(of) == 0 { // the header of another run, which was appended
+	if len(of) == 0 { // the header of another run that was appended
 		if names, sep := header(line); names != nil {
 			t.names, t.sep = names, sep
 		}
@@ -83,7 +84,7 @@ func (t *table) line(line []byte, emit func(Point)) error {
 	return nil
 }
 
-// cell reads a number of a table. A word such as "None" is none.
+// cell reads a number in a table. ok is false for words such as "None".
 func cell(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return v, err == nil || errors.Is(err, strconv.ErrRange) && math.IsInf(v, 0)
@@ -96,8 +97,8 @@ func cut(line []byte, sep rune) ([]string, bool) {
 	return cells, err == nil
 }
 
-// header returns the names of the columns of a table, or nil if the line is no header of one: all are words, at
-// least one is known, and no two are the same.
+// header returns the names of the columns if the line is the header of a table, and otherwise nil. In a
+// header, all cells are words, no two of them are equal, and at least one is the name of a signal.
 func header(line []byte) (names []string, sep rune) {
 	line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 	for _, sep := range []rune{',', '\t', ';'} {
@@ -123,7 +124,8 @@ func header(line []byte) (names []string, sep rune) {
 	return nil, 0
 }
 
-// canonical returns the name of a counter or a clock in lower case with underscores, and other names as they are.
+// canonical returns the name of a counter or a clock in lower case and with underscores. It returns other
+// names unchanged.
 func canonical(name string) string {
 	low := strings.ReplaceAll(strings.ToLower(name), " ", "_")
 	if clocks[low] {
@@ -137,7 +139,7 @@ func canonical(name string) string {
 	return name
 }
 
-// objects reads a JSON object a line.
+// objects reads lines that are JSON objects.
 type objects struct{ row int64 }
 
 func (o *objects) line(line []byte, emit func(Point)) error {
@@ -149,8 +151,8 @@ func (o *objects) line(line []byte, emit func(Point)) error {
 	return nil
 }
 
-// object returns the numbers of a JSON object by their names. The names of those in objects inside of it are joined
-// by slashes. NaN and Infinity count, as Python writes them.
+// object returns the numbers of a JSON object by their names. The name of a number in a nested object has the
+// names of the objects before it, with slashes. object accepts NaN and Infinity, which Python writes.
 func object(line []byte) (of map[string]float64, ok bool) {
 	var in map[string]any
 	text := bytes.TrimSpace(line)
@@ -183,7 +185,7 @@ func flatten(in map[string]any, under string, depth int, of map[string]float64) 
 	}
 }
 
-// standard puts the numbers that JSON does not have into quotes. It leaves strings as they are.
+// standard puts numbers that JSON does not have into quotes. It does not change strings.
 func standard(text []byte) []byte {
 	out := make([]byte, 0, len(text)+16)
 	quoted := false
@@ -213,10 +215,11 @@ func standard(text []byte) []byte {
 	return out
 }
 
-// isState reports whether a file is what the Trainer of Hugging Face saves as trainer_state.json.
+// isState reports whether a file is a trainer_state.json, which the Trainer of Hugging Face writes.
 func isState(text []byte) bool { return bytes.Contains(text, []byte(`"log_history"`)) }
 
-// state reads a whole trainer_state.json. It also returns the planned steps; 0 if they are not known.
+// state reads a whole trainer_state.json. It returns the number of planned steps, or 0 if the file does not
+// have it.
 func state(text []byte, emit func(Point)) (total int64, err error) {
 	var in struct {
 		MaxSteps   int64             `json:"max_steps"`
@@ -235,7 +238,7 @@ func state(text []byte, emit func(Point)) (total int64, err error) {
 	return max(0, in.MaxSteps), nil
 }
 
-// summary reports whether an entry is of the whole training, as the last one is.
+// summary reports whether an entry is about the whole training. The last entry of a log is.
 func summary(of map[string]float64) bool {
 	_, ok := of["train_runtime"]
 	return ok

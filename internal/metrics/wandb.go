@@ -11,17 +11,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// wandb reads the file of an offline run of Weights & Biases: a header of seven bytes, then LevelDB's log format in
-// blocks of 32 KiB, with plain CRC32s. The records are messages of wandb_internal.Record.
+// wandb reads the file of an offline run of Weights & Biases. The file has a header of seven bytes and then
+// blocks of 32 KiB in LevelDB's log format, but with plain CRC32s. The records are messages
+// wandb_internal.Record.
 type wandb struct {
 	rest    []byte
-	read    int64 // bytes that were taken
+	read    int64 // bytes that were read
 	message []byte
-	large   bool // the message is larger than maxRecord, and is dropped
-	open    bool // a part of a message was read
+	large   bool // the present message is larger than maxRecord and ignored
+	open    bool // a part of the present message was read
 }
 
-// wandbHeader begins a file: ident, magic number, version.
+// wandbHeader is the beginning of a file: ident, magic number and version.
 var wandbHeader = []byte{':', 'W', '&', 'B', 0xE1, 0xBE, 0}
 
 const (
@@ -29,7 +30,7 @@ const (
 	wandbHead  = 7 // checksum, length and type of a part of a record
 )
 
-// Types of a part.
+// Types of the parts of a record.
 const (
 	partFull = 1 + iota
 	partFirst
@@ -54,7 +55,7 @@ func (w *wandb) add(piece []byte, emit func(Point)) error {
 	for {
 		left := wandbBlock - int(w.read%wandbBlock)
 		at := w.rest[used:]
-		if left < wandbHead { // the trailer of a block
+		if left < wandbHead { // the end of a block, which has no part
 			if len(at) < left {
 				return nil
 			}
@@ -65,7 +66,7 @@ func (w *wandb) add(piece []byte, emit func(Point)) error {
 			return nil
 		}
 		sum, length, kind := binary.LittleEndian.Uint32(at), int(binary.LittleEndian.Uint16(at[4:])), at[6]
-		if kind == 0 && length == 0 && sum == 0 { // a block that was laid out but not written
+		if kind == 0 && length == 0 && sum == 0 { // the file system has allocated this block, but the data was not written
 			return nil
 		}
 		if length > left-wandbHead {
@@ -84,7 +85,7 @@ func (w *wandb) add(piece []byte, emit func(Point)) error {
 	}
 }
 
-// part takes a part of a message.
+// part adds a part of a message.
 func (w *wandb) part(kind byte, data []byte, emit func(Point)) bool {
 	starts, ends := kind == partFull || kind == partFirst, kind == partFull || kind == partLast
 	if kind > partLast || starts == w.open {
@@ -103,8 +104,8 @@ func (w *wandb) part(kind byte, data []byte, emit func(Point)) bool {
 	return true
 }
 
-// history reads a Record. Field 2 is a HistoryRecord: items (1) of key (1) or nested_key (2) and value_json (16), and
-// a step (2).
+// history reads a Record. Its field 2 is a HistoryRecord, with items (1) and a step (2). An item has a key
+// (1) or nested_key (2), and value_json (16).
 func history(message []byte, emit func(Point)) {
 	fields(message, func(num protowire.Number, _ uint64, record []byte) {
 		if num != 2 || record == nil {
@@ -141,7 +142,7 @@ func history(message []byte, emit func(Point)) {
 	})
 }
 
-// jsonNumber reads a number as Python's json writes it.
+// jsonNumber reads a number in the form that Python's json module writes.
 func jsonNumber(text []byte) (float64, bool) {
 	switch s := strings.Trim(string(text), `"`); s {
 	case "NaN", "nan":

@@ -1,5 +1,5 @@
-// Package pattern has regular expressions that are compiled when they are used first. gangrun starts
-// several processes on each host, and most of them never use most patterns.
+// Package pattern has regular expressions that are compiled when they are first used. gangrun starts several
+// processes on each host, and most of them never use most of the expressions.
 package pattern
 
 import (
@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Pattern returns a compiled regular expression.
+// Pattern returns the compiled regular expression.
 type Pattern func() *regexp.Regexp
 
 // New returns a pattern. The first call of the pattern panics if text is not a regular expression.

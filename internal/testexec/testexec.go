@@ -5,6 +5,7 @@ package testexec
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -40,4 +41,21 @@ func Hanging(t testing.TB) (path string, release func()) {
 		t.Fatal(err)
 	}
 	return path, release
+}
+
+// ChildEnv is the environment variable that Child sets.
+const ChildEnv = "GANGRUN_TEST_CHILD"
+
+// Child returns a command that runs this test binary again, with ChildEnv set to kind and with more variables, as
+// NAME=VALUE. TestMain of the package decides by ChildEnv what the process does.
+func Child(t testing.TB, kind string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), ChildEnv+"="+kind, "GORACE=atexit_sleep_ms=0"), env...)
+	cmd.Stderr = os.Stderr
+	return cmd
 }

@@ -21,13 +21,13 @@ var (
 	notice = ansi.Style{}.ForegroundColor(ansi.Yellow)
 )
 
-// headLines is how many lines are above the middle, and mostBelow how many messages may be below it.
+// headLines is the number of lines above the middle. mostBelow bounds the number of messages below it.
 const (
 	headLines = 4
 	mostBelow = 8
 )
 
-// help says what the keys do.
+// help explains the keys.
 var help = []string{
 	"q  quit                      s  where the ranks are, in their code",
 	"n  sort by number            h  by host",
@@ -42,10 +42,10 @@ var help = []string{
 	"!      this rank differs from the others",
 }
 
-// news is how many messages are shown.
+// news returns how many messages the screen shows.
 func (s *Screen) news() int { return min(len(s.data.News), mostBelow, max(1, s.Height/5)) }
 
-// room is how many lines the middle has.
+// room returns how many lines the middle has.
 func (s *Screen) room() int { return max(1, s.Height-headLines-s.news()-1) }
 
 // Lines returns the lines of the screen, at most Height, none longer than Width.
@@ -71,7 +71,7 @@ func (s *Screen) Lines() []string {
 	return lines
 }
 
-// head is about the run and its gang.
+// head returns the lines about the run and its gang.
 func (s *Screen) head() []string {
 	d := s.data
 	first := bold.Styled(cmp.Or(d.Run, "...")) + "  " + string(d.State)
@@ -100,7 +100,7 @@ func (s *Screen) head() []string {
 	return []string{first, words, s.alarm(), s.titles()}
 }
 
-// words say how the gang goes on.
+// words returns what there is to say about the progress of the gang.
 func (s *Screen) words() []string {
 	var words []string
 	a := s.data.Last()
@@ -120,7 +120,7 @@ func (s *Screen) words() []string {
 	return words
 }
 
-// alarm is the worst that is known of the present attempt; empty if all is well.
+// alarm returns the worst problem of the present attempt. It returns "" if there is none.
 func (s *Screen) alarm() string {
 	if s.data.State.Final() && s.data.Reason != "" {
 		return text.Printable(s.data.Reason)
@@ -134,7 +134,7 @@ func (s *Screen) alarm() string {
 	return ""
 }
 
-// titles is the line above the middle.
+// titles returns the line above the middle.
 func (s *Screen) titles() string {
 	title := ""
 	switch s.view {
@@ -154,7 +154,7 @@ func (s *Screen) titles() string {
 	return header.Styled(title + strings.Repeat(" ", max(0, s.Width-ansi.StringWidth(title))))
 }
 
-// body is the middle, as much of it as there is room for.
+// body returns the lines of the middle that fit.
 func (s *Screen) body() []string {
 	if s.view != showRanks {
 		all := s.middle()
@@ -185,7 +185,7 @@ func (s *Screen) body() []string {
 	return lines
 }
 
-// middle is the text that is shown in place of the ranks.
+// middle returns the text that is shown instead of the ranks.
 func (s *Screen) middle() []string {
 	switch {
 	case s.view == showHelp:
@@ -202,7 +202,7 @@ type sized struct {
 	width int
 }
 
-// columns returns the columns that have something to show and fit into the width.
+// columns returns the columns that have values and fit into the width of the screen.
 func (s *Screen) columns() []sized {
 	var all []sized
 	for _, c := range view.Columns() {
@@ -236,7 +236,7 @@ func (s *Screen) columns() []sized {
 	}
 }
 
-// row joins the cells of a rank. odd says which are marked; it may be nil.
+// row returns the line of a rank. odd reports which cells are marked; it may be nil.
 func (s *Screen) row(columns []sized, cell func(view.Column) string, odd func(view.Column) bool) string {
 	var cells []string
 	for _, c := range columns {
@@ -255,7 +255,7 @@ func (s *Screen) row(columns []sized, cell func(view.Column) string, odd func(vi
 	return strings.Join(cells, "  ")
 }
 
-// foot says what is shown of how much, and which keys there are.
+// foot returns the last line: which part of the middle is shown, and the keys.
 func (s *Screen) foot() string {
 	total, room := s.length(), s.room()
 	span := ""

@@ -1,4 +1,4 @@
-// Package top shows a run on a terminal while it goes on: its gang, its ranks, and where they are.
+// Package top shows a run on a terminal while it goes on: its gang, its ranks, and their stacks.
 package top
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// Data is what there is to show of a run.
+// Data is what the screen shows of a run.
 type Data struct {
 	view.Status
-	Hosts, GPUs int // of the gang; 0 while it has no place
+	Hosts, GPUs int // of the gang; 0 before it has a placement
 	News        []view.News
 	At          time.Time
-	Trouble     string // why the data may be old; empty if it is not
+	Trouble     string // why the data may be out of date; empty if it is not
 }
 
-// Screen is what the terminal shows. It is pure: keys and data come in, lines go out.
+// Screen computes the lines on the terminal from keys and data. It has no effects.
 type Screen struct {
 	Width, Height int
 
@@ -26,10 +26,10 @@ type Screen struct {
 	sort     string // the name of a column
 	reverse  bool
 	oddFirst bool
-	offset   int // how many ranks, or lines of stacks, are above what is shown
+	offset   int // number of ranks, or lines of stacks, above the first that is shown
 
 	view   pane
-	asking bool // the stacks have been asked for
+	asking bool // the user has asked for the stacks, and they have not come yet
 	stacks []string
 }
 
@@ -42,31 +42,31 @@ const (
 	showHelp
 )
 
-// Action is what a key asks for beyond the screen.
+// Action is what the caller of Key has to do.
 type Action int
 
 // The actions.
 const (
 	Nothing   Action = iota
 	Quit             // end the program
-	AskStacks        // find out where the ranks are, and call SetStacks
+	AskStacks        // collect the stacks and call SetStacks
 )
 
-// NewScreen returns a screen, with unusual ranks above the others.
+// NewScreen returns a screen that shows ranks that differ from the others first.
 func NewScreen() *Screen { return &Screen{sort: "RANK", oddFirst: true} }
 
-// SetData replaces what is shown.
+// SetData replaces the data.
 func (s *Screen) SetData(d Data) { s.data = d }
 
-// SetStacks shows where the ranks are, or why that is not known.
+// SetStacks sets the lines that show the stacks, or why there are none.
 func (s *Screen) SetStacks(lines []string) {
 	s.stacks, s.asking = lines, false
 }
 
-// sortKeys are the columns by which a key sorts.
+// sortKeys are the keys that sort the ranks, with the columns.
 var sortKeys = map[string]string{"n": "RANK", "h": "HOST", "t": "STEP", "i": "SILENT", "c": "CPU", "m": "RSS"}
 
-// Key takes a key, by the name that it has in bubbletea.
+// Key handles a key. The name is the one that bubbletea has for it.
 func (s *Screen) Key(name string) Action {
 	switch name {
 	case "q", "ctrl+c":
@@ -107,7 +107,7 @@ func (s *Screen) Key(name string) Action {
 	return Nothing
 }
 
-// length is how many lines the middle would have if it were high enough.
+// length returns how many lines the middle needs.
 func (s *Screen) length() int {
 	if s.view == showRanks {
 		return len(s.data.Now)
@@ -115,7 +115,7 @@ func (s *Screen) length() int {
 	return len(s.middle())
 }
 
-// ranks returns the ranks in the order in which they are shown.
+// ranks returns the ranks in the order of the screen.
 func (s *Screen) ranks() []view.RankStatus {
 	ranks := slices.Clone(s.data.Now)
 	less := func(a, b view.RankStatus) bool { return a.Rank < b.Rank }

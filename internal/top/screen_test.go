@@ -17,8 +17,8 @@ import (
 
 var begun = time.Date(2026, 1, 2, 3, 4, 0, 0, time.Local)
 
-// dataOf is a run of a minute with so many ranks. Of large gangs, rank 77 is stopped, rank 300 is
-// behind and rank 301 uses much memory.
+// dataOf returns the data of a gang of that size that has run for a minute. In large gangs, rank 77 is
+// stopped, rank 300 is behind, and rank 301 uses much memory.
 func dataOf(ranks int) Data {
 	follower := view.NewFollower(home.Run{ID: "20260102-030400-llama-7f3a"})
 	var places []job.Rank
@@ -70,7 +70,7 @@ func dataOf(ranks int) Data {
 	return d
 }
 
-// screenOf returns a screen of a size, and its lines without colours.
+// screenOf returns a screen of a size, and a function that returns its lines without colours.
 func screenOf(d Data, width, height int) (*Screen, func() []string) {
 	s := NewScreen()
 	s.Width, s.Height = width, height
@@ -84,7 +84,7 @@ func screenOf(d Data, width, height int) (*Screen, func() []string) {
 	}
 }
 
-// firstRanks are the numbers in the first lines of the table.
+// firstRanks returns the numbers of the first n ranks in the table.
 func firstRanks(lines []string, n int) string {
 	var ranks []string
 	for _, line := range lines[headLines : headLines+n] {
@@ -93,7 +93,7 @@ func firstRanks(lines []string, n int) string {
 	return strings.Join(ranks, " ")
 }
 
-// Whatever the size, the screen fits.
+// The lines fit the screen, whatever its size is.
 func TestSizes(t *testing.T) {
 	for _, ranks := range []int{0, 1, 4, 512} {
 		d := dataOf(ranks)
@@ -142,7 +142,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// Of a large gang the ranks come first that are worth a look.
+// In a large gang, the ranks that differ from the others are shown first.
 func TestLarge(t *testing.T) {
 	s, lines := screenOf(dataOf(512), 200, 50)
 	got := lines()
@@ -211,7 +211,7 @@ func TestStacksPane(t *testing.T) {
 	}
 }
 
-// What is wrong with the run is above the table.
+// Problems of the run are shown above the table.
 func TestAlarms(t *testing.T) {
 	d := dataOf(4)
 	d.Last().Hang = &job.HangReport{Text: "no new step for 10m0s at step 60; rank 3 is stopped"}

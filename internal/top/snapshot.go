@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// Read returns what there is to show of a run now.
+// Read returns the data of a run as it is now.
 func Read(run home.Run, now time.Time) (Data, error) {
 	report, events, err := record.Report(run)
 	if err != nil {
@@ -31,7 +31,7 @@ func Read(run home.Run, now time.Time) (Data, error) {
 	return d, nil
 }
 
-// Print prints a screen of any height with all ranks, without colours.
+// Print prints a screen with all ranks, without colours.
 func Print(w io.Writer, d Data, width int) error {
 	s := NewScreen()
 	s.SetData(d)
@@ -40,7 +40,7 @@ func Print(w io.Writer, d Data, width int) error {
 		s.Height++
 	}
 	lines := s.Lines()
-	lines = lines[:len(lines)-1] // the keys
+	lines = lines[:len(lines)-1] // without the line of keys
 	for i := range lines {
 		lines[i] = strings.TrimRight(ansi.Strip(lines[i]), " ")
 	}

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// lookEvery is how often the live file of a run is read.
+	// lookEvery is the time between two readings of the live file.
 	lookEvery = time.Second
-	// stateEvery is how often it is checked that the controller is there.
+	// stateEvery is the time between two checks whether the run still has a controller.
 	stateEvery = 5 * time.Second
 )
 
-// source reads what there is to show of a run, from the files in the run's directory only: the run's
-// controller may be on another machine.
+// source reads the data of a run. It reads only files in the run's directory, because the controller may be
+// on another machine.
 type source struct {
 	run home.Run
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	follower *view.Follower
 	trouble  string
 	life     *vitals.Vitals
-	since    time.Time // when life was first seen, by the clock of this machine
-	state    job.State // by the look at the controller; empty while all is well
+	since    time.Time // when life was first read, by the clock of this machine
+	state    job.State // what the last check of the controller has found; empty if there is no problem
 }
 
 func newSource(run home.Run) *source { return &source{run: run, follower: view.NewFollower(run)} }
 
-// Follow reads until ctx ends.
+// Follow reads the files until ctx ends.
 func (s *source) Follow(ctx context.Context) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -76,7 +76,7 @@ func (s *source) look() {
 	v, err := record.Vitals(s.run)
 	s.set(func() {
 		if err != nil {
-			return // what is known grows old
+			return // s keeps the old data
 		}
 		if v == nil || s.life == nil || !v.At.Equal(s.life.At) {
 			s.since = time.Now()
@@ -85,7 +85,7 @@ func (s *source) look() {
 	})
 }
 
-// check looks whether the run still has a controller.
+// check checks whether the run still has a controller.
 func (s *source) check() {
 	sum, err := s.run.Summary()
 	gone := presence.MissingController(s.run)
@@ -99,14 +99,14 @@ func (s *source) check() {
 	})
 }
 
-// Data returns what is known at the time now.
+// Data returns the newest data at the time now.
 func (s *source) Data(now time.Time) Data {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := Data{Status: s.follower.Status(s.state, s.life, now), News: s.follower.News(), At: now, Trouble: s.trouble}
 	d.Hosts, d.GPUs = s.follower.Places()
 	if d.Trouble == "" && d.Gang != nil {
-		// The clock of the controller's machine may differ from this one.
+		// The clock of the controller's machine may differ from that of this machine.
 		if seen := (&vitals.Vitals{At: s.since, Every: s.life.Every}); seen.Old(now) {
 			d.Trouble = "these figures are " + view.Short(seen.Age(now)) + " old"
 		}

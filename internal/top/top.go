@@ -14,17 +14,17 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// redrawEvery is how often the screen shows new data.
+// redrawEvery is the time between two updates of the screen.
 const redrawEvery = time.Second
 
-// endLimit bounds the wait for the readers of a run's files at the end: the file system may be frozen.
+// endLimit bounds the wait, at the end, for goroutines that read the run's files. The file system may hang.
 const endLimit = time.Second
 
-// Stacks finds out where the ranks of a run are.
+// Stacks collects the stacks of a run's ranks.
 type Stacks func(context.Context, home.Run) (home.Stacks, error)
 
-// Show shows a run on the terminal in and out until the user ends it, or ctx ends. The error is
-// ErrInterrupted if a signal has ended it.
+// Show shows a run on the terminal of in and out until the user ends it or ctx ends. The error is
+// ErrInterrupted if a signal ended it.
 func Show(ctx context.Context, run home.Run, in, out *os.File, stacks Stacks) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,7 +45,7 @@ func Show(ctx context.Context, run home.Run, in, out *os.File, stacks Stacks) er
 	return err
 }
 
-// ErrInterrupted says that a SIGINT has ended the screen.
+// ErrInterrupted is the error of Show if a SIGINT ended it.
 var ErrInterrupted = errors.New("interrupted")
 
 // model connects a Screen with bubbletea.
@@ -55,7 +55,7 @@ type model struct {
 	source *source
 	screen *Screen
 	stacks Stacks
-	asked  chan struct{} // closed when the latest request for stacks has ended; nil before the first
+	asked  chan struct{} // closed when the latest request for stacks has ended; nil before the first request
 }
 
 type (
@@ -65,12 +65,12 @@ type (
 
 func again() tea.Cmd { return tea.Tick(redrawEvery, func(t time.Time) tea.Msg { return tick(t) }) }
 
-// Init makes model a tea.Model.
+// Init implements tea.Model.
 func (m *model) Init() tea.Cmd {
 	return tea.Tick(redrawEvery/10, func(t time.Time) tea.Msg { return tick(t) })
 }
 
-// Update makes model a tea.Model.
+// Update implements tea.Model.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tick:
@@ -95,7 +95,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// ask returns the command that asks for stacks.
+// ask returns a command that collects the stacks.
 func (m *model) ask() tea.Cmd {
 	done := make(chan struct{})
 	m.asked = done
@@ -114,7 +114,7 @@ func (m *model) ask() tea.Cmd {
 	}
 }
 
-// wait waits until no request for stacks is under way.
+// wait waits until the latest request for stacks has ended, for limit at most.
 func (m *model) wait(limit time.Duration) {
 	if m.asked == nil {
 		return
@@ -125,7 +125,7 @@ func (m *model) wait(limit time.Duration) {
 	}
 }
 
-// View makes model a tea.Model.
+// View implements tea.Model.
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.screen.Lines(), "\n"))
 	v.AltScreen = true

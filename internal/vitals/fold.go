@@ -10,41 +10,41 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// window is over how long a rate of steps is measured, at least. It is longer where steps are rare.
+// window is the shortest time over which a rate of steps is measured. If steps are rare, the time is longer.
 const window = 30 * time.Second
 
-// Fold computes Vitals from pulses. The zero Fold is ready for use.
+// Fold computes Vitals from pulses. The zero Fold is ready to use.
 type Fold struct {
 	attempt int
 	ranks   map[int]*rank
-	every   map[string]time.Duration // by host: the time to its next pulses
+	every   map[string]time.Duration // by host: the time until its next pulses
 }
 
-// rank is what is kept of a rank.
+// rank is what a Fold remembers of a rank.
 type rank struct {
 	host         string
 	last, before sample
 	printed      time.Time // when its output last grew
 	moved        time.Time // when its step last changed; zero if it never has
-	// The rate is that of the steps since marks[0]. marks[1] replaces it when the window is over.
+	// The rate counts the steps since marks[0]. When the window is over, marks[1] replaces marks[0].
 	marks [2]mark
-	seen  int // pulses
+	seen  int // number of pulses
 }
 
-// sample is a pulse, when it was taken by its host's clock, and when it arrived.
+// sample is a pulse with two times: when it was taken, by the clock of its host, and when it arrived.
 type sample struct {
 	job.Pulse
 	taken, arrived time.Time
 }
 
-// mark is a step, and when the rank came to it.
+// mark is a step and the time at which the rank reached it.
 type mark struct {
 	step int64
 	at   time.Time
 }
 
-// Add adds the pulses of one host, which have arrived at the time now. Those of a new attempt replace
-// all that is known.
+// Add adds the pulses of one host, which arrived at now. The pulses of a new attempt replace everything that
+// was added before.
 func (f *Fold) Add(now time.Time, attempt int, p job.Pulses) {
 	if attempt != f.attempt || f.ranks == nil {
 		*f = Fold{attempt: attempt, ranks: map[int]*rank{}, every: map[string]time.Duration{}}
@@ -78,7 +78,7 @@ func (r *rank) add(s sample) {
 	}
 	now := mark{step(s), s.arrived}
 	switch {
-	case r.moved.IsZero() || now.step < r.marks[1].step: // it begins, or it counts anew
+	case r.moved.IsZero() || now.step < r.marks[1].step: // the rank's first step, or the rank has started to count again
 		r.marks = [2]mark{now, now}
 	case now.at.Sub(r.marks[1].at) >= window:
 		r.marks = [2]mark{r.marks[1], now}
@@ -93,8 +93,8 @@ func step(s sample) int64 {
 	return s.Progress.At()
 }
 
-// rate returns the steps per minute, 0 if they are not known. A rank that is late with its next step
-// loses speed.
+// rate returns the steps per minute. It returns 0 if they are not known. The rate falls while the next step
+// is late.
 func (r *rank) rate() float64 {
 	from := r.marks[0]
 	steps := step(r.last) - from.step
@@ -109,7 +109,7 @@ func (r *rank) rate() float64 {
 	return float64(steps) / took.Minutes()
 }
 
-// Vitals returns what is known at the time now.
+// Vitals returns the figures at the time now.
 func (f *Fold) Vitals(now time.Time) Vitals {
 	v := Vitals{Attempt: f.attempt, At: now, Ranks: []Rank{}}
 	for _, number := range slices.Sorted(maps.Keys(f.ranks)) {
@@ -149,10 +149,10 @@ func (r *rank) figures(now time.Time) Rank {
 	return out
 }
 
-// between is the time from one moment to another, to the millisecond.
+// between returns the time from one moment to another in whole milliseconds.
 func between(from, to time.Time) job.Duration {
 	return job.Duration(to.Sub(from).Round(time.Millisecond))
 }
 
-// rounded is a figure to two decimals.
+// rounded rounds a figure to two decimals.
 func rounded(figure float64) float64 { return math.Round(100*figure) / 100 }

@@ -12,19 +12,19 @@ import (
 
 var begun = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// at is the time some seconds after the first pulses.
+// at returns the time that many seconds after the first pulses.
 func at(seconds float64) time.Time {
 	return begun.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// pulses are those of a host whose clock is an hour ahead.
+// pulses returns the pulses of a host whose clock is an hour ahead.
 func pulses(host string, seconds float64, ranks ...job.Pulse) job.Pulses {
 	return job.Pulses{Host: host, Time: at(seconds).Add(time.Hour), Every: job.Duration(time.Second), Ranks: ranks}
 }
 
 func seconds(s float64) job.Duration { return job.Duration(s * float64(time.Second)) }
 
-// stepping is a pulse of a rank that has printed a line at each step.
+// stepping returns a pulse of a rank that has printed one line at each step.
 func stepping(rank int, step int64, cpu float64) job.Pulse {
 	return job.Pulse{
 		Rank: rank, State: job.ProcessRunning, CPU: seconds(cpu), RSS: 100 << 20, Output: 10 * step, Read: 1000 * step, Moves: step,
@@ -60,7 +60,6 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// One pulse says nothing of speeds, nor does a clock that was set back.
 // TestStill: a gang whose ranks make no steps any more has no rate, and no time until its end.
 func TestStill(t *testing.T) {
 	var f Fold
@@ -89,6 +88,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
+// There are no rates after one pulse, and none after the clock of the host was set back.
 func TestUnknown(t *testing.T) {
 	var f Fold
 	f.Add(at(0), 1, pulses("h1", 0, stepping(0, 7, 3)))
@@ -111,8 +111,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A rank that is missing from the pulses of its host has ended; a new attempt begins anew; a host that
-// sends no pulses is told.
+// A rank that is missing from the pulses of its host has ended. A new attempt replaces all ranks. The ranks
+// of a host that sends no pulses are odd.
 func TestMembers(t *testing.T) {
 	var f Fold
 	f.Add(at(0), 1, pulses("h1", 0, stepping(0, 1, 0), stepping(1, 1, 0)))
@@ -186,8 +186,8 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// Hosts with many ranks send pulses seldom: a rank is not behind because it was last looked at before
-// the others.
+// Hosts with many ranks send pulses less often. A rank is not behind only because its last pulse is older
+// than those of the others.
 func TestSeldom(t *testing.T) {
 	var f Fold
 	for s := range 60 {

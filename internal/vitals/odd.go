@@ -8,15 +8,17 @@ import (
 )
 
 const (
-	// A rank uses little CPU time if it uses less than a quarter of the median, and much if it uses
-	// more than three times as much. Below cpuCounts, in percent, a median says nothing.
+	// The CPU time of a rank is odd if it is less than cpuLittle times the median, and the median is at least
+	// cpuCounts percent of a core. It is also odd if it is more than cpuMuch times the median, and at least
+	// 1.5 times cpuCounts percent.
 	cpuLittle, cpuMuch, cpuCounts = 0.25, 3, 20
-	// A rank uses much memory if it uses twice the median, and memoryCounts bytes more.
+	// The memory of a rank is odd if it is more than memoryMuch times the median, and more than the median by
+	// memoryCounts bytes.
 	memoryMuch, memoryCounts = 2, 256 << 20
-	// A GPU is idle below gpuIdle percent, and busy above gpuBusy.
+	// A GPU is idle below a utilization of gpuIdle percent, and busy above gpuBusy.
 	gpuIdle, gpuBusy = 5, 30
-	// behind is by how much time a rank must be behind at the usual rate, beside the age of its pulse:
-	// ranks report their steps at most once a second, and pulses are delayed.
+	// A rank is behind if the others are ahead by more than the steps of this time and of the age of its
+	// pulse. Ranks report steps at most once a second, and pulses may be late.
 	behind = 5 * time.Second
 	// stillSteps is how many steps a gang that stands still would have made meanwhile.
 	stillSteps = 5
@@ -24,7 +26,7 @@ const (
 	leastRanks = 3
 )
 
-// sum sums the ranks up, and marks those that differ from the others.
+// sum returns the figures of the gang, and marks the ranks that differ from the others.
 func sum(ranks []Rank) Gang {
 	g := Gang{Lowest: -1, Highest: -1, Odd: []int{}}
 	var steps, cpus, sizes, loads, rates []float64
@@ -80,7 +82,7 @@ func (g *Gang) still(ranks []Rank) {
 // usual are the medians of the ranks.
 type usual struct {
 	step, rate, cpu, rss, gpu float64
-	compare                   bool // there are enough ranks
+	compare                   bool // true if there are leastRanks ranks
 }
 
 func (u usual) oddities(r Rank) (odd []Oddity) {
@@ -103,7 +105,7 @@ func (u usual) oddities(r Rank) (odd []Oddity) {
 	return odd
 }
 
-// median returns the median of figures, which it sorts; 0 if there are none.
+// median sorts figures and returns their median. It returns 0 if there are none.
 func median(figures []float64) float64 {
 	if len(figures) == 0 {
 		return 0

@@ -1,5 +1,5 @@
-// Package vitals computes from the pulses of a gang what people want to know of its ranks: how fast
-// they go, how long they have been silent, what they use. It is pure.
+// Package vitals computes figures about the ranks of a gang from their pulses: how fast they make steps, how
+// long they have printed nothing, and what they use. It has no effects.
 package vitals
 
 import (
@@ -9,23 +9,23 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Vitals are the signs of life of a gang at one moment. Their JSON is the live file of a run.
+// Vitals are the figures of a gang at one moment. Their JSON is the live file of a run.
 type Vitals struct {
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"` // by the controller's clock
-	// Every is the time until they are computed again.
+	// Every is the time until the figures are computed again.
 	Every job.Duration `json:"every"`
 	Gang  Gang         `json:"gang"`
 	Ranks []Rank       `json:"ranks"` // in the order of their numbers
 }
 
-// Gang sums up the ranks.
+// Gang has the figures of all ranks together.
 type Gang struct {
-	// Lowest and Highest are the steps of the rank that is behind all others, and of the one that is
-	// ahead. They are -1 if no rank has reported a step.
+	// Lowest and Highest are the lowest and the highest step of a rank. They are -1 if no rank has reported a
+	// step.
 	Lowest  int64 `json:"lowest_step"`
 	Highest int64 `json:"highest_step"`
-	Total   int64 `json:"total"` // steps of the job; 0 if unknown
+	Total   int64 `json:"total"` // steps of the job; 0 if that is not known
 	// ByEpoch is true if the steps are epochs.
 	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Rate is the median of the ranks' steps per minute; 0 if unknown, or if the gang stands still.
@@ -35,39 +35,42 @@ type Gang struct {
 	Still job.Duration `json:"still,omitempty"`
 	// Left is the time until Total is reached at that rate; 0 if that is not known.
 	Left job.Duration `json:"left,omitempty"`
-	// CPU and RSS are sums over the ranks: percent of a core, and bytes.
+	// CPU is the CPU time that all ranks together use, in percent of one core. RSS is the memory of all ranks
+	// together, in bytes.
 	CPU float64 `json:"cpu"`
 	RSS int64   `json:"rss"`
 	// Odd are the ranks that differ from the others.
 	Odd []int `json:"odd"`
 }
 
-// Rank is what is known of the life of one rank, by its last pulse.
+// Rank has the figures of one rank, as of its last pulse.
 type Rank struct {
 	Rank  int              `json:"rank"`
 	Host  string           `json:"host"`
-	PID   int              `json:"pid"` // of the process that does the work
+	PID   int              `json:"pid"` // the process that does the rank's work
 	State job.ProcessState `json:"state"`
 	Phase job.RankPhase    `json:"phase,omitempty"`
 	// Age is the time from the rank's last pulse to Vitals.At. Hosts with many ranks send pulses less
 	// often.
 	Age job.Duration `json:"age"`
-	// Progress is the last that the rank has reported; nil if it has reported none.
+	// Progress is the last progress that the rank has reported. It is nil if there is none.
 	Progress *job.Progress `json:"progress,omitempty"`
-	// Silent is how long the rank had printed nothing at its last pulse. Idle is how long its step had
-	// not changed; nil if it has reported none. Both count from the first pulse if that was later.
+	// Silent is the time without output of the rank before its last pulse. Idle is the time without a new
+	// step before its last pulse; it is nil if the rank has reported no step. Both begin at the rank's first
+	// pulse at the earliest.
 	Silent job.Duration  `json:"silent"`
 	Idle   *job.Duration `json:"idle,omitempty"`
-	// Rate is how many steps per minute the rank makes; 0 if unknown.
+	// Rate is the number of steps per minute. It is 0 if it is not known.
 	Rate float64 `json:"steps_per_minute,omitempty"`
 	Use
-	// Odd says in which respects the rank differs from the others.
+	// Odd has the respects in which the rank differs from the others.
 	Odd []Oddity `json:"odd,omitempty"`
 }
 
-// Use is what a rank with all its processes uses.
+// Use is what the processes of a rank use.
 type Use struct {
-	// CPU is in percent of a core, between the last two pulses; nil before the second.
+	// CPU is the CPU time between the last two pulses, in percent of one core. It is nil before the second
+	// pulse.
 	CPU *float64 `json:"cpu,omitempty"`
 	RSS int64    `json:"rss"` // bytes
 	// Read and Written are bytes per second between the last two pulses.
@@ -76,7 +79,7 @@ type Use struct {
 	Processes int     `json:"processes"`
 	Stuck     int     `json:"stuck,omitempty"` // processes in an uninterruptible sleep
 	Zombies   int     `json:"zombies,omitempty"`
-	// GPU is nil if the rank has no GPU whose load is known.
+	// GPU is nil if the load of the rank's GPUs is not known.
 	GPU *job.GPUPulse `json:"gpu,omitempty"`
 }
 
@@ -86,18 +89,18 @@ type Oddity string
 // The oddities of ranks.
 const (
 	OddState   Oddity = "state"   // it is stopped, traced, a zombie, or waits in the kernel
-	OddStep    Oddity = "step"    // it is behind
+	OddStep    Oddity = "step"    // its step is behind those of the others
 	OddCPU     Oddity = "cpu"     // it uses far less CPU time than most, or far more
 	OddMemory  Oddity = "rss"     // it uses far more memory than most
 	OddGPU     Oddity = "gpu"     // its GPU is idle while most are not
 	OddLoss    Oddity = "loss"    // its loss is NaN or infinite
-	OddMissing Oddity = "missing" // its host sends no pulses any more
+	OddMissing Oddity = "missing" // its host no longer sends pulses
 )
 
 // Is reports whether the rank differs from the others in a respect.
 func (r Rank) Is(o Oddity) bool { return slices.Contains(r.Odd, o) }
 
-// Step returns the last step of the rank, -1 if it has reported none.
+// Step returns the last step of the rank. It returns -1 if the rank has reported none.
 func (r Rank) Step() int64 {
 	if r.Progress == nil {
 		return -1
@@ -105,7 +108,7 @@ func (r Rank) Step() int64 {
 	return r.Progress.At()
 }
 
-// Of returns what is known of a rank, nil if nothing is.
+// Of returns the figures of a rank. It returns nil if there are none.
 func (v *Vitals) Of(rank int) *Rank {
 	if v == nil {
 		return nil
@@ -138,10 +141,10 @@ func (v Vitals) With(earlier Vitals) Vitals {
 // least 0.
 func (v *Vitals) Age(now time.Time) time.Duration { return max(0, now.Sub(v.At)) }
 
-// Old reports whether the figures should have been replaced by the time now.
+// Old reports whether newer figures should have replaced these by now.
 func (v *Vitals) Old(now time.Time) bool {
 	return v.Age(now) > 3*time.Duration(v.Every)+overdue
 }
 
-// overdue is how late figures may be: pulses are delayed where hosts are busy.
+// overdue is how late new figures may be. Pulses of busy hosts are late.
 const overdue = 10 * time.Second

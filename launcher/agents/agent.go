@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/runclock"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -62,7 +63,7 @@ type NVMLTool struct {
 type contact struct {
 	stop     chan struct{} // closed to end the watch
 	watching sync.WaitGroup
-	silence  SilenceMeter
+	silence  runclock.Silence
 	judged   atomic.Int64 // the silence, a time.Duration, for which the agent was given up; 0 if it was not
 }
 
@@ -194,7 +195,7 @@ const watchEvery = 100 * time.Millisecond
 
 // watch ends the calls of an agent that has been silent for too long.
 func (a *Agent) watch(limit time.Duration) {
-	a.contact.silence.Silence(time.Now()) // silence counts from here, even without any earlier contact
+	a.contact.silence.Since(time.Now()) // silence counts from here, even without any earlier contact
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -221,7 +222,7 @@ func (a *Agent) Silence() time.Duration {
 	if a.Link.Heard == nil {
 		return 0
 	}
-	return a.contact.silence.Silence(a.Link.Heard())
+	return a.contact.silence.Since(a.Link.Heard())
 }
 
 // A host is suspect after a silence of SuspectAfter. The launcher checks this every
@@ -257,7 +258,7 @@ func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 		return nil
 	}
 	a.Silence() // read the meter
-	gap, woke := a.contact.silence.Gap()
+	gap, woke := a.contact.silence.Pause()
 	// Messages that the agent sent before it ended may arrive after the pause. The agent
 	// counts its grace from a message of this process, which may be one beat old.
 	if gap+beat <= grace || a.Link.Heard().Sub(woke) > SuspectAfter {

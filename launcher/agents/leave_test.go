@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 )
 
 // silent is the agent of a host that was heard last an hour ago, and that ends
@@ -33,21 +35,6 @@ func silent(t *testing.T, p *Pool, host string, held bool) *Agent {
 	return a
 }
 
-// soon calls f, which must return within half a minute: far sooner than an agent
-// may be waited for here.
-func soon(t *testing.T, f func() error) error {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(30 * time.Second):
-		t.Fatal("it waits for a host that is silent")
-		return nil
-	}
-}
-
 // A silent agent that holds no gang is not waited for, and one that may hold one is,
 // until somebody is in a hurry.
 func TestCloseOfSilentAgents(t *testing.T) {
@@ -55,7 +42,7 @@ func TestCloseOfSilentAgents(t *testing.T) {
 	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", false)
 	p.spent[silent(t, p, "h2", true)] = true
-	if err := soon(t, p.Close); err != nil {
+	if err := agentstest.Soon(t, p.Close); err != nil {
 		t.Errorf("of agents that hold nothing: %v", err)
 	}
 
@@ -70,7 +57,7 @@ func TestCloseOfSilentAgents(t *testing.T) {
 	case <-time.After(3 * watchEvery):
 	}
 	close(hurry)
-	if err := soon(t, func() error { return <-closed }); !errors.Is(err, ErrNotAwaited) {
+	if err := agentstest.Soon(t, func() error { return <-closed }); !errors.Is(err, ErrNotAwaited) {
 		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, ErrNotAwaited)
 	}
 }
@@ -80,7 +67,7 @@ func TestDropOfSilentAgent(t *testing.T) {
 	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	a := silent(t, p, "h1", false)
 	close(hurry)
-	if err := soon(t, func() error { return p.Drop(t.Context(), a) }); !errors.Is(err, ErrNotAwaited) {
+	if err := agentstest.Soon(t, func() error { return p.Drop(t.Context(), a) }); !errors.Is(err, ErrNotAwaited) {
 		t.Errorf("got %v, want %v", err, ErrNotAwaited)
 	}
 }
@@ -95,17 +82,17 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	for range 2 { // whoever wants the host then waits for the same end
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
-		if err := soon(t, func() error { _, err := p.Get(ctx, "h1"); return err }); !errors.Is(err, enough) {
+		if err := agentstest.Soon(t, func() error { _, err := p.Get(ctx, "h1"); return err }); !errors.Is(err, enough) {
 			t.Errorf("got %v, want %v", err, enough)
 		}
 		cancel()
 	}
 	close(hurry)
-	err := soon(t, func() error { _, err := p.Get(t.Context(), "h1"); return err })
+	err := agentstest.Soon(t, func() error { _, err := p.Get(t.Context(), "h1"); return err })
 	if !errors.Is(err, ErrNotAwaited) || len(Unreachable(err)) != 1 {
 		t.Errorf("got %v, want that h1 cannot be used: %v", err, ErrNotAwaited)
 	}
-	if err := soon(t, p.Close); err != nil {
+	if err := agentstest.Soon(t, p.Close); err != nil {
 		t.Errorf("of an agent that was given up: %v", err)
 	}
 
@@ -117,7 +104,7 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	cancel()
 	_, _ = p.Get(ctx, "h1")
 	close(hurry)
-	if err := soon(t, p.Close); !errors.Is(err, ErrNotAwaited) {
+	if err := agentstest.Soon(t, p.Close); !errors.Is(err, ErrNotAwaited) {
 		t.Errorf("of one whose end is still waited for: got %v, want %v", err, ErrNotAwaited)
 	}
 }
@@ -146,7 +133,7 @@ func TestHelloThatIsNotAnswered(t *testing.T) {
 	d := muteDialer{make(chan struct{})}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 	defer cancel()
-	err := soon(t, func() error {
+	err := agentstest.Soon(t, func() error {
 		_, err := connect(ctx, Options{Dialer: d}, "h1")
 		return err
 	})

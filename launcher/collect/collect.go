@@ -131,7 +131,7 @@ func (c *Collection) Wait(watch func()) {
 	defer tick.Stop()
 	hurry := c.collector.hurry
 	for _, h := range c.hosts {
-		h.progress.silence.Silence(time.Now()) // it counts from here
+		h.progress.silence.Since(time.Now()) // it counts from here
 	}
 	for _, h := range c.hosts {
 		for open := true; open; {
@@ -169,7 +169,7 @@ func (c *Collection) giveUp() {
 		if stuck == nil && h.from.Agent.Silence() > agents.SuspectAfter {
 			written = time.Now()
 		}
-		if limit := c.collector.Limit; h.progress.silence.Silence(written) > limit {
+		if limit := c.collector.Limit; h.progress.silence.Since(written) > limit {
 			h.cancel(errStalled{limit, stuck})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/runclock"
 	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/agents"
@@ -40,7 +41,7 @@ type hostLogs struct {
 
 // progress is when logs of a host were last written, and why they cannot be now.
 type progress struct {
-	silence agents.SilenceMeter // since the last write
+	silence runclock.Silence // since the last write
 
 	mu      sync.Mutex // guards what follows
 	written time.Time  // the last write

@@ -70,7 +70,8 @@ func (d Devices) option() oci.SpecOpts {
 		for i, gpu := range d.GPUs {
 			names[i] = kind + "=" + gpu
 		}
-		// A description that is not valid may be another vendor's: InjectDevices returns an error if it matters.
+		// A description that is not valid may be another vendor's: InjectDevices returns an error if it
+		// matters.
 		cache, err := cdi.NewCache(cdi.WithAutoRefresh(false), cdi.WithSpecDirs(d.dirs()...))
 		if err == nil {
 			_, err = cache.InjectDevices(s, names...)

@@ -10,7 +10,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// ownedByUser reports whether the containerd with a socket runs in a user namespace of this user, who is not root.
+// ownedByUser reports whether the containerd with a socket runs in a user namespace of this user, who is not
+// root.
 func ownedByUser(socket os.FileInfo) bool {
 	owner, ok := ownerOf(socket)
 	return ok && owner.UID != 0 && int(owner.UID) == os.Geteuid()

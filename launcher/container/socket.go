@@ -11,12 +11,14 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// systemSockets are where containerd listens for the whole host: by itself, below Docker, and in k3s and RKE2.
+// systemSockets are where containerd listens for the whole host: by itself, below Docker, and in k3s and
+// RKE2.
 var systemSockets = []string{"/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock", "/run/k3s/containerd/containerd.sock"}
 
-// Sockets returns the paths at which this process may find containerd's socket. If CONTAINERD_ADDRESS is set, it
-// is the only path. Otherwise, the paths of this user's own rootless containerd come first, unless the user is
-// root, and those of the host's containerd follow. getenv returns the value of an environment variable.
+// Sockets returns the paths at which this process may find containerd's socket. If CONTAINERD_ADDRESS is set,
+// it is the only path. Otherwise, the paths of this user's own rootless containerd come first, unless the
+// user is root, and those of the host's containerd follow. getenv returns the value of an environment
+// variable.
 func Sockets(getenv func(name string) string) []string {
 	if address := getenv("CONTAINERD_ADDRESS"); address != "" {
 		return []string{strings.TrimPrefix(address, "unix://")}
@@ -31,8 +33,8 @@ func Sockets(getenv func(name string) string) []string {
 	return append([]string{ownSocket(dir), filepath.Join(dir, "containerd", "containerd.sock")}, systemSockets...)
 }
 
-// ownSocket returns the path of the socket of a containerd that containerd-rootless.sh has started. It is in a mount
-// namespace of RootlessKit, which names a process in it.
+// ownSocket returns the path of the socket of a containerd that containerd-rootless.sh has started. It is in
+// a mount namespace of RootlessKit, which names a process in it.
 func ownSocket(dir string) string {
 	state := filepath.Join(dir, "containerd-rootless", "child_pid")
 	pid, err := os.ReadFile(state)

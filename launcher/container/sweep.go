@@ -27,8 +27,8 @@ func Owner(pid int) string {
 	return fmt.Sprintf("%s %d %d", procfs.Namespace(os.Getpid(), "pid"), pid, stat.Start)
 }
 
-// dead reports whether an owner has ended. known is false if that cannot be seen from here, because the owner is
-// of another PID namespace.
+// dead reports whether an owner has ended. known is false if that cannot be seen from here, because the owner
+// is of another PID namespace.
 func dead(owner string) (dead, known bool) {
 	var namespace string
 	var pid int
@@ -42,8 +42,8 @@ func dead(owner string) (dead, known bool) {
 // leaseLimit is how long containerd keeps a lease that nobody has ended.
 const leaseLimit = 24 * time.Hour
 
-// lease returns a context in which containerd keeps all that is made, until done is called. It then keeps only
-// what an image or a container needs.
+// lease returns a context in which containerd keeps all that is made, until done is called. It then keeps
+// only what an image or a container needs.
 func (r *Runtime) lease(ctx context.Context) (leased context.Context, done func(), err error) {
 	leased, end, err := r.client.WithLease(ctx, leases.WithRandomID(), leases.WithExpiration(leaseLimit), leases.WithLabel(ownerLabel, r.Owner))
 	return leased, func() {

@@ -38,8 +38,8 @@ type Unused struct {
 	Used  time.Time // when it was last used
 }
 
-// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that were last used
-// before the time before and that no container uses.
+// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that were last
+// used before the time before and that no container uses.
 func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed []Unused, err error) {
 	ctx = in(ctx, Namespace)
 	all, err := r.client.ContainerService().List(ctx)

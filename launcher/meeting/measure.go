@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	mostRounds  = 6 // to how many others each host measures its link
-	mostRepeats = 2 // how often what is slow is measured again
+	mostRounds  = 6 // largest number of other hosts to which a host measures its link
+	mostRepeats = 2 // how often a measurement with a slow result is repeated
 )
 
-// Measure has all hosts measure how fast they are, and those on several machines how fast the
-// links between them are. What is slower than its peers is measured up to mostRepeats times more;
-// the best value counts. If job.HealthLimit passes, Measure returns what is known by then, and for each
-// host that has not answered a Speed with an Error. connected has the agents of the hosts.
-// Simulated hosts are one machine, which the first of them measures.
+// Measure makes all hosts measure how fast they are, and hosts on several machines how fast the links between
+// them are. If a result is slower than those of its peers, the measurement is repeated up to mostRepeats
+// times, and the best result counts. Measure takes job.HealthLimit at most and returns the results so far.
+// For each host that has not answered by then, there is a Speed with an Error. connected has the agents of
+// the hosts. Simulated hosts are on one machine, so only the first of them measures.
 func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
 	m := measuring{ask: ask}
 	for i, a := range connected {
@@ -51,12 +51,12 @@ type measuring struct {
 	speeds []job.Speed
 }
 
-// all measures everything, and then what is slow again.
+// all makes all measurements, and then repeats the slow ones.
 func (m *measuring) all(ctx context.Context) error {
 	if err := m.host(ctx, func(_ job.Host, k job.SpeedKind) bool { return !k.OfGPU() }); err != nil {
 		return err
 	}
-	// The program that measures GPUs starts slowly, and does not disturb links.
+	// Measurements of GPUs take long to start, and do not disturb measurements of links.
 	var gpus sync.WaitGroup
 	var gpuErr error
 	gpus.Go(func() {
@@ -79,7 +79,7 @@ func (m *measuring) all(ctx context.Context) error {
 	return nil
 }
 
-// again measures what is slow again.
+// again repeats the measurements in slow.
 func (m *measuring) again(ctx context.Context, slow []compare.Slow) error {
 	err := m.host(ctx, func(h job.Host, k job.SpeedKind) bool {
 		return slices.ContainsFunc(slow, func(s compare.Slow) bool { return s.Kind == k && slices.Contains(s.Hosts, h.Name) })
@@ -92,22 +92,22 @@ func (m *measuring) again(ctx context.Context, slow []compare.Slow) error {
 	}))
 }
 
-// add adds speeds. What was measured before counts if it was better.
+// add adds speeds. If there is already a better value, that one stays.
 func (m *measuring) add(speeds ...job.Speed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.speeds = compare.Faster(m.speeds, speeds)
 }
 
-// knows reports whether there are speeds of a host.
+// knows reports whether a host has speeds of a kind.
 func (m *measuring) knows(host string, kind job.SpeedKind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.speeds, func(s job.Speed) bool { return s.Host == host && s.Kind == kind })
 }
 
-// host has the hosts measure themselves, all at the same time: each measures the kinds for which
-// wanted returns true.
+// host makes all hosts measure themselves at the same time. Each measures the kinds for which wanted returns
+// true.
 func (m *measuring) host(ctx context.Context, wanted func(h job.Host, k job.SpeedKind) bool) error {
 	return agents.Each(len(m.agents), func(i int) error {
 		a, ask := m.agents[i], m.ask
@@ -141,8 +141,8 @@ func (m *measuring) host(ctx context.Context, wanted func(h job.Host, k job.Spee
 	})
 }
 
-// links has the hosts meet and measure the links for which wanted returns true. Each host
-// measures one link at a time.
+// links makes the hosts measure the links for which wanted returns true. Each host measures one link at a
+// time.
 func (m *measuring) links(ctx context.Context, wanted func(a, b string) bool) error {
 	if !slices.Contains(m.ask.Kinds, job.SpeedLink) || len(m.agents) < 2 {
 		return nil
@@ -177,14 +177,14 @@ func (m *measuring) links(ctx context.Context, wanted func(a, b string) bool) er
 	return meeting.end()
 }
 
-// rounds pairs n hosts in mostRounds rounds at most. In each round, a host has one partner or
-// none; no two hosts are partners twice.
+// rounds returns at most mostRounds rounds of pairs of n hosts. In each round, a host is in one pair at most.
+// No pair comes twice.
 func rounds(n int) (all [][][2]int) {
-	m := n + n%2 // one of an odd number has none: it is the partner of m-1
+	m := n + n%2 // if n is odd, the host that is paired with m-1 has no partner
 	for r := range min(m-1, mostRounds) {
 		var round [][2]int
 		for i := range m / 2 {
-			// Host m-1 stays, the others move on in a circle.
+			// Host m-1 keeps its place, and the others move in a circle.
 			a, b := (r+i)%(m-1), (r+m-1-i)%(m-1)
 			if i == 0 {
 				b = m - 1

@@ -21,10 +21,10 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 )
 
-// bed has agents that measure on paper.
+// bed has agents that return made-up measurements.
 type bed struct {
 	local func(host string) bool
-	// value is what the nth measurement of a speed gives, from 0 on.
+	// value returns the result of the nth measurement of a speed; n begins at 0.
 	value func(s job.Speed, nth int) float64
 	// stuck is the host that never answers a request to measure itself.
 	stuck string
@@ -32,7 +32,7 @@ type bed struct {
 
 	mu    sync.Mutex
 	times map[string]int
-	busy  map[string]bool // hosts that measure a link
+	busy  map[string]bool // hosts that measure a link now
 	asked map[string][]*wire.MeasureRequest
 	links []string
 	wrong []string
@@ -57,7 +57,7 @@ func (agent) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error
 	return &wire.ClockReply{Clock: time.Now().UnixNano()}, nil
 }
 
-// measured gives speeds their values.
+// measured sets the values of speeds.
 func (b *bed) measured(speeds []job.Speed) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (a agent) Meet(stream wire.Agent_MeetServer) error {
 	}
 }
 
-// measure measures n hosts, each with a GPU.
+// measure calls Measure for n hosts that have a GPU each.
 func (b *bed) measure(t *testing.T, n int, kinds ...job.SpeedKind) ([]job.Speed, error) {
 	t.Helper()
 	b.times, b.busy, b.asked, b.links = map[string]int{}, map[string]bool{}, map[string][]*wire.MeasureRequest{}, nil
@@ -164,9 +164,9 @@ func TestMeasure(t *testing.T) {
 	b := &bed{value: func(s job.Speed, nth int) float64 {
 		switch {
 		case s.Kind == job.SpeedLink && (s.Host == "h3" || s.Of == "h3"):
-			return 1 // slow each time
+			return 1 // slow in each measurement
 		case s.Kind == job.SpeedCPU && s.Host == "h2" && nth == 0:
-			return 1 // slow only for a moment
+			return 1 // slow in the first measurement only
 		}
 		return 100
 	}}
@@ -186,7 +186,7 @@ func TestMeasure(t *testing.T) {
 	if len(speeds) != 4+4+3+12 { // h1 has no GPU
 		t.Errorf("got %d speeds: %+v", len(speeds), speeds)
 	}
-	// Each pair once, those of h3 twice more.
+	// Each link was measured once, and those of h3 twice more.
 	slices.Sort(b.links)
 	if got := strings.Join(b.links, " "); got != "h1-h2 h1-h3 h1-h3 h1-h3 h1-h4 h2-h3 h2-h3 h2-h3 h2-h4 h3-h4 h3-h4 h3-h4" {
 		t.Errorf("measured links %s", got)
@@ -198,7 +198,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Simulated hosts are measured once, and a failure is one of the host.
+// Simulated hosts are measured once. A failure is reported for the host.
 func TestMeasureOneMachine(t *testing.T) {
 	b := &bed{local: func(string) bool { return true }, value: func(job.Speed, int) float64 { return 1 }}
 	speeds, err := b.measure(t, 3, job.SpeedCPU, job.SpeedLink)
@@ -211,7 +211,7 @@ func TestMeasureOneMachine(t *testing.T) {
 	}
 }
 
-// A host that does not answer is one of which nothing is known. The others' speeds are there.
+// A host that does not answer in time gets a speed with an error. The speeds of the others are complete.
 func TestMeasureLate(t *testing.T) {
 	b := &bed{stuck: "h2", value: func(job.Speed, int) float64 { return 1 }}
 	b.times, b.busy, b.asked = map[string]int{}, map[string]bool{}, map[string][]*wire.MeasureRequest{}
@@ -240,7 +240,7 @@ func TestMeasureLate(t *testing.T) {
 	}
 }
 
-// In each round, every host has one partner at most, and no two hosts are partners twice.
+// In each round, every host has at most one partner. No two hosts are partners twice.
 func TestRounds(t *testing.T) {
 	for n := 1; n <= 40; n++ {
 		all := rounds(n)

@@ -1,5 +1,5 @@
-// Package meeting has the hosts of a gang meet each other, and measure how fast they and the
-// links between them are. It asks their agents.
+// Package meeting lets the hosts of a gang test the connections between them, and measure how fast they and
+// these connections are. It does so through their agents.
 package meeting
 
 import (
@@ -16,9 +16,9 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// meeting is a meeting of hosts of a gang on several machines.
+// meeting is a test of the connections between the hosts of a gang on several machines.
 type meeting struct {
-	ctx       context.Context // of the streams
+	ctx       context.Context // the context of the streams
 	cancel    context.CancelFunc
 	connected []*agents.Agent
 	hosts     []job.Host
@@ -26,8 +26,9 @@ type meeting struct {
 	peers     []*wire.Peer
 }
 
-// gather opens a meeting: each host has opened a port, and has written a file into the directory
-// that dir returns, if it is not empty. The caller must call cancel, also after an error.
+// gather starts a meeting. When it returns, each host has opened a port. Each host has also written a test
+// file into the directory that dir returns for it, unless that is empty. The caller must call cancel, even
+// after an error.
 func gather(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir func(i int) string) (*meeting, error) {
 	m := &meeting{connected: connected, hosts: hosts, streams: make([]wire.Agent_MeetClient, len(connected)), peers: make([]*wire.Peer, len(connected))}
 	m.ctx, m.cancel = context.WithCancel(ctx)
@@ -58,14 +59,14 @@ func (m *meeting) each(f func(i int) error) error {
 	})
 }
 
-// failed adds the host and what is known of its agent to an error.
+// failed adds to an error the name of the host, and why its agent failed if that is known.
 func (m *meeting) failed(i int, err error) error {
 	return fmt.Errorf("have host %s meet the others: %w", m.hosts[i].Name, m.connected[i].Failed(m.ctx, err))
 }
 
 // ask sends a request to a host and returns its reply.
 func (m *meeting) ask(i int, r *wire.MeetRequest) (*wire.MeetReply, error) {
-	if err := m.streams[i].Send(r); err != nil && err != io.EOF { // Recv returns the reason
+	if err := m.streams[i].Send(r); err != nil && err != io.EOF { // after io.EOF, Recv returns the reason
 		return nil, err
 	}
 	return m.streams[i].Recv()
@@ -85,9 +86,9 @@ func (m *meeting) end() error {
 	})
 }
 
-// Meet has the hosts of a gang on several machines connect to each other and look for each
-// other's files in the directory dir. It stores the results, and how much the clocks differ,
-// in facts. It takes at most about 5 s, the agents' own limit, for any number of hosts.
+// Meet makes the hosts of a gang on several machines connect to each other, and look for each other's test
+// files in dir. It stores the results in facts, and the differences of the clocks, too. It takes at most
+// about 5 s, which is the agents' own limit, for any number of hosts.
 func Meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
 	m, err := gather(ctx, connected, hosts, func(i int) string {
 		if facts[i].Check != nil && facts[i].Check.Error == "" && facts[i].Check.Kind == job.ErrorNone {
@@ -100,7 +101,7 @@ func Meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir 
 		return err
 	}
 	err = m.each(func(i int) error {
-		// Each host begins with the next one; otherwise all would connect to one host first.
+		// Each host begins with the next one. Otherwise, all hosts would connect to the same host first.
 		reply, err := m.ask(i, &wire.MeetRequest{Peers: slices.Concat(m.peers[i+1:], m.peers[:i])})
 		if err != nil {
 			return err

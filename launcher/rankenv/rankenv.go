@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/template"
 	"github.com/gangrun/gangrun/topology"
 )
 
@@ -113,7 +114,7 @@ func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 // Args returns the command of one rank, with its templates expanded.
 func Args(a job.Attempt, r job.Rank) ([]string, error) {
 	app, _ := a.App(r.Rank)
-	return job.Expand(app.Command, job.Fields{
+	return template.Expand(app.Command, template.Fields{
 		Rank: r.Rank, LocalRank: r.LocalRank, Host: r.Host, CheckpointDir: a.CheckpointDir, ResumeFrom: a.ResumeFrom,
 	})
 }

@@ -3,8 +3,6 @@ package ssh
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,91 +16,6 @@ import (
 
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
-
-// self is this test's own binary, as a program to be brought to a host.
-var self = sync.OnceValue(func() Program {
-	path, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	sum := sha256.Sum256(data)
-	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
-})
-
-// small is a program that is sent quickly. It is more than the 1 MiB of some
-// hosts' directories here.
-var small = sync.OnceValue(func() Program {
-	return programOf([]byte("#!/bin/sh\ncase $1 in self-check) exit 0;; esac\nshift\necho \"$@\"\nexit 0\n" + strings.Repeat("# and nothing more\n", 1<<16+1<<14)))
-})
-
-func programOf(data []byte) Program {
-	sum := sha256.Sum256(data)
-	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
-}
-
-// private gives a host a /tmp, a /dev/shm and a home of its own; the test's
-// files stay where they are. home is done with $HOME set to a directory that
-// is there.
-func private(s *sshtest.Site, home string) string {
-	return fmt.Sprintf(`mount --bind %[1]s /mnt; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm;
-mkdir -p %[1]s; mount --bind /mnt %[1]s; HOME=%[1]s/home; mkdir -p $HOME; %s`, s.Dir, home)
-}
-
-// hostIn is a connection to a host with mounts of its own, and with a home.
-func hostIn(t *testing.T, home string, more ...string) (*sshtest.Site, *Conn) {
-	t.Helper()
-	s := sshtest.New(t)
-	s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
-	env := "SetEnv HOME=" + s.Path("home")
-	if len(more) > 0 {
-		env += " " + more[0]
-		more = more[1:]
-	}
-	s.StartIn("n1", private(s, home), append([]string{env}, more...)...).Known().Named()
-	return s, dial(t, client(s), "n1")
-}
-
-func installed(t *testing.T, c *Conn, p Program) (path, note string) {
-	t.Helper()
-	path, note, err := install(t.Context(), c, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path, note
-}
-
-// started runs a program that is installed and returns what it prints.
-func started(t *testing.T, c *Conn, p Program, args ...string) string {
-	t.Helper()
-	p.Open, p.packed = func() (io.ReadCloser, error) { t.Error("it is sent"); return nil, errNotHere }, nil
-	s, _, note, err := installAndRun(t.Context(), c, p, args...)
-	if err != nil || note != "" {
-		t.Fatalf("%v, note %q", err, note)
-	}
-	defer s.Close()
-	said, err := io.ReadAll(s.out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(said)
-}
-
-var errNotHere = errors.New("it is not here")
-
-// missing reports whether a host asks for a program, which it is not sent.
-func missing(t *testing.T, c *Conn, p Program) bool {
-	t.Helper()
-	p.Open, p.packed = func() (io.ReadCloser, error) { return nil, errNotHere }, nil
-	_, _, _, err := installAndRun(t.Context(), c, p, "say")
-	if err != nil && !errors.Is(err, errNotHere) {
-		t.Fatal(err)
-	}
-	return err != nil
-}
 
 func TestInstall(t *testing.T) {
 	s, c := hostIn(t, ":")

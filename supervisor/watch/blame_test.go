@@ -14,8 +14,8 @@ func at(rank int, function string) job.RankStack {
 	return job.RankStack{Rank: rank, Tool: job.StackPySpy, Python: true, Threads: []job.ThreadStack{{PID: 100 + rank, TID: 100 + rank, Main: true, State: job.ProcessSleeping, Frames: frames}}}
 }
 
-// recordOf is the record of a rank of four that has called the collectives up to a sequence number, of which the last is
-// not complete.
+// recordOf is the record of a rank of four that has called the collectives up to a sequence number, of which
+// the last is not complete.
 func recordOf(rank int, last int64) *job.FlightRecord {
 	r := job.FlightRecord{Rank: rank, Groups: map[string]job.ProcessGroup{"0": {Desc: "default_pg", Ranks: []int{0, 1, 2, 3}}}}
 	for seq := int64(5); seq <= last; seq++ {

@@ -8,57 +8,57 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// paces are what one window shows of a rank.
+// paces are the figures of a rank in one window.
 type paces struct {
-	steps   float64 // that it has made; 0 if it tells none
-	need    float64 // share of the time in which it could use a CPU
-	busy    float64 // need, and the share in which it waited for files
-	sending float64 // share in which data was on its way
-	rate    float64 // bytes a second that its connections deliver; 0 if it is not known
-	rtt     float64 // seconds; 0 if it is not known
-	clock   float64 // MHz of its GPU, if that was busy
+	steps   float64 // number of steps; 0 if the rank reports none
+	need    float64 // share of the time in which the rank ran or waited for a CPU
+	busy    float64 // need, and the share of the time in which it waited for files
+	sending float64 // share of the time in which data was on its way to other hosts
+	rate    float64 // bytes per second over its fastest connection; 0 if that is not known
+	rtt     float64 // shortest round-trip time in seconds; 0 if that is not known
+	clock   float64 // MHz of its GPU, if the GPU was busy
 	cores   int
-	lost    map[job.StragglerReason]float64 // shares of the time in which it was held up
+	lost    map[job.StragglerReason]float64 // shares of the time in which each reason held up the rank
 
-	speed  float64 // as a share of the median of the others
+	speed  float64 // share of the median of the others
 	slow   bool
 	reason job.StragglerReason
 }
 
 const (
-	// leastStepsOf is how many steps the median rank must have made for steps to be compared.
+	// leastStepsOf is the median number of steps from which on ranks are compared by their steps.
 	leastStepsOf = 10
-	// spreadFactor is by how many standard deviations of the others a slow rank must differ from
-	// their median.
+	// A slow rank must be below the median of the others by spreadFactor of their standard deviations.
 	spreadFactor = 3
-	// leastLost is the share of the time that something must have cost to be the reason why a rank makes
-	// fewer steps.
+	// A reason explains that a rank makes fewer steps only if it has cost leastLost of the time.
 	leastLost = 0.1
-	// leastFiles is how many samples must have found a rank waiting for files.
+	// leastFiles is how many pulses must have found a rank waiting for files.
 	leastFiles = 2
-	// least is the smallest share of the time in which a rank counts as free.
+	// A rank whose free time is a smaller share counts as one with this share.
 	least = 0.02
-	// crowded is the share of the time below which the others run when they can, if there are more
-	// processes than CPUs. Then, waiting for a CPU says nothing: a rank that waits for messages gives up
-	// its CPU more often than one that works.
+	// If the others run for less than crowded of the time in which they could, there are more processes than
+	// CPUs. The time of waiting for a CPU is then no evidence, because a rank that waits for messages gives
+	// up its CPU more often than one that works.
 	crowded = 0.5
-	// idler is by how much more of the time than the others a rank may sleep, and still hold them up.
+	// A rank that sleeps for more of the time than the others, by more than this share, does not hold them
+	// up.
 	idler = 0.1
-	// allBusy is the share of the time in which a rank that works without pause is busy at least.
+	// A rank that works without a pause is busy for at least this share of the time.
 	allBusy = 0.9
-	// slowLine is the rate, as a share of that of the others, below which a line is slow. Rates differ.
+	// A line is slow if its rate is below this share of the rate of the others.
 	slowLine = 0.4
-	// A round-trip time is long if it is this many times that of the others, and longer by leastRTT seconds.
+	// A round-trip time is long if it is more than rttFactor times that of the others, and longer by more
+	// than leastRTT seconds.
 	rttFactor, leastRTT = 2, 1e-3
-	// stalled is the share of the time in which a host that lacks memory waits for it at least.
+	// A host lacks memory if it waits for memory for at least this share of the time.
 	stalled = 0.05
-	// busyGPU is the utilisation in percent from which on a GPU has reason to run at full clock.
+	// busyGPU is the utilization in percent above which a GPU should run at its full clock.
 	busyGPU = 50
-	// full is the share of the time of its CPUs that a rank uses at least if others use none of it.
+	// A rank has its CPUs for itself if it uses at least this share of their time.
 	full = 0.9
 )
 
-// measure returns what the window shows of a rank by itself.
+// measure returns the figures of a rank that need no comparison.
 func (r *peer) measure() paces {
 	a, b := r.first.Delays, r.last.Delays
 	elapsed := r.last.at.Sub(r.first.at)
@@ -89,9 +89,9 @@ func (r *peer) measure() paces {
 	if (r.last.stall - r.first.stall).Seconds() >= stalled*elapsed.Seconds() {
 		reason = job.SlowMemory
 	}
-	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // samples only say how to divide the rest
+	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // the samples only divide the time that is left
 		m.lost[reason] = (1 - m.need) * float64(r.files) / float64(r.idle)
-	} else if r.files >= leastFiles { // several threads
+	} else if r.files >= leastFiles { // the rank has several busy threads
 		m.lost[reason] = float64(r.files) / float64(r.seen)
 	}
 	m.busy = math.Min(1, m.need+m.lost[reason])
@@ -104,7 +104,7 @@ func (r *peer) measure() paces {
 	return m
 }
 
-// of returns a value of each rank but i, leaving out those that are not known.
+// of returns a figure of each rank except rank i. It omits figures that are not known.
 func of(all []paces, i int, value func(paces) float64) (values []float64) {
 	for j, m := range all {
 		if v := value(m); j != i && v > 0 {
@@ -114,8 +114,8 @@ func of(all []paces, i int, value func(paces) float64) (values []float64) {
 	return values
 }
 
-// median returns the middle of values, and how they spread: the standard deviation that their median
-// absolute deviation means. Both are 0 without values.
+// median returns the median of values, and the standard deviation that follows from their median absolute
+// deviation. Both are 0 if there are no values.
 func median(values []float64) (middle, spread float64) {
 	half := func(v []float64) float64 {
 		slices.Sort(v)
@@ -134,7 +134,7 @@ func median(values []float64) (middle, spread float64) {
 	return middle, 1.4826 * half(off)
 }
 
-// compare completes what is known of each rank by comparing it with the others.
+// compare computes the figures of each rank that need a comparison with the others.
 func compare(all []paces) {
 	for i := range all {
 		all[i].link(all, i)
@@ -147,11 +147,11 @@ func compare(all []paces) {
 		}
 	}
 	for i := range all {
-		all[i].slow = all[i].slow && 2*slow < len(all) // otherwise nobody knows what is usual
+		all[i].slow = all[i].slow && 2*slow < len(all) // if half of the ranks are slow, it is not known what is usual
 	}
 }
 
-// link adds what the network and the GPU have cost rank i.
+// link computes how much of the time the network and the GPU have cost rank i.
 func (m *paces) link(all []paces, i int) {
 	if usual, _ := median(of(all, i, func(m paces) float64 { return m.rate })); m.rate > 0 && m.rate < slowLine*usual {
 		m.lost[job.SlowNetwork] = m.sending * (1 - m.rate/usual)
@@ -190,8 +190,8 @@ func (m *paces) judge(all []paces, i int) {
 	}
 }
 
-// held finds what has held up rank i the most, compared with the others. certain is true if that is no
-// chance.
+// held finds the reason that has held up rank i for the longest time, compared with the others. certain is
+// true if the difference is too large for chance.
 func (m *paces) held(all []paces, i int) (certain bool) {
 	m.speed, m.reason = 1, job.SlowUnknown
 	for _, reason := range reasons {
@@ -205,16 +205,16 @@ func (m *paces) held(all []paces, i int) (certain bool) {
 	}
 	cores, _ := median(of(all, i, func(m paces) float64 { return float64(m.cores) }))
 	if m.reason == job.SlowCores && float64(m.cores) >= cores {
-		m.reason = job.SlowShared // by threads of its own
+		m.reason = job.SlowShared // the rank's own threads use the CPU
 	}
 	return certain
 }
 
-// reasons are the reasons that have a share of the time. That another process uses a CPU is the last: it
-// may follow from the others.
+// reasons are the reasons that may have a share in paces.lost. SlowShared is the last, because it may follow
+// from the others.
 var reasons = []job.StragglerReason{job.SlowQuota, job.SlowCores, job.SlowMemory, job.SlowDisk, job.SlowNetwork, job.SlowThrottle, job.SlowShared}
 
-// because says what a reason means for a rank; %.0f is the share of the time in percent.
+// because has the words for each reason; %.0f is the share of the time in percent.
 var because = map[job.StragglerReason]string{
 	job.SlowUnknown:  "it makes fewer steps, and nothing shows why",
 	job.SlowWork:     "it is busy nearly all the time, and the others wait",
@@ -227,7 +227,7 @@ var because = map[job.StragglerReason]string{
 	job.SlowThrottle: "the clock of its GPU is lower by %.0f %%",
 }
 
-// slowWords says how slow a rank is, and why.
+// slowWords returns a sentence about how slow a rank is, and why.
 func slowWords(r job.StragglerReport, lost map[job.StragglerReason]float64) string {
 	why := because[r.Reason]
 	if r.Reason != job.SlowUnknown && r.Reason != job.SlowWork {
@@ -236,12 +236,12 @@ func slowWords(r job.StragglerReport, lost map[job.StragglerReason]float64) stri
 	return fmt.Sprintf("rank %d on %s is slow: %.2f of the median of the others; %s", r.Rank, r.Host, r.Speed, why)
 }
 
-// overWords says that a rank is no longer slow.
+// overWords returns a sentence about a rank that is no longer slow.
 func overWords(r job.StragglerReport) string {
 	return fmt.Sprintf("rank %d on %s is no longer slow: %.2f of the median of the others", r.Rank, r.Host, r.Speed)
 }
 
-// hostWords says the same of all ranks of a host; r is the report of the slowest.
+// hostWords returns the same sentences about all ranks of a host. r is the report of the slowest one.
 func hostWords(host string, r job.StragglerReport) string {
 	if r.Over {
 		return fmt.Sprintf("no rank on %s is slow any more", host)

@@ -9,65 +9,65 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Peers finds ranks that are persistently slower than the other ranks of their gang. It measures all
-// ranks over windows, one after the other.
+// Peers finds ranks that stay slower than the other ranks of their gang. It measures all ranks in one window
+// of time after the other.
 type Peers struct {
 	window time.Duration
 	ranks  map[int]*peer
-	ready  int  // ranks whose window is complete
-	passed int  // windows that have been complete
-	over   bool // a rank has ended, or nothing is to be found
+	ready  int  // number of ranks whose window is complete
+	passed int  // number of complete windows
+	over   bool // a rank has ended, or no straggler is to be found
 }
 
-// peer is what is known of a rank.
+// peer is what Peers remembers of a rank.
 type peer struct {
 	host        string
 	first, last reading
-	seen        int // pulses of this window after the first
-	idle        int // of these, in how many the rank did not run
-	files       int // of these, in how many it waited for a file
-	sent        int // of these, in how many it was sending to other hosts
+	seen        int // number of pulses in this window after the first
+	idle        int // in how many of them the rank did not run
+	files       int // in how many of them it waited for a file
+	sent        int // in how many of them it was sending to other hosts
 	rate, rtt   float64
-	length      time.Duration // of a window, by the clock of its host
+	length      time.Duration // length of a window, by the clock of the rank's host
 	ready       bool
 
-	slow   int // windows in a row in which it was slow, for the same reason
-	calm   int // windows in a row in which it was not
+	slow   int // number of windows in a row in which the rank was slow for the same reason
+	calm   int // number of windows in a row in which it was not slow
 	reason job.StragglerReason
 	told   *job.StragglerReport
 }
 
-// reading is a pulse, and when it was taken by the clock of the host.
+// reading is a pulse and its time by the clock of the host.
 type reading struct {
 	job.Pulse
 	at    time.Time
-	stall time.Duration // of the host, for memory
+	stall time.Duration // for how long the host has waited for memory
 }
 
 const (
-	// leastPulses is how many pulses a window has at least: samples say little if they are few.
+	// leastPulses is the smallest number of pulses in a window. Shares of fewer pulses are too coarse.
 	leastPulses = 5
-	// leastPeers is how many ranks a gang must have to have a median.
+	// leastPeers is the smallest gang whose ranks are compared.
 	leastPeers = 3
-	// slowSpeed is the speed, as a share of the median of the others, below which a rank is slow;
-	// a slow rank is so no longer above calmSpeed.
+	// A rank is slow if its speed is below slowSpeed, as a share of the median of the others. It is no longer
+	// slow above calmSpeed.
 	slowSpeed, calmSpeed = 0.75, 0.85
-	// slowWindows is how many windows in a row a rank must be slow to count as a straggler, and
-	// lastingWindows how many before a gang may be ended for that.
+	// A rank is a straggler if it is slow in slowWindows windows in a row. A gang may be ended for it after
+	// lastingWindows.
 	slowWindows, lastingWindows = 2, 4
 )
 
-// NewPeers returns what finds the stragglers of a gang of so many ranks. window is the shortest time
-// over which ranks are compared; if it is 0 or less, none is found.
+// NewPeers returns a Peers for a gang with that number of ranks. window is the shortest time over which ranks
+// are compared. If it is 0 or less, Peers finds no stragglers.
 func NewPeers(window time.Duration, ranks int) *Peers {
 	return &Peers{window: window, ranks: map[int]*peer{}, over: window <= 0 || ranks < leastPeers}
 }
 
-// Exit notes that a rank has ended. The gang is about to end, and its ranks do different things.
+// Exit records that a rank has ended. Peers then finds nothing more: the gang is about to end, and its ranks
+// do different things.
 func (w *Peers) Exit() { w.over, w.ranks = true, nil }
 
-// Add notes the pulses of a host. It returns what has been found about stragglers since the last
-// call.
+// Add adds the pulses of a host. It returns the new reports about stragglers.
 func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 	if w.over {
 		return nil
@@ -118,17 +118,17 @@ func (r *peer) add(now reading) {
 // judge compares the ranks at the end of a window.
 func (w *Peers) judge() []job.StragglerReport {
 	numbers := slices.Sorted(maps.Keys(w.ranks))
-	if len(numbers) < leastPeers || w.passed == 0 { // ranks begin at different times
+	if len(numbers) < leastPeers || w.passed == 0 { // in the first window, ranks begin to work at different times
 		return nil
 	}
 	var all []paces
 	moved, steps, longest := false, false, time.Duration(0)
 	for _, r := range w.ranks {
-		longest = max(longest, r.length) // the others wait for that
+		longest = max(longest, r.length) // the windows of the others last at least as long
 	}
 	for _, number := range numbers {
 		r := w.ranks[number]
-		if r.last.at.Sub(r.first.at) > longest+longest/2 { // its host stood still, or was not heard
+		if r.last.at.Sub(r.first.at) > longest+longest/2 { // its host was suspended, or its pulses were lost
 			return nil
 		}
 		switch r.last.Phase {
@@ -141,7 +141,7 @@ func (w *Peers) judge() []job.StragglerReport {
 		all = append(all, m)
 	}
 	if steps && !moved {
-		return nil // it evaluates, saves or hangs: not all ranks take part in that
+		return nil // the job evaluates, saves or hangs, and not all ranks take part in that
 	}
 	compare(all)
 	var found []job.StragglerReport
@@ -153,7 +153,7 @@ func (w *Peers) judge() []job.StragglerReport {
 	return w.byHost(found)
 }
 
-// note takes the result of a window. It returns what is new.
+// note adds the result of a window. It returns a report if the rank became a straggler or is no longer one.
 func (r *peer) note(number int, m paces) *job.StragglerReport {
 	switch {
 	case m.slow && r.slow > 0 && m.reason == r.reason:
@@ -178,8 +178,8 @@ func (r *peer) note(number int, m paces) *job.StragglerReport {
 	return &report
 }
 
-// byHost replaces the reports of all ranks of a host, if they are several with one reason, by one of
-// the host.
+// byHost replaces the reports of all ranks of a host, if they are at least two and have the same reason, by
+// one report of the host.
 func (w *Peers) byHost(found []job.StragglerReport) (merged []job.StragglerReport) {
 	type key struct {
 		host   string
@@ -208,8 +208,8 @@ func (w *Peers) byHost(found []job.StragglerReport) (merged []job.StragglerRepor
 	return merged
 }
 
-// Lasting returns the report of a rank that has been slow for so long that its gang may be ended for
-// that, or nil. A rank that merely has more work is as slow elsewhere.
+// Lasting returns the report of a rank that has been slow in lastingWindows windows. It returns nil if there
+// is none. It ignores a rank that only has more work, because that rank would be as slow on another host.
 func (w *Peers) Lasting() *job.StragglerReport {
 	for _, number := range slices.Sorted(maps.Keys(w.ranks)) {
 		r := w.ranks[number]

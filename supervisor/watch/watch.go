@@ -1,5 +1,5 @@
-// Package watch judges by the signs of life of a gang's ranks whether the gang hangs, and which rank
-// holds it up. It is pure: its caller brings the pulses and the time.
+// Package watch finds out from the pulses of a gang's ranks whether the gang hangs, which rank holds it up,
+// and which ranks are slower than the others. It has no effects: its caller passes the pulses and the time.
 package watch
 
 import (
@@ -10,60 +10,59 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Watch is what is known of the life of a gang. It has a clock of its own, which runs only while
-// pulses of all hosts arrive: the time in which a host or gangrun itself is suspended counts for
-// nothing.
+// Watch decides whether a gang hangs. It has a clock of its own, which runs only while pulses of all hosts
+// arrive. So the time during which a host or gangrun itself is suspended does not count.
 type Watch struct {
 	timeout time.Duration
 	learnt  Learnt
 
 	clock   time.Duration
-	arrived time.Time // of the last pulses
-	begun   time.Time // of the first pulses
+	arrived time.Time // when the last pulses arrived
+	begun   time.Time // when the first pulses arrived
 	hosts   map[string]*host
 	ranks   map[int]*rank
-	ended   int // ranks that have exited
+	ended   int // number of ranks that have exited
 
 	signs    map[job.LifeSign]*sign
-	progress sign // steps and heartbeats, or output where a job has neither
-	weak     sign // signs that a hung gang may show for a while, too
+	progress sign // steps and heartbeats; in a job without both, output
+	weak     sign // signs that a hung gang may also show for a while
 	input    sign // a rank waits for its standard input
-	changed  sign // a rank has been started or has ended, or has gone through MPI_Init or a barrier of MPI
+	changed  sign // a rank was started or has ended, or has passed MPI_Init or a barrier of MPI
 	doubt    doubt
-	steps    int64 // the most new steps and heartbeats that a rank has shown
+	steps    int64 // the largest number of steps and heartbeats of a rank since the first pulse
 }
 
-// Learnt is what earlier attempts of a run have taught about its gaps.
+// Learnt is how long the gaps between signs of progress were in earlier attempts of a run.
 type Learnt struct {
 	Start   time.Duration // from the first pulse to the first progress
 	Longest time.Duration // between two signs of progress
 }
 
-// host is what is known of a host.
+// host is what a Watch remembers of a host.
 type host struct {
 	arrived time.Time
 	every   time.Duration
 }
 
-// rank is what is known of a rank.
+// rank is what a Watch remembers of a rank.
 type rank struct {
 	host     string
 	last     job.Pulse
-	at       time.Time     // of last, by the clock of the host
-	marked   time.Duration // clock of its first pulse after the last progress of the gang
-	spent    job.Duration  // the CPU time that it had used then
-	pulses   int           // since then
-	running  int           // of these, those that found it running, or waiting for a CPU
+	at       time.Time     // when last was taken, by the clock of the host
+	marked   time.Duration // the Watch's clock at the rank's first pulse after the last progress of the gang
+	spent    job.Duration  // the CPU time of the rank at that pulse
+	pulses   int           // number of pulses since marked
+	running  int           // how many of these found the rank running or waiting for a CPU
 	state    job.ProcessState
-	stateFor time.Duration // clock when it got into that state
+	stateFor time.Duration // the Watch's clock when the rank entered its present state
 	ended    bool
 }
 
-// sign is one kind of sign of life.
+// sign records when one kind of sign of life was seen, by the Watch's clock.
 type sign struct {
 	moves       int
-	first, last time.Duration // clock
-	longest     time.Duration // the longest time between two
+	first, last time.Duration
+	longest     time.Duration // the longest time between two signs
 }
 
 func (s *sign) move(clock time.Duration) {
@@ -75,8 +74,8 @@ func (s *sign) move(clock time.Duration) {
 	s.moves, s.last = s.moves+1, clock
 }
 
-// New returns the watch of a gang. timeout is the shortest time without progress that is a hang; if
-// it is 0 or less, no gang hangs. learnt is what the watch of the attempt before has learnt.
+// New returns a Watch for a gang. The gang hangs if it makes no progress for timeout or, depending on what it
+// has done before, longer. If timeout is 0 or less, no gang hangs. learnt comes from the attempt before.
 func New(timeout time.Duration, learnt Learnt) *Watch {
 	w := &Watch{timeout: timeout, learnt: learnt, hosts: map[string]*host{}, ranks: map[int]*rank{}, signs: map[job.LifeSign]*sign{}}
 	for _, s := range []job.LifeSign{job.SignSteps, job.SignBeats, job.SignOutput, job.SignIO, job.SignFaults, job.SignCPU, job.SignGPU} {
@@ -85,7 +84,7 @@ func New(timeout time.Duration, learnt Learnt) *Watch {
 	return w
 }
 
-// Learnt returns what a watch of the next attempt should know.
+// Learnt returns what the Watch of the next attempt needs.
 func (w *Watch) Learnt() Learnt {
 	l := w.learnt
 	l.Longest = max(l.Longest, w.progress.longest)
@@ -95,7 +94,7 @@ func (w *Watch) Learnt() Learnt {
 	return l
 }
 
-// Exit notes that a rank has ended.
+// Exit records that a rank has ended.
 func (w *Watch) Exit(number int) {
 	r := w.rank(number)
 	if !r.ended {
@@ -127,10 +126,10 @@ func (w *Watch) living() (all []int) {
 // stale is how many periods a host's pulses may be late before the clock waits for them.
 const stale = 3
 
-// slack is added to that: messages may be late by so much.
+// and slack, by which messages may be late.
 const slack = 2 * time.Second
 
-// Add notes the pulses of a host, which have arrived at now.
+// Add adds the pulses of a host, which arrived at now.
 func (w *Watch) Add(p job.Pulses, now time.Time) {
 	if w.begun.IsZero() {
 		w.begun, w.arrived = now, now
@@ -150,7 +149,7 @@ func (w *Watch) Add(p job.Pulses, now time.Time) {
 	}
 }
 
-// fresh reports whether the pulses of all hosts with living ranks are up to date.
+// fresh reports whether the pulses of all hosts are up to date that have ranks that run.
 func (w *Watch) fresh(now time.Time) bool {
 	for _, r := range w.ranks {
 		if h := w.hosts[r.host]; !r.ended && h != nil && now.Sub(h.arrived) > stale*h.every+slack {
@@ -160,16 +159,16 @@ func (w *Watch) fresh(now time.Time) bool {
 	return true
 }
 
-// The least changes between two pulses that are signs of life. A rank that waits for others, even
-// in a loop, stays below those of I/O and page faults.
+// The smallest changes between two pulses that count as signs of life. A rank that waits for others, even in
+// a loop, reads and writes less and has fewer page faults.
 const (
 	leastRead   = 64 << 10 // bytes
 	leastWrite  = 4 << 10
 	leastFaults = 256
-	leastCPU    = 0.05 // of a core; a rank that waits for a CPU uses less
+	leastCPU    = 0.05 // share of a core; a rank that waits for a CPU may use less
 )
 
-// add notes the pulse of a rank.
+// add adds the pulse of a rank.
 func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	r := w.rank(p.Rank)
 	before, first := r.last, r.host == ""
@@ -181,7 +180,7 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	if p.Stdin {
 		w.input.move(w.clock)
 	}
-	if first { // what was before the first pulse counts, but nobody knows when it was
+	if first { // what the rank did before its first pulse counts, but the time of it is not known
 		before.Read, before.Written, before.Faults, before.CPU = p.Read, p.Written, p.Faults, p.CPU
 	}
 	moved := map[job.LifeSign]bool{
@@ -219,13 +218,13 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	}
 }
 
-// silent returns for how long there was no progress.
+// silent returns the time since the last progress.
 func (w *Watch) silent() time.Duration {
 	return w.clock - max(w.progress.last, w.input.last, w.changed.last)
 }
 
-// load returns the share of a core that a rank has used since the last progress of the gang, and the
-// share of the pulses that found it running.
+// load returns two figures about a rank since the last progress of the gang: the share of a core that it has
+// used, and the share of its pulses that found it running.
 func (w *Watch) load(r *rank) (cpu, running float64) {
 	if w.clock <= r.marked {
 		return 0, 0
@@ -233,7 +232,7 @@ func (w *Watch) load(r *rank) (cpu, running float64) {
 	return float64(r.last.CPU-r.spent) / float64(w.clock-r.marked), float64(r.running) / float64(r.pulses)
 }
 
-// busy reports whether a rank computes, or waits for a CPU, since the last progress of the gang.
+// busy reports whether a rank has computed, or waited for a CPU, since the last progress of the gang.
 func (w *Watch) busy(r *rank) bool {
 	cpu, running := w.load(r)
 	return cpu >= leastCPU || running >= 0.5
@@ -245,10 +244,10 @@ func (w *Watch) asleep(r *rank) bool {
 	return cpu < leastCPU/5 && running <= 0.2
 }
 
-// leastSteps is how many steps, or heartbeats, make a job one whose steps tell its progress.
+// leastSteps is the number of steps or heartbeats after which progress is measured by them alone.
 const leastSteps = 3
 
-// stepping reports whether the job tells its progress by steps or heartbeats.
+// stepping reports whether progress is measured by steps or heartbeats.
 func (w *Watch) stepping() bool {
 	return w.steps >= leastSteps
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -33,25 +34,7 @@ func (e *Error) Hint() string { return e.hint }
 
 // Errors are the errors in a list, at most about twenty. Every error of this package,
 // except those of ReadFile, has this type and is not empty.
-type Errors []*Error
-
-// Error returns one line for each error.
-func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap returns the single errors, for errors.Is and errors.As.
-func (es Errors) Unwrap() []error {
-	out := make([]error, len(es))
-	for i, e := range es {
-		out[i] = e
-	}
-	return out
-}
+type Errors = failure.List[*Error]
 
 // fault is what is wrong, before it is known where it stood.
 type fault struct{ text, hint string }

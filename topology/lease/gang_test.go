@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // simulated is a gang with a process of its own: it wants some GPUs of each of
@@ -349,23 +351,9 @@ func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan str
 	return longest
 }
 
-// number returns a number from the environment, or another one without it.
-func number(t *testing.T, name string, otherwise uint64) uint64 {
-	t.Helper()
-	value := os.Getenv(name)
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.ParseUint(value, 10, 63)
-	if err != nil {
-		t.Fatalf("%s=%q is no number: %v", name, value, err)
-	}
-	return n
-}
-
 func TestCrowdOfGangs(t *testing.T) {
 	needRoot(t)
-	seed := number(t, "SEED", 1)
+	seed := testseed.Number(t, "SEED", 1)
 	for n, c := range []crowd{
 		{gangs: 8, keep: 30 * time.Millisecond, uids: []int{nobody, other}},
 		{gangs: 8, keep: 60 * time.Millisecond, kills: 4, uids: []int{0, nobody, other}},

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testseed"
 )
 
 // TestSoakLeases lets two users start 20 gangs at once on 2 hosts of 8 GPUs, COUNT
@@ -14,7 +16,7 @@ import (
 // time lets it be repeated.
 func TestSoakLeases(t *testing.T) {
 	needRoot(t)
-	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
 	for n := range count {
 		t.Run(fmt.Sprintf("run%d", n), func(t *testing.T) {

@@ -18,13 +18,14 @@ const Beat = time.Second
 // on them. The time may be longer by Pause.
 const Look = 5 * time.Second
 
-// Watch reports the XID and ECC events of GPUs of lib: of those with a UUID in uuids, or of all if
-// uuids is empty. It returns nil when ctx is done. It returns an error when it can no longer watch
-// any of the GPUs, or when report returns an error.
+// Watch reports the XID and ECC events of GPUs of lib: of those with a UUID in uuids, or of all if uuids is
+// empty. It returns nil when ctx is done. It returns an error when it can no longer watch any of the GPUs, or
+// when report returns an error.
 //
-// While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat.
-// After each Look it reports a sample of each GPU, and the processes on the GPUs, if the driver lists
-// the processes of every GPU. It reports once that a GPU is lost. If a GPU cannot be watched, Watch calls warn with the reason.
+// While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat. After each
+// Look it reports a sample of each GPU, and the processes on the GPUs, if the driver lists the processes of
+// every GPU. It reports once that a GPU is lost. If a GPU cannot be watched, Watch calls warn with the
+// reason.
 func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)

@@ -50,14 +50,13 @@ type Watching struct {
 	Pause    time.Duration
 }
 
-// Watch calls report with the XID and ECC events of GPUs of this host, or of another one, with
-// samples of how they work and with the processes that compute on them, until ctx is done. It calls notify with findings about what it cannot watch.
-// Calls of report and notify do not overlap.
+// Watch calls report with the XID and ECC events of GPUs of this host, or of another one, with samples of how
+// they work and with the processes that compute on them, until ctx is done. It calls notify with findings
+// about what it cannot watch. Calls of report and notify do not overlap.
 //
-// Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be
-// killed. If gangrun-nvml has ended or hung too often, Watch calls notify with a finding and
-// returns before ctx is done. It returns immediately, without a finding, if there is no
-// gangrun-nvml or no GPU to watch.
+// Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be killed. If
+// gangrun-nvml has ended or hung too often, Watch calls notify with a finding and returns before ctx is done.
+// It returns immediately, without a finding, if there is no gangrun-nvml or no GPU to watch.
 func Watch(ctx context.Context, o Watching, report func(nvml.Event), notify func(job.Finding)) {
 	path := ""
 	if o.Launch == nil {

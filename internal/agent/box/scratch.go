@@ -38,7 +38,8 @@ func newScratch() (*scratch, error) {
 			continue
 		}
 		s := &scratch{own: lock.Name(), locks: []*os.File{lock}}
-		// Root in the container, or another user, must reach the socket; the file is where the program is mounted.
+		// Root in the container, or another user, must reach the socket; the file is where the program is
+		// mounted.
 		if err := errors.Join(os.Chmod(s.own, 0o755), os.WriteFile(filepath.Join(s.own, filepath.Base(program)), nil, 0o755)); err != nil {
 			s.remove()
 			return nil, err
@@ -147,8 +148,8 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 	return all, nil
 }
 
-// placeable returns an error if a mount is to be inside a read-only one that has nothing at its target. before
-// are the mounts that come before it.
+// placeable returns an error if a mount is to be inside a read-only one that has nothing at its target.
+// before are the mounts that come before it.
 func placeable(m container.Mount, before []container.Mount) error {
 	for _, around := range slices.Backward(before) {
 		below, err := filepath.Rel(around.Target, m.Target)

@@ -3,10 +3,27 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
+
+// filesIn returns a directory with files, which are by their paths in it.
+func filesIn(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
 
 // The limits of a control group and of those above it are found, in either version.
 func TestCPUOf(t *testing.T) {
@@ -25,16 +42,7 @@ func TestCPUOf(t *testing.T) {
 		"another hierarchy": {"4:memory:/a\n", "cgroup cgroup rw,memory", map[string]string{"a/cpu.stat": "throttled_time 1\n"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mount := t.TempDir()
-			for file, text := range c.files {
-				path := filepath.Join(mount, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			mount := filesIn(t, c.files)
 			kind := strings.Fields(c.mount)
 			limits := CPUOf(c.own, "30 20 0:26 / "+mount+" rw - "+strings.Join(kind, " ")+"\n")
 			var got []time.Duration
@@ -45,13 +53,8 @@ func TestCPUOf(t *testing.T) {
 				}
 				got = append(got, held)
 			}
-			if len(got) != len(c.want) {
-				t.Fatalf("got %v, want %v", got, c.want)
-			}
-			for i := range got {
-				if got[i] != c.want[i] {
-					t.Errorf("got %v, want %v", got, c.want)
-				}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}

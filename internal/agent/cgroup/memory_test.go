@@ -54,16 +54,7 @@ func TestTightest(t *testing.T) {
 		"no limit, 1": {files: map[string]string{"a/memory.limit_in_bytes": "9223372036854771712\n", "a/memory.usage_in_bytes": "5\n"}, first: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mount := t.TempDir()
-			for file, text := range c.files {
-				path := filepath.Join(mount, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			mount := filesIn(t, c.files)
 			if c.ok {
 				c.want.Dir = filepath.Join(mount, c.dir)
 			}

@@ -38,8 +38,8 @@ func Read(path, host string, rank int) []job.Line {
 	return lines
 }
 
-// clipped returns all lines of a traceback. Of a long one, it returns the first line, by which it is known as one,
-// and the last lines.
+// clipped returns all lines of a traceback. Of a long one, it returns the first line, by which it is known as
+// one, and the last lines.
 func clipped(all []string) []string {
 	from, size := len(all)-1, len(all[0])+len(all[len(all)-1])+2
 	for from > 1 && size+len(all[from-1])+1 <= output.TailBytes {

@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// The variables of PyTorch's flight recorder. PyTorch 2.9 has given most of them new names, and still knows the old
-// ones.
+// The variables of PyTorch's flight recorder. PyTorch 2.9 has given most of them new names, and still knows
+// the old ones.
 const (
 	bufferVariable     = "TORCH_FR_BUFFER_SIZE" // how many calls it keeps; 0, which was the default before, means none
 	oldBufferVariable  = "TORCH_NCCL_TRACE_BUFFER_SIZE"
@@ -36,10 +36,10 @@ type flight struct {
 	ownDump, ownPipe bool // the path is beside the logs of the rank, and not one of the user's
 }
 
-// offerFlightRecorder has PyTorch write down the collectives of the rank, and keep its dumps beside the logs, unless
-// the rank's environment says otherwise. With --faulthandler, PyTorch also makes a FIFO through which gangrun asks for
-// a dump when the gang hangs. It is not made by default: PyTorch ends a program that cannot make it, such as one that
-// another host starts with the same environment.
+// offerFlightRecorder has PyTorch write down the collectives of the rank, and keep its dumps beside the logs,
+// unless the rank's environment says otherwise. With --faulthandler, PyTorch also makes a FIFO through which
+// gangrun asks for a dump when the gang hangs. It is not made by default: PyTorch ends a program that cannot
+// make it, such as one that another host starts with the same environment.
 func (c *Command) offerFlightRecorder(start *wire.Start) error {
 	logs, err := filepath.Abs(string(start.LogDir))
 	if err != nil {
@@ -85,7 +85,8 @@ func (c *Command) absolute(path string) string {
 // holdsFIFO reports whether the file system can hold a FIFO at path.
 func holdsFIFO(path string) bool { return unix.Mkfifo(path, 0o600) == nil && os.Remove(path) == nil }
 
-// flightTime bounds how long the dumps of the ranks are read at the end of a gang. One of 2,000 calls takes some 0.2 s.
+// flightTime bounds how long the dumps of the ranks are read at the end of a gang. One of 2,000 calls takes
+// some 0.2 s.
 const flightTime = 3 * time.Second
 
 // reportFlight reports what the flight recorders of the ranks have written down, if a rank has

@@ -9,7 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// TestOfferFlightRecorder: what gangrun sets for the flight recorder, and what it leaves as the user has set it.
+// TestOfferFlightRecorder: what gangrun sets for the flight recorder, and what it leaves as the user has set
+// it.
 func TestOfferFlightRecorder(t *testing.T) {
 	dir := t.TempDir()
 	prefix := filepath.Join(dir, "comm_lib_trace_rank_")

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	fullShare  = 100              // a file system is full if less than this part of it is free,
-	fullBytes  = 1 << 30          // and less than this many bytes
-	saveLimit  = 2 * time.Minute  // the time left at which steady growth of the checkpoint directory counts
-	frozenTime = 30 * time.Second // without an answer, until a file system counts as frozen
+	fullShare  = 100              // a file system is full if less than 1/fullShare of it is free,
+	fullBytes  = 1 << 30          // and less than fullBytes bytes
+	saveLimit  = 2 * time.Minute  // steady growth of the checkpoint directory is reported if less time is left
+	frozenTime = 30 * time.Second // a file system that has not answered for so long is frozen
 )
 
-// diskState follows one file system.
+// diskState is what a Judge remembers of a file system.
 type diskState struct {
 	used               growth
 	full, soon, frozen worse
@@ -55,10 +55,10 @@ func (s *diskState) judge(now time.Time, d Disk) []Sign {
 	return nil
 }
 
-// fillsUp returns a sign if a file system will soon be full.
+// fillsUp returns a sign if a file system will be full soon.
 func (s *diskState) fillsUp(now time.Time, d Disk, sign job.HealthSign, where string) []Sign {
 	left, soon := s.used.left(d.Free)
-	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast, and then no more
+	if d.Use == UseCheckpoints { // a checkpoint that is being written grows fast and then stops growing
 		left, soon = s.used.slowly(d.Free, saveLimit)
 		soon = soon && len(s.used.all) >= manyPoints
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocument holds that docs/watch.md has every sign, with every severity that it may have.
+// TestDocument checks that docs/watch.md has every sign with every severity that it may have.
 func TestDocument(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/watch.md")
 	if err != nil {

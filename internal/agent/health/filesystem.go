@@ -7,27 +7,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statLimit is how long a sample waits for a file system. One that is frozen, such as a hard NFS
-// mount without its server, may never answer.
+// statLimit bounds the wait of a sample for a file system. A frozen one, such as a hard NFS mount whose
+// server is gone, may never answer.
 const statLimit = 200 * time.Millisecond
 
-// fileSystem asks for the state of the file system of a directory.
+// fileSystem reads the state of the file system of a directory.
 type fileSystem struct {
 	Path
 	statfs func(path string, st *unix.Statfs_t) error
 
 	mu      sync.Mutex
-	pending chan struct{} // closed when the call that was made last has returned; nil if there is none
-	since   time.Time     // when it was made
+	pending chan struct{} // closed when the latest call has returned; nil if there was no call
+	since   time.Time     // when the latest call was made
 	st      unix.Statfs_t
 	err     error
 }
 
 func newFileSystem(p Path) *fileSystem { return &fileSystem{Path: p, statfs: unix.Statfs} }
 
-// look returns the state of the file system, and its ID. ok is false if it has none. It never
-// waits longer than statLimit. At most one goroutine waits for the file system, also if it never
-// answers.
+// look returns the state of the file system and its ID. ok is false if the state is not known. look waits for
+// statLimit at most. At most one goroutine waits for the file system, even if it never answers.
 func (f *fileSystem) look(now time.Time) (d Disk, id unix.Fsid, ok bool) {
 	f.mu.Lock()
 	if f.pending == nil {
@@ -53,7 +52,7 @@ func (f *fileSystem) look(now time.Time) (d Disk, id unix.Fsid, ok bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err != nil || f.st.Blocks == 0 { // it may have no size of its own, as ramfs
+	if f.err != nil || f.st.Blocks == 0 { // some file systems, such as ramfs, have no size
 		return d, id, false
 	}
 	unit := int64(f.st.Frsize)
@@ -67,7 +66,8 @@ func (f *fileSystem) look(now time.Time) (d Disk, id unix.Fsid, ok bool) {
 	}, f.st.Fsid, true
 }
 
-// fileSystems looks at all file systems; of several directories on one, the first counts.
+// fileSystems reads the states of all file systems. If several directories are on one file system, the first
+// one names it.
 func (s *sampler) fileSystems(now time.Time) (all []Disk) {
 	seen := map[unix.Fsid]bool{}
 	for _, f := range s.disks {

@@ -1,6 +1,5 @@
-// Package health finds out that a host is ill, or soon will be: its memory or a file system runs
-// out, or the kernel reports broken hardware. A Judge decides from samples alone; a Sampler takes
-// them.
+// Package health finds signs that a host is ill or soon will be: its memory or a file system runs out, or the
+// kernel reports broken hardware. Watch takes samples of the host, and a Judge finds the signs in them.
 package health
 
 import (
@@ -10,28 +9,27 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Sample is what was seen of a host at one moment.
+// Sample is the state of a host at one moment.
 type Sample struct {
 	Memory []Memory
 	Disks  []Disk
 	Kills  []Kills
-	Kernel []string    // new lines of the kernel's log
+	Kernel []string    // the lines that were added to the kernel's log since the last sample
 	Ranks  map[int]int // ranks by the PIDs of their processes
 }
 
 // Memory is the memory of the host, or of a control group that has a limit.
 type Memory struct {
 	Group string // the directory of the group; empty for the host
-	Ranks []int  // those in the group; nil for the host
+	Ranks []int  // the ranks in the group; nil for the host
 	Limit int64  // bytes
-	Used  int64  // bytes, without the page cache
+	Used  int64  // bytes; the page cache does not count
 }
 
-// Kills is the kernel's count of processes that it has killed in a control group for want of
-// memory.
+// Kills is how many processes of a control group the kernel has killed because the group had no memory left.
 type Kills struct {
 	Group string // the directory of the group
-	Ranks []int  // those in it
+	Ranks []int  // the ranks in the group
 	Count int64  // since the group was made
 }
 
@@ -46,7 +44,7 @@ const (
 	UseTemporary   Use = "tmp"
 )
 
-// words are the uses in words.
+// words has the uses as they are written in texts.
 var words = map[Use]string{
 	UseCheckpoints: "the checkpoint directory",
 	UseLogs:        "the directory of the logs",
@@ -54,25 +52,26 @@ var words = map[Use]string{
 	UseTemporary:   "temporary files",
 }
 
-// Disk is a file system.
+// Disk is the state of a file system.
 type Disk struct {
 	Path       string
 	Use        Use
-	Size, Free int64 // bytes; Free is what a user other than root may still take
-	// Inodes is how many files there can be; 0 if that is not known. FreeInodes is how many more.
+	Size, Free int64 // bytes; Free is what users other than root may still write
+	// Inodes is the number of files that the file system can hold, and 0 if that is not known. FreeInodes is
+	// how many files can still be made.
 	Inodes, FreeInodes int64
-	// Stuck is for how long the file system has not answered. The other fields are then unknown.
+	// Stuck is how long the file system has not answered. If it is not 0, the other numbers are unknown.
 	Stuck time.Duration
 }
 
-// Sign is a sign of ill health, in words.
+// Sign is a sign that a host is ill, with words for the user.
 type Sign struct {
 	job.Health
-	Text string // without the host
+	Text string // does not name the host
 	Hint string
 }
 
-// Judge finds signs of ill health in the samples of one host. It has no clock.
+// Judge finds signs of illness in the samples of one host. It does not read the clock.
 type Judge struct {
 	memory map[string]*memoryState
 	disks  map[string]*diskState
@@ -85,8 +84,8 @@ func NewJudge() *Judge {
 	return &Judge{memory: map[string]*memoryState{}, disks: map[string]*diskState{}, kills: map[string]*int64{}, kernel: map[string]*kernelCount{}}
 }
 
-// Judge takes the next sample, of the time now, and returns the signs that it shows for the first
-// time, or that have become worse.
+// Judge adds a sample that was taken at now. It returns the signs that are new, and those that have become
+// worse.
 func (j *Judge) Judge(now time.Time, s Sample) (signs []Sign) {
 	for _, m := range s.Memory {
 		if state := stateOf(j.memory, m.Group); state != nil {
@@ -107,7 +106,7 @@ func (j *Judge) Judge(now time.Time, s Sample) (signs []Sign) {
 	return signs
 }
 
-// maxStates bounds the groups, and the file systems, that are followed.
+// maxStates bounds the number of groups, and of file systems, that a Judge remembers.
 const maxStates = 256
 
 // stateOf returns the state of a group or file system, or nil if there are too many.
@@ -119,20 +118,20 @@ func stateOf[T any](states map[string]*T, key string) *T {
 	return states[key]
 }
 
-// worse decides whether a sign is told again.
+// worse decides whether a sign is reported again.
 type worse struct {
 	told  int
-	least time.Duration // the time left when it was last told
-	since time.Time     // when the resource was last short
+	least time.Duration // the time left at the last report
+	since time.Time     // the last time at which the resource was short
 }
 
 const (
-	maxTold = 8                // how often one sign of one resource is told
-	healed  = 10 * time.Minute // without a shortage: a later one is a new one
+	maxTold = 8                // reports of one sign of one resource
+	healed  = 10 * time.Minute // if the resource was not short for so long, the next shortage is a new one
 )
 
-// again reports whether a shortage with so much time left is told: the first one, one with less
-// than a third of the time left that was told before, and one that comes after a good time.
+// again reports whether a shortage is to be reported, if the resource will be used up after the time left.
+// This is so for a new shortage, and if left is less than a third of what it was at the last report.
 func (w *worse) again(now time.Time, left time.Duration) bool {
 	first := w.told == 0 || now.Sub(w.since) > healed
 	w.since = now
@@ -144,7 +143,7 @@ func (w *worse) again(now time.Time, left time.Duration) bool {
 	return true
 }
 
-// size writes bytes as in "16 GiB" or "1.5 TiB".
+// size writes a number of bytes, as in "16 GiB" or "1.5 TiB".
 func size(bytes int64) string {
 	value, units := float64(bytes), []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
 	unit := 0
@@ -157,7 +156,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.0f %s", value, units[unit])
 }
 
-// about writes a time left, as in "about 4 min".
+// about writes how much time is left, as in "about 4 min".
 func about(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

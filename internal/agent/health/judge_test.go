@@ -13,14 +13,14 @@ import (
 
 const gib = 1 << 30
 
-// TestMemory simulates the memory of a control group of 16 GiB, a sample each 5 s.
+// TestMemory simulates the memory of a control group of 16 GiB, with a sample every 5 s.
 func TestMemory(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, c := range map[string]struct {
-		used func(i int) float64 // in GiB, at sample i
+		used func(i int) float64 // GiB that are used at sample i
 		n    int
-		want string // of the first sign; "" where there must be none
-		most int    // signs
+		want string // the text of the first sign; "" if there must be no sign
+		most int    // the largest number of signs
 	}{
 		"stable at 95 %":             {used: func(int) float64 { return 15.2 }, n: 1000},
 		"noise at 95 %":              {used: func(int) float64 { return 15.2 + random.NormFloat64()*0.05 }, n: 2000},
@@ -60,8 +60,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestTimeLeft holds that the time until the memory is full is right, to a fifth, from the first
-// sign on.
+// TestTimeLeft checks that the first sign has the time left until the memory is full, to a fifth.
 func TestTimeLeft(t *testing.T) {
 	for _, rate := range []float64{2, 10, 50, 200} { // MiB a second
 		j := NewJudge()
@@ -83,10 +82,10 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// TestDisk simulates file systems, a sample each 5 s.
+// TestDisk simulates file systems, with a sample every 5 s.
 func TestDisk(t *testing.T) {
 	checkpoints := func(gb, every int, keep int) func(i int) float64 {
-		return func(i int) float64 { // written over 4 samples; the oldest is removed afterwards
+		return func(i int) float64 { // a checkpoint is written during 4 samples, and then the oldest is removed
 			n, in := i/every, i%every
 			done := math.Min(float64(n), float64(keep))
 			if in < 4 {
@@ -100,8 +99,8 @@ func TestDisk(t *testing.T) {
 		size float64 // GiB
 		used func(i int) float64
 		n    int
-		want string // "severity text" of the first sign; "" where there must be none
-		at   int    // the sample with the first sign
+		want string // "severity text" of the first sign; "" if there must be no sign
+		at   int    // the sample that shows the first sign
 		most int
 	}{
 		"empty":                   {use: UseTemporary, size: 100, used: func(int) float64 { return 1 }, n: 500},
@@ -165,7 +164,7 @@ func TestDiskOtherwise(t *testing.T) {
 	if len(signs) != 1 || signs[0].Sign != job.HealthFrozen || signs[0].Text != "the file system of /x (the directory of the logs) has not answered for 31s: programs that use it hang" {
 		t.Errorf("%+v", signs)
 	}
-	for i := range 2 * maxStates { // many file systems are bounded
+	for i := range 2 * maxStates { // the number of file systems that are remembered is bounded
 		j.Judge(at, Sample{Disks: []Disk{{Path: fmt.Sprint(i)}}})
 	}
 	if len(j.disks) > maxStates {

@@ -11,40 +11,41 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// kernelRule is a kind of line of the kernel's log.
+// kernelRule describes one kind of line of the kernel's log.
 type kernelRule struct {
 	sign     job.HealthSign
 	severity job.Severity
-	// word is in every line of the kind; pattern is the form of the line.
+	// word is a text that every line of this kind has, and pattern is the form of the whole line.
 	word    string
 	pattern func() *regexp.Regexp
-	// what says what has happened; $1 and so on are the groups of pattern. Lines with the same
-	// text are counted as one.
+	// what is the text of the sign; $1 and so on stand for the groups of pattern. Lines that give the same
+	// text are counted together.
 	what string
 	hint string
-	// pid is the number of the group with the PID of a process; 0 if there is none.
+	// pid is the number of the group of pattern that has a PID; 0 if there is none.
 	pid int
 }
 
-// form compiles a pattern when it is first used: that takes time, and most hosts need none.
+// form returns a pattern that is compiled when it is first used, because that takes time and most hosts need
+// no pattern.
 func form(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// kernelCount counts equal signs of the kernel's log.
+// kernelCount counts the lines of the kernel's log that give the same sign.
 type kernelCount struct {
 	sign  Sign
 	times int
-	told  int // the count when it was last told
+	told  int // the count at the last report
 }
 
 const (
-	maxKernel = 256 // different signs of an attempt
-	maxLine   = 160 // characters of a quoted line
+	maxKernel = 256 // different signs in an attempt
+	maxLine   = 160 // characters of a line that is quoted
 )
 
-// line returns the sign that a line of the kernel's log shows, the first time and when its count
-// reaches 10, 100 and so on.
+// line returns the sign that a line of the kernel's log shows, if the count of that sign is now a power of
+// ten.
 func (j *Judge) line(line string, ranks map[int]int) []Sign {
 	sign, found := signOf(line, ranks)
 	if !found {
@@ -67,7 +68,7 @@ func (j *Judge) line(line string, ranks map[int]int) []Sign {
 	return []Sign{sign}
 }
 
-// with returns the sign with its count, and with the line that has shown it last.
+// with returns the sign with its count and the latest line.
 func (c *kernelCount) with(line string) Sign {
 	s := c.sign
 	if c.times > 1 {
@@ -86,7 +87,8 @@ func powerOfTen(n int) bool {
 	return n == 1
 }
 
-// Rest returns the signs that came more often than was told. Judge must not be called after it.
+// Rest returns the signs whose counts have grown since they were reported. Judge must not be called after
+// Rest.
 func (j *Judge) Rest() (signs []Sign) {
 	for _, c := range j.kernel {
 		if c.times > c.told {

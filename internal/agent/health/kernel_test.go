@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// recorded has lines that kernels have printed, as bug reports, mailing lists and manuals show
-// them, and what is found in each; "" is nothing.
+// recorded has lines that kernels have printed, from bug reports, mailing lists and manuals, and the sign of
+// each; "" means none.
 var recorded = []struct{ line, want string }{
 	{"EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0 page:0x12345 offset:0x0)", "ram-errors note: memory had an error that was corrected, at CPU_SrcID#0_MC#0_Chan#1_DIMM#0 of memory controller MC0"},
 	{"EDAC MC0: 1 CE reserved error (16) on unknown label (node:0 rank:0 bank:0 row:0 col:0 page:0x400000 offset:0x300 grain:0 syndrome:0x0)", "ram-errors note: memory had an error that was corrected, at unknown label of memory controller MC0"},
@@ -108,7 +108,7 @@ func TestKernelLines(t *testing.T) {
 			t.Errorf("%s\ngot  %q\nwant %q", c.line, got, c.want)
 		}
 	}
-	for i := range kernelRules { // every rule is tried by a line
+	for i := range kernelRules { // every rule must match a line
 		r := &kernelRules[i]
 		tried := false
 		for _, c := range recorded {
@@ -127,8 +127,8 @@ func TestKernelLines(t *testing.T) {
 	}
 }
 
-// TestRepeats holds that equal signs of the kernel's log are counted, and told at 1, 10, 100 and
-// at the end, also when the lines differ in numbers that do not matter.
+// TestRepeats checks that equal signs of the kernel's log are counted, and reported at counts of 1, 10 and
+// 100 and at the end. Numbers in the lines that do not matter may differ.
 func TestRepeats(t *testing.T) {
 	j := NewJudge()
 	var told []Sign
@@ -157,7 +157,7 @@ func TestRepeats(t *testing.T) {
 	if strings.Join(counts, "\n") != strings.Join(want, "\n") {
 		t.Errorf("told\n%s", strings.Join(counts, "\n"))
 	}
-	for i := range 2 * maxKernel { // many different ones are bounded
+	for i := range 2 * maxKernel { // the number of different signs is bounded
 		told = append(told, j.Judge(at, Sample{Kernel: []string{fmt.Sprintf("I/O error, dev sd%d, sector 1", i)}})...)
 	}
 	if len(told) > maxKernel+10 {

@@ -12,9 +12,10 @@ const (
 	hintPCI    = "reseat or replace the device if this goes on; until then, leave the host out"
 )
 
-// kernelRules are the kinds of lines that show ill health. The first that fits counts.
+// kernelRules are the kinds of lines that are signs of illness. The first rule that matches a line counts.
 var kernelRules = []kernelRule{
-	// Memory: drivers/edac/edac_mc.c, mm/memory-failure.c, arch/x86/kernel/cpu/mce, drivers/firmware/efi/cper.c.
+	// Memory: drivers/edac/edac_mc.c, mm/memory-failure.c, arch/x86/kernel/cpu/mce,
+	// drivers/firmware/efi/cper.c.
 	{sign: job.HealthRAM, severity: job.SeverityError, word: "EDAC ", pattern: form(`EDAC (MC\d+): \d+ UE (?:.* on )?([^(]*?) ?(?:\(|$)`),
 		what: "memory has an error that could not be corrected, at $2 of memory controller $1", hint: "have the memory module replaced, and leave the host out: results computed there may be wrong"},
 	{sign: job.HealthRAM, severity: job.SeverityNote, word: "EDAC ", pattern: form(`EDAC (MC\d+): \d+ CE (?:.* on )?([^(]*?) ?(?:\(|$)`),
@@ -34,7 +35,8 @@ var kernelRules = []kernelRule{
 	{sign: job.HealthRAM, severity: job.SeverityError, word: "[Hardware Error]: event severity", pattern: form(`\[Hardware Error\]: event severity: (recoverable|fatal)`),
 		what: "the firmware reports a hardware error ($1)", hint: "dmesg says which part it concerns; leave the host out until it is repaired"},
 
-	// Disks and file systems: block/blk-core.c, fs/ext4/super.c, fs/xfs, fs/btrfs, drivers/nvme/host/pci.c, drivers/ata, drivers/md.
+	// Disks and file systems: block/blk-core.c, fs/ext4/super.c, fs/xfs, fs/btrfs, drivers/nvme/host/pci.c,
+	// drivers/ata, drivers/md.
 	{sign: job.HealthDisk, severity: job.SeverityNote, word: "error, dev ", pattern: form(`error, dev (fd\d+|sr\d+),`),
 		what: "drive $1 has no readable medium", hint: "a floppy or optical drive: it does not matter for a job"},
 	{sign: job.HealthDisk, severity: job.SeverityError, word: "error, dev ", pattern: form(`(?:I/O|critical medium|critical target|critical nexus|protection|timeout) error, dev ([\w.-]+),`),
@@ -57,7 +59,7 @@ var kernelRules = []kernelRule{
 		what: "disk at $1 has errors", hint: hintDisk},
 	{sign: job.HealthDisk, severity: job.SeverityWarning, word: "Disk failure on ", pattern: form(`md/\w+:(\w+): Disk failure on (\S+?),`),
 		what: "disk $2 of the RAID $1 has failed", hint: "have the disk replaced: another failure may lose what is on it"},
-	// Servers of files: net/sunrpc/clnt.c, Lustre's ptlrpc/import.c, net/ceph.
+	// File servers: net/sunrpc/clnt.c, Lustre's ptlrpc/import.c, net/ceph.
 	{sign: job.HealthFrozen, severity: job.SeverityWarning, word: "not responding, ", pattern: form(`nfs: server (\S+) not responding, (?:still trying|timed.out)`),
 		what: "NFS server $1 does not respond", hint: hintServer},
 	{sign: job.HealthFrozen, severity: job.SeverityWarning, word: "Lustre: ", pattern: form(`Lustre: .*Connection to (\S+) \(at \S+\) was lost`),
@@ -91,12 +93,12 @@ var kernelRules = []kernelRule{
 	{sign: job.HealthTask, severity: job.SeverityWarning, word: "blocked for more than ", pattern: form(`INFO: task (.*):(\d+) blocked(?: in I/O wait)? for more than \d+ seconds`), pid: 2,
 		what: "process $2 ($1) has waited in the kernel for minutes", hint: "it usually waits for a disk or a file server: look at the lines before it in dmesg"},
 
-	// Want of memory of the host: mm/oom_kill.c. That of a control group may be another job's; the
-	// kernel counts what it kills in the groups of ranks.
+	// The host has no memory left: mm/oom_kill.c. Lines about control groups do not count, because the group
+	// may be that of another job. For the groups of ranks, Judge compares the kernel's counts of kills.
 	{sign: job.HealthOOM, severity: job.SeverityError, word: "Killed process ", pattern: form(`^Out of memory(?: \([\w]+\))?: Killed process (\d+) \((.*?)\)`), pid: 1,
 		what: "the kernel has killed process $1 ($2) because the host has no memory left", hint: "use less memory, or start fewer ranks on the host"},
 
-	// Links of PCI: drivers/pci/pcie/aer.c.
+	// PCI links: drivers/pci/pcie/aer.c.
 	{sign: job.HealthPCI, severity: job.SeverityNote, word: "AER: ", pattern: form(`AER: (?:Multiple )?Corrected error (?:message )?received:? (?:from )?(\S+)`),
 		what: "the PCI link of $1 had errors that were corrected", hint: hintPCI},
 	{sign: job.HealthPCI, severity: job.SeverityError, word: "AER: ", pattern: form(`AER: (?:Multiple )?(?:Uncorrected|Uncorrectable) \((Non-Fatal|Fatal)\) error (?:message )?received:? (?:from )?(\S+)`),

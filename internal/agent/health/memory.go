@@ -8,18 +8,17 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// memoryShare is the share of the memory from which on its growth is judged, in percent.
+// memoryShare is the share of the memory, in percent, that must be used before its growth is judged.
 const memoryShare = 90
 
-// memoryState follows the memory of the host or of one control group.
+// memoryState is what a Judge remembers of the memory of the host or of a control group.
 type memoryState struct {
 	used  growth
 	limit int64
 	told  worse
 }
 
-// judge returns a sign if the memory is nearly used up and what is used grows. A high use that
-// does not grow is no sign.
+// judge returns a sign if most of the memory is used and the use grows.
 func (s *memoryState) judge(now time.Time, m Memory) []Sign {
 	if m.Limit != s.limit {
 		s.used, s.limit = growth{}, m.Limit
@@ -69,7 +68,7 @@ func (j *Judge) killed(k Kills) []Sign {
 	}}
 }
 
-// percentOf returns the share of used in all, in percent, rounded down.
+// percentOf returns how many percent of all are used, rounded down.
 func percentOf(used, all int64) int {
 	if all <= 0 {
 		return 0
@@ -77,10 +76,10 @@ func percentOf(used, all int64) int {
 	return int(float64(used) / float64(all) * 100)
 }
 
-// maxSpans is how many spans of ranks a text names.
+// maxSpans bounds how many spans of ranks a text names.
 const maxSpans = 8
 
-// ranksText is "rank 1" or "ranks 0-3,5".
+// ranksText names ranks, as in "rank 1" or "ranks 0-3,5".
 func ranksText(ranks []int) string {
 	if len(ranks) == 1 {
 		return "rank " + text.Spans(ranks, maxSpans)

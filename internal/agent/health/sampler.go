@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// Period is the time between two samples of a host that has enough memory.
+	// Period is the time between two samples, unless memory is short.
 	Period = 5 * time.Second
-	// closePeriod is the time between two samples when some memory is used up to closeShare.
+	// closePeriod is the time between two samples if more than closeShare percent of a memory is used.
 	closePeriod = time.Second
-	closeShare  = 80 // percent
-	// groupsFor is for how many samples the control groups of the ranks count as known.
+	closeShare  = 80
+	// groupsFor is after how many samples the control groups of the ranks are read again.
 	groupsFor = 12
 )
 
-// Options say what is watched, and who is told.
+// Options say what Watch watches, and where its events go.
 type Options struct {
 	Host string
-	// Ranks returns the ranks that live, by the PIDs of their processes.
+	// Ranks returns the ranks that have not ended, by the PIDs of their processes.
 	Ranks func() map[int]int
-	// Paths are the directories whose file systems are watched, the most important first. Of
-	// those on one file system, the first counts.
+	// Paths are the directories whose file systems are watched, the most important first. If several are on
+	// one file system, the first counts.
 	Paths []Path
 	Emit  func(job.Event)
 }
 
-// Path is a directory.
+// Path is a directory and its use.
 type Path struct {
 	Path string
 	Use  Use
@@ -69,7 +69,7 @@ func Watch(ctx context.Context, o Options) {
 	}
 }
 
-// pause is the time until the next sample.
+// pause returns the time until the next sample.
 func (s Sample) pause() time.Duration {
 	if slices.ContainsFunc(s.Memory, func(m Memory) bool { return percentOf(m.Used, m.Limit) >= closeShare }) {
 		return closePeriod
@@ -85,7 +85,7 @@ type sampler struct {
 	mounts string
 	groups map[int][]cgroup.Memory // by PID
 	taken  int
-	seen   map[int]int // all ranks so far, by PID: the kernel may report one that has ended
+	seen   map[int]int // all ranks so far, by PID; the kernel may report one that has ended
 }
 
 func newSampler(o Options) *sampler {
@@ -113,7 +113,7 @@ func (s *sampler) sample(now time.Time) Sample {
 	}
 }
 
-// memory reads how much memory the host, and the control groups of ranks, use, and how many
+// memory reads the memory that the host and the control groups of the ranks use. It also reads how many
 // processes of these groups the kernel has killed.
 func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 	if m, ok := hostMemory(); ok {
@@ -123,10 +123,10 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 		s.groups = map[int][]cgroup.Memory{}
 	}
 	s.taken++
-	usage := map[cgroup.Memory]cgroup.Usage{} // of groups with a limit
+	usage := map[cgroup.Memory]cgroup.Usage{} // groups that have a limit
 	known := map[cgroup.Memory]bool{}
-	at := map[string]int{}     // in all, by the group that has the limit
-	killed := map[string]int{} // in kills, by the group that counts
+	at := map[string]int{}     // indices in all, by the group that has the limit
+	killed := map[string]int{} // indices in kills, by the group that counts the kills
 	counts := map[cgroup.Memory]string{}
 	for pid, rank := range ranks {
 		groups, found := s.groups[pid]
@@ -175,8 +175,8 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 	return all, kills
 }
 
-// killsOf returns the count of OOM kills of a group or, if that has none because its memory is not
-// controlled, of the nearest one above it. dir is the group that counts.
+// killsOf returns the number of OOM kills of a group. If the group does not count them because its memory is
+// not controlled, the nearest group above that does counts. dir is the group that counts.
 func killsOf(g cgroup.Memory) (dir string, n int64, ok bool) {
 	for dir = g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
 		if n, ok = kernellog.Kills(kernellog.CountFile(cgroup.Memory{Dir: dir, V1: g.V1})); ok {
@@ -189,7 +189,7 @@ func killsOf(g cgroup.Memory) (dir string, n int64, ok bool) {
 	return "", 0, false
 }
 
-// hostMemory reads /proc/meminfo. What MemAvailable says can be freed does not count as used.
+// hostMemory reads /proc/meminfo. Memory that the kernel can free (MemAvailable) does not count as used.
 func hostMemory() (m Memory, ok bool) {
 	data, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

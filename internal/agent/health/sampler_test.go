@@ -25,8 +25,8 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// growEnv makes this test a process that uses 1 MiB more for each line that it reads: of memory,
-// or of page cache if the line is a path.
+// If growEnv is set, this test binary uses 1 MiB more for each line that it reads: of page cache if the line
+// is a path, and otherwise of memory.
 const growEnv = "GANGRUN_HEALTH_TEST_GROW"
 
 func grow() {
@@ -50,14 +50,14 @@ func grow() {
 	os.Exit(0)
 }
 
-// grower is a process in a memory group of its own.
+// grower is a process in a memory group of its own, which uses more and more memory.
 type grower struct {
 	pid int
 	in  io.Writer
 	out *bufio.Scanner
 }
 
-// memoryGroup makes a control group with a limit, below this process's own.
+// memoryGroup makes a control group with a limit below this process's own group.
 func memoryGroup(t *testing.T, limit int64) string {
 	t.Helper()
 	own, _ := os.ReadFile("/proc/self/cgroup")
@@ -111,7 +111,7 @@ func startGrower(t *testing.T, group string) *grower {
 	return &grower{cmd.Process.Pid, in, bufio.NewScanner(out)}
 }
 
-// more makes the process use 1 MiB more. It returns false if it is dead.
+// more makes the process use 1 MiB more. It returns false if the process has ended.
 func (g *grower) more(path string) bool {
 	_, err := io.WriteString(g.in, path+"\n")
 	return err == nil && g.out.Scan()
@@ -122,8 +122,8 @@ func (s *sampler) sampleMemory() (sample Sample) {
 	return sample
 }
 
-// TestGroupKills grows a process until the kernel kills it, and expects to be told so even where
-// the kernel's log cannot be read.
+// TestGroupKills grows a process until the kernel kills it, and expects a sign even if the kernel's log
+// cannot be read.
 func TestGroupKills(t *testing.T) {
 	group := memoryGroup(t, 64<<20)
 	g, witness := startGrower(t, group), startGrower(t, group)
@@ -172,9 +172,9 @@ func TestGroupRunsOut(t *testing.T) {
 		seen = append(seen, used)
 		for _, sign := range j.Judge(at, sample) {
 			if len(sign.Ranks) == 0 {
-				continue // the host's
+				continue // the sign is about the host
 			}
-			// A program that looks for data races takes more than 1 MiB each time.
+			// With the race detector, the process uses more than 1 MiB more each time.
 			rate := float64(used-seen[0]) / float64(len(seen)-1)
 			left := time.Duration(float64(limit-used) / rate * float64(Period))
 			if sign.Sign != job.HealthMemory || !slices.Equal(sign.Ranks, []int{3}) || !strings.Contains(sign.Text, "% of 96 MiB is used") || !strings.Contains(sign.Text, filepath.Base(group)) {
@@ -192,7 +192,7 @@ func TestGroupRunsOut(t *testing.T) {
 	}
 }
 
-// TestPageCacheIsNoUse writes a file of twice the group's limit, and expects no sign.
+// TestPageCacheIsNoUse writes a file of twice the limit of the group, and expects no sign.
 func TestPageCacheIsNoUse(t *testing.T) {
 	const limit = 96 << 20
 	g := startGrower(t, memoryGroup(t, limit))
@@ -222,7 +222,7 @@ func TestPageCacheIsNoUse(t *testing.T) {
 	}
 }
 
-// TestTmpfsFillsUp fills a small file system, and expects to be told before and when it is full.
+// TestTmpfsFillsUp fills a small file system, and expects one sign before it is full and one when it is full.
 func TestTmpfsFillsUp(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m"); err != nil {
@@ -262,8 +262,8 @@ func TestTmpfsFillsUp(t *testing.T) {
 	}
 }
 
-// TestFrozenFileSystem holds that one that does not answer delays a sample by a limited time, and
-// has one goroutine waiting for it, not more.
+// TestFrozenFileSystem checks that a file system that does not answer delays a sample only for a limited
+// time, and that only one goroutine waits for it.
 func TestFrozenFileSystem(t *testing.T) {
 	release, calls := make(chan struct{}), make(chan struct{}, 10)
 	f := newFileSystem(Path{"/frozen", UseCheckpoints})
@@ -298,7 +298,7 @@ func TestFrozenFileSystem(t *testing.T) {
 	}
 }
 
-// TestWatch holds that Watch samples this host, tells what it finds as events, and ends with ctx.
+// TestWatch checks that Watch takes samples of this host, emits its signs as events, and ends when ctx ends.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
@@ -326,7 +326,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestKillsAbove holds that a group without a count of its own has that of the one above it.
+// TestKillsAbove checks that a group that does not count its kills gets the count of the group above it.
 func TestKillsAbove(t *testing.T) {
 	mount := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(mount, "a/b/c"), 0o755); err != nil {
@@ -356,8 +356,8 @@ func TestMeminfo(t *testing.T) {
 	}
 }
 
-// BenchmarkSample measures one sample of 64 ranks and its judgement: at one in 5 s, 5 ms are 0.1 %
-// of a core.
+// BenchmarkSample measures how long one sample of 64 ranks and its judgement take. With a sample every 5 s, 5
+// ms are 0.1 % of a core.
 func BenchmarkSample(b *testing.B) {
 	ranks := map[int]int{}
 	for i := range 64 {

@@ -14,10 +14,10 @@ type point struct {
 // series has the latest points, the oldest first.
 type series []point
 
-// maxPoints bounds a series. At one sample in 5 s, it is 5 minutes.
+// maxPoints bounds a series. With a sample every 5 s, it is 5 minutes.
 const maxPoints = 60
 
-// add appends a point and forgets the oldest.
+// add appends a point, and removes the oldest if there are more than maxPoints.
 func (s *series) add(p point) {
 	if len(*s) == maxPoints {
 		*s = slices.Delete(*s, 0, 1)
@@ -25,11 +25,11 @@ func (s *series) add(p point) {
 	*s = append(*s, p)
 }
 
-// last returns the last n points, or fewer.
+// last returns the last n points, or all if there are fewer.
 func (s series) last(n int) series { return s[max(0, len(s)-n):] }
 
-// trend returns the median of the slopes between all pairs of points (Theil-Sen), per second, and
-// the share of the pairs in which the value rises. A single jump changes neither by much.
+// trend returns the median of the slopes between all pairs of points (Theil-Sen), per second, and the share
+// of the pairs whose value rises. A single jump changes both only a little.
 func (s series) trend() (perSecond, rising float64) {
 	var slopes []float64
 	for i, a := range s {
@@ -51,23 +51,23 @@ func (s series) trend() (perSecond, rising float64) {
 }
 
 const (
-	fewPoints  = 6                // of a fast rise
-	manyPoints = 24               // from which on a slow rise counts; fewer must rise nearly all
-	fastLimit  = time.Minute      // the time left at which a fast rise counts,
-	slowLimit  = 15 * time.Minute // and a slow one
-	fewShare   = 0.9              // of the pairs of a fast rise, that must rise
+	fewPoints  = 6                // the number of points by which a fast rise is judged
+	manyPoints = 24               // the number of points that a slow rise needs, unless nearlyAll pairs rise
+	fastLimit  = time.Minute      // a fast rise counts if less time is left
+	slowLimit  = 15 * time.Minute // a slow rise counts if less time is left
+	fewShare   = 0.9              // the share of the pairs of points that must rise in a fast rise
 	nearlyAll  = 0.95
 	slowShare  = 0.8
-	loud       = 8 // a fast rise is more than so many usual changes between two points
+	loud       = 8 // a fast rise must be larger than so many times the usual change between two points
 )
 
-// growth follows a value that may grow until nothing is left.
+// growth predicts when a value that grows reaches a limit.
 type growth struct {
-	all    series // at most one point in a Period
+	all    series // at most one point in each Period
 	recent series // the latest points
 }
 
-// add takes the value at a moment.
+// add adds the value at a moment.
 func (g *growth) add(p point) {
 	g.recent.add(p)
 	if n := len(g.all); n == 0 || p.at.Sub(g.all[n-1].at) >= Period-closePeriod/2 {
@@ -75,8 +75,8 @@ func (g *growth) add(p point) {
 	}
 }
 
-// slowly returns the time until the value has risen by room, at the rate of the last minutes, if
-// that is less than limit. ok is false if it is not, or if the value does not rise steadily.
+// slowly returns the time until the value has grown by room at the rate of the last minutes. ok is false if
+// that time is longer than limit, or if the value does not rise steadily.
 func (g *growth) slowly(room int64, limit time.Duration) (left time.Duration, ok bool) {
 	share := slowShare
 	if len(g.all) < manyPoints {
@@ -89,15 +89,15 @@ func (g *growth) slowly(room int64, limit time.Duration) (left time.Duration, ok
 	return timeFor(room, rate, limit, rising >= share)
 }
 
-// fast returns the time until the value has risen by room, at the rate of the latest points, if
-// they rise by far more than the value usually changes, and if that is soon.
+// fast returns the time until the value has grown by room at the rate of the latest points. ok is false if
+// that time is long, or if the latest points do not rise by far more than the value usually changes.
 func (g *growth) fast(room int64) (left time.Duration, ok bool) {
 	few := g.recent.last(fewPoints)
 	if len(few) < fewPoints {
 		return 0, false
 	}
 	rise := few[len(few)-1].value - few[0].value
-	var changes []int64 // before
+	var changes []int64 // the changes before the latest points
 	for i := 1; i < len(g.all) && !g.all[i].at.After(few[0].at); i++ {
 		change := g.all[i].value - g.all[i-1].value
 		changes = append(changes, max(change, -change))
@@ -109,8 +109,8 @@ func (g *growth) fast(room int64) (left time.Duration, ok bool) {
 	return timeFor(room, rate, fastLimit, rising >= fewShare)
 }
 
-// timeFor returns the time for room at a rate per second. ok is false if it is above limit, or
-// if steady is false.
+// timeFor returns the time in which a value grows by room at a rate per second. ok is false if that time is
+// longer than limit, or if steady is false.
 func timeFor(room int64, rate float64, limit time.Duration, steady bool) (time.Duration, bool) {
 	if !steady || rate <= 0 {
 		return 0, false
@@ -119,7 +119,7 @@ func timeFor(room int64, rate float64, limit time.Duration, steady bool) (time.D
 	return time.Duration(seconds * float64(time.Second)), seconds <= limit.Seconds()
 }
 
-// left returns the time until the value has risen by room, if that is soon.
+// left returns the time until the value has grown by room. ok is false if that is not soon.
 func (g *growth) left(room int64) (time.Duration, bool) {
 	if left, ok := g.fast(room); ok {
 		return left, true

@@ -17,15 +17,16 @@ import (
 
 const (
 	mostCores  = 8                     // how many cores are measured
-	coreTime   = 40 * time.Millisecond // for each
+	coreTime   = 40 * time.Millisecond // for each core
 	loopTurns  = 200_000               // about 1 ms
 	mostNodes  = 8                     // NUMA nodes
 	nodeTime   = 150 * time.Millisecond
-	copySize   = 64 << 20 // more than the caches of most CPUs
-	memoryPart = 4        // a copy takes at most this part of the memory that it may take
+	copySize   = 64 << 20 // bytes; more than the caches of most CPUs
+	memoryPart = 4        // a copy may take 1/memoryPart of the memory that a measurement may take
 )
 
-// cpus measures some of the cores that this process may use, evenly chosen.
+// cpus measures up to mostCores of the cores that this process may use. They are evenly spread over all of
+// them.
 func cpus(ctx context.Context) (speeds []job.Speed) {
 	var allowed unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
@@ -52,8 +53,8 @@ func cpus(ctx context.Context) (speeds []job.Speed) {
 	return speeds
 }
 
-// bound calls f on a thread that is bound to a list of CPUs, and waits for it. The thread then
-// ends, because no other goroutine may get it.
+// bound calls f on a thread that is bound to a list of CPUs, and waits for f. The thread ends with f, so that
+// no other goroutine runs on it.
 func bound(cpus string, f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -64,8 +65,8 @@ func bound(cpus string, f func()) {
 	<-done
 }
 
-// rate is how many units f does in a second of this thread's CPU time, so that other programs on
-// the same core do not count. The goroutine must be locked to its thread.
+// rate returns how many units f does in one second of this thread's CPU time. Other programs on the same core
+// do not change that time. The goroutine must be locked to its thread.
 func rate(units float64, f func()) float64 {
 	begun := cpuTime()
 	f()
@@ -83,7 +84,7 @@ func cpuTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// sink keeps the compiler from leaving out a loop.
+// sink has the results of loops, so that the compiler does not remove the loops.
 var sink float64
 
 // loop computes with integers and floating point numbers.
@@ -98,7 +99,7 @@ func loop(turns int) {
 	sink = x
 }
 
-// memory measures the memory of each NUMA node, by copies that one of the node's cores makes.
+// memory measures how fast one core of each NUMA node copies memory of that node.
 func memory(ctx context.Context, most int64) (speeds []job.Speed) {
 	for _, n := range nodes(root) {
 		if len(speeds) == mostNodes || ctx.Err() != nil {
@@ -106,7 +107,7 @@ func memory(ctx context.Context, most int64) (speeds []job.Speed) {
 		}
 		bound(n.cpus, func() {
 			size := int(min(copySize, most/memoryPart))
-			// The kernel gives the memory of the node on which this thread runs.
+			// The kernel takes the memory from the node on which this thread runs.
 			data, err := unix.Mmap(-1, 0, 2*size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 			if err != nil {
 				speeds = append(speeds, job.Speed{Of: n.name, Error: err.Error()})
@@ -124,10 +125,10 @@ func memory(ctx context.Context, most int64) (speeds []job.Speed) {
 // node is a NUMA node.
 type node struct{ name, cpus string }
 
-// nodes returns the NUMA nodes that have CPUs. A host whose kernel knows of none has one node,
-// with any CPUs.
+// nodes returns the NUMA nodes that have CPUs. If the kernel knows no NUMA nodes, it returns one node without
+// a list of CPUs.
 func nodes(fsys fs.FS) (list []node) {
-	paths, _ := fs.Glob(fsys, "sys/devices/system/node/node[0-9]*") // the pattern is well formed
+	paths, _ := fs.Glob(fsys, "sys/devices/system/node/node[0-9]*") // the error is about the pattern, which is valid
 	for _, path := range paths {
 		data, err := fs.ReadFile(fsys, path+"/cpulist")
 		if cpus := strings.TrimSpace(string(data)); err == nil && cpus != "" {

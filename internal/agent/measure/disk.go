@@ -14,18 +14,18 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A disk is measured with files that grow by diskGrowth, up to diskMost bytes, for as long as
-// diskTime is not over.
+// disk writes files until diskTime is over. Each file is diskGrowth times as long as the one before, and has
+// at most diskMost bytes.
 const (
 	diskLeast  = 256 << 10
 	diskMost   = 8 << 20
 	diskGrowth = 4
 	diskTime   = 500 * time.Millisecond
-	diskPart   = 20 // a file takes at most this part of the free space
+	diskPart   = 20 // a file may take 1/diskPart of the free space
 )
 
-// disk measures how fast files in a directory are written and synced. It removes them. It
-// returns nothing if dir is empty.
+// disk measures how fast files in a directory are written and synced. It removes the files. If dir is empty,
+// it measures nothing.
 func disk(ctx context.Context, dir string) []job.Speed {
 	if dir == "" {
 		return nil
@@ -50,7 +50,7 @@ func disk(ctx context.Context, dir string) []job.Speed {
 			break
 		}
 		speed.Value = max(speed.Value, float64(size)/took.Seconds())
-		// The next file takes diskGrowth times as long.
+		// The next file takes about diskGrowth times as long.
 		if time.Since(begun)+diskGrowth*took > diskTime || ctx.Err() != nil {
 			break
 		}
@@ -58,8 +58,8 @@ func disk(ctx context.Context, dir string) []job.Speed {
 	return []job.Speed{speed}
 }
 
-// fileSystem returns the name of a type of file systems: see statfs(2). One that is not known here
-// is a number.
+// fileSystem returns the name of a type of file systems from statfs(2). It returns the number of a type that
+// it does not know.
 func fileSystem(magic int64) string {
 	names := map[int64]string{
 		unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", unix.TMPFS_MAGIC: "tmpfs",
@@ -72,7 +72,8 @@ func fileSystem(magic int64) string {
 	return fmt.Sprintf("%#x", uint32(magic))
 }
 
-// write writes and syncs a file of that size, and removes it. took leaves the removal out.
+// write writes and syncs a file of that size in dir, and then removes it. took is the time of writing and
+// syncing.
 func write(dir string, size int64) (took time.Duration, err error) {
 	data := bytes.Repeat([]byte("gangrun "), diskLeast/8)
 	file, err := os.CreateTemp(dir, ".gangrun-*.tmp")

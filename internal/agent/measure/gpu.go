@@ -20,8 +20,8 @@ var gpuCode []byte
 // gpuTime is how long gpuCode may take. The import of torch alone may take some seconds.
 const gpuTime = 15 * time.Second
 
-// gpus has a Python interpreter measure the GPUs; an empty path means the python3 on the ranks'
-// PATH. It returns nothing if there is no interpreter.
+// gpus measures the GPUs with the Python interpreter at a path. If the path is empty, it looks for python3 in
+// the ranks' PATH. If there is no interpreter, it measures nothing.
 func (m Measurer) gpus(ctx context.Context, python string) []job.Speed {
 	if python == "" {
 		var err error
@@ -32,7 +32,7 @@ func (m Measurer) gpus(ctx context.Context, python string) []job.Speed {
 	failed := func(err string) []job.Speed { return []job.Speed{{Of: "GPUs", Error: err}} }
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()
-	// -u: what was printed is there even if the end of the program takes too long.
+	// With -u, the output of the program is complete even if the program does not end in time.
 	out, err := m.Children.RunHelperFor(ctx, gpuTime, python, []string{python, "-u", "-"}, "/", m.Env, gpuCode, false)
 	var answer struct {
 		Error string

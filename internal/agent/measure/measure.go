@@ -1,6 +1,6 @@
-// Package measure measures how fast a host is: its CPUs, its memory, the disks of two directories
-// and, through a Python program with torch, its GPUs. Each measurement is short, and only good
-// for a comparison with the same measurement on other hosts.
+// Package measure measures how fast a host is: its CPUs, its memory, the disks of two directories and, with a
+// Python program that uses torch, its GPUs. The measurements are short. They are only good for a comparison
+// with the same measurements of other hosts.
 package measure
 
 import (
@@ -16,17 +16,16 @@ import (
 // Measurer measures this host.
 type Measurer struct {
 	Host     string
-	Memory   int64             // how many bytes of memory a measurement may take
-	Env      []string          // of a rank
-	Children *process.Children // starts helper programs
+	Memory   int64             // bytes that a measurement may take
+	Env      []string          // the environment of a rank
+	Children *process.Children // runs helper programs
 }
 
-// root has the files of this host.
+// root is the root directory of this host.
 var root = os.DirFS("/")
 
-// Speeds measures what is asked for, one after the other; if one kind of GPUs is asked for, all
-// of them. If ctx ends, it returns what it has
-// measured until then.
+// Speeds makes the measurements of ask, one after the other. If ask has one kind of speeds of GPUs, Speeds
+// measures all kinds of them. When ctx ends, it returns what it has measured so far.
 func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed) {
 	add := func(kind job.SpeedKind, speeds ...job.Speed) {
 		for _, s := range speeds {
@@ -58,8 +57,7 @@ func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed)
 	return all
 }
 
-// best calls f until it has taken the time limit or ctx ends, at least once, and returns the
-// greatest value that f has returned.
+// best calls f at least once, and again until limit is over or ctx ends. It returns the greatest result of f.
 func best(ctx context.Context, limit time.Duration, f func() float64) (value float64) {
 	for begun := time.Now(); ; {
 		value = max(value, f())

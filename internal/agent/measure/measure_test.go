@@ -46,7 +46,7 @@ func TestSpeeds(t *testing.T) {
 	if got := m.Speeds(ended, job.Measure{Kinds: job.SpeedKinds(), LogDir: logs}); len(got) > 0 {
 		t.Errorf("after the end: %+v", got)
 	}
-	// No directory, no speed.
+	// Without a directory there is no speed of a disk.
 	if got := m.Speeds(t.Context(), job.Measure{Kinds: []job.SpeedKind{job.SpeedCheckpoint}}); len(got) > 0 {
 		t.Errorf("without a directory: %+v", got)
 	}
@@ -63,13 +63,13 @@ func TestFileSystem(t *testing.T) {
 	}
 }
 
-// A disk that cannot be written says why.
+// If a disk cannot be written, its speed has an error that says why.
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
 		filepath.Join(dir, "missing"):                              "no such file",
 		agenttest.WriteFile(t, filepath.Join(dir, "f"), "", 0o600): "not a directory",
-		"/sys": "no|too little", // what a file system without space says
+		"/sys": "no|too little", // the error of a file system without space
 	} {
 		got := disk(t.Context(), path)
 		if len(got) != 1 || got[0].Of != path || got[0].Value != 0 || got[0].Error == "" {
@@ -87,7 +87,7 @@ func TestNodes(t *testing.T) {
 	const dir = "sys/devices/system/node/"
 	got := nodes(fstest.MapFS{
 		dir + "node0/cpulist": file("0-7,16-23\n"), dir + "node1/cpulist": file("8-15\n"),
-		dir + "node2/cpulist": file("\n"), // memory alone
+		dir + "node2/cpulist": file("\n"), // this node has no CPUs
 		dir + "online":        file("0-2\n"),
 	})
 	if !slices.Equal(got, []node{{"NUMA node 0", "0-7,16-23"}, {"NUMA node 1", "8-15"}}) {
@@ -98,7 +98,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// fakeTorch stands in for torch. GPU 2 fails, GPU 1 is four times slower than the others.
+// fakeTorch replaces torch. Its GPU 2 fails, and its GPU 1 is four times slower than the others.
 const fakeTorch = `import time
 class Tensor:
     def __init__(self, device): self.device = device
@@ -135,7 +135,7 @@ func TestGPUs(t *testing.T) {
 	dir := t.TempDir()
 	torch := agenttest.WriteFile(t, filepath.Join(dir, "torch.py"), fakeTorch, 0o644)
 	smi := filepath.Join(dir, "nvidia-smi")
-	agenttest.WriteFile(t, smi, "#!/bin/sh\necho GPU-00000003-1111\n", 0o755) // somebody uses GPU 3
+	agenttest.WriteFile(t, smi, "#!/bin/sh\necho GPU-00000003-1111\n", 0o755) // another program uses GPU 3
 	env := environ.Overlay(os.Environ(), []string{"PYTHONPATH=" + dir, "PATH=" + dir + ":" + os.Getenv("PATH"), "PYTHONDONTWRITEBYTECODE=1"})
 	m := Measurer{Host: "h1", Env: env, Children: processtest.New(t)}
 	ask := job.Measure{Kinds: []job.SpeedKind{job.SpeedMatmul, job.SpeedGPUCopy, job.SpeedUpload}, Python: python}
@@ -165,7 +165,7 @@ func TestGPUs(t *testing.T) {
 	if failed["GPU 2"] != "RuntimeError: CUDA error: uncorrectable ECC error encountered" || failed["GPU 3"] != "it is in use" || len(failed) != 2 {
 		t.Errorf("failed %v", failed)
 	}
-	// What is found first on PATH, and what it says.
+	// Without a path, the first python3 in PATH is used, and its error is reported.
 	ask.Python = ""
 	if got := m.Speeds(t.Context(), ask); len(got) != 8 {
 		t.Errorf("with python3 of PATH: %+v", got)

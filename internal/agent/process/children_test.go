@@ -315,23 +315,31 @@ func onThread(f func()) (thread int) {
 	return thread
 }
 
+// untilOpened returns a context that ends when a process has opened the FIFO and closed it again. running then
+// has the error of the reader.
+func untilOpened(t *testing.T) (ctx context.Context, fifo string, running <-chan error) {
+	t.Helper()
+	fifo = filepath.Join(t.TempDir(), "running")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	read := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(fifo)
+		cancel()
+		read <- err
+	}()
+	return ctx, fifo, read
+}
+
 // A helper that takes too long is killed, with what it started.
 func TestHelperOutOfTime(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
 	c := newFamily(t)
-	fifo := filepath.Join(t.TempDir(), "running")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	running := make(chan error, 1)
-	go func() {
-		_, err := os.ReadFile(fifo)
-		cancel()
-		running <- err
-	}()
+	ctx, fifo, running := untilOpened(t)
 	out, err := c.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil, false)
 	if string(out) != "said\n" || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %q, %v; want what it said, and that it was cancelled", out, err)
@@ -349,17 +357,7 @@ func TestHelperUnkillable(t *testing.T) {
 		return
 	}
 	c := newFamily(t)
-	fifo := filepath.Join(t.TempDir(), "running")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	running := make(chan error, 1)
-	go func() {
-		_, err := os.ReadFile(fifo)
-		cancel()
-		running <- err
-	}()
+	ctx, fifo, running := untilOpened(t)
 	const script = `import os, sys, time
 os.setpgid(0, os.getpgid(os.getppid()))
 open(sys.argv[1], "w").close()

@@ -14,19 +14,21 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// maxThreads is how many threads of a rank's working process are looked at. Those of libraries that
-// only wait come later.
+// maxThreads bounds how many threads of a rank's working process are read. The first threads of a process
+// usually work. Threads of libraries that only wait are started later.
 const maxThreads = 16
 
-// delays remembers what is needed to tell what holds up a rank.
+// delays is what a Sampler remembers of the delays of a rank between two rounds.
 type delays struct {
-	own       string // /proc/PID/cgroup, to which limits belongs
+	own       string // the text of /proc/PID/cgroup from which limits was made
 	limits    []cgroup.CPU
-	throttled []time.Duration // by limits at the last look
-	total     time.Duration   // over all control groups in which the rank has been
+	throttled []time.Duration // the throttled time of each of limits at the last round
+	total     time.Duration   // the throttled time of the rank in all control groups so far
 }
 
-// scheduled returns how long threads of a rank have run, and waited for a CPU.
+// scheduled returns for how long threads of a rank have run and for how long they have waited for a CPU, in
+// nanoseconds. It adds up the threads of the process worker and the main threads of all other processes in
+// tree.
 func scheduled(tree []procfs.Stat, worker int) (ran, waited int64) {
 	add := func(path string) {
 		data, err := os.ReadFile(path)
@@ -50,18 +52,18 @@ func scheduled(tree []procfs.Stat, worker int) (ran, waited int64) {
 	return ran, waited
 }
 
-// threads returns the first threads of a process.
+// threads returns the IDs of the first maxThreads threads of a process.
 func threads(pid int) []string {
 	dir, err := os.Open(procfs.Path(pid, "task"))
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(maxThreads) // what was read before an error counts
+	names, _ := dir.Readdirnames(maxThreads) // the names that were read before an error are enough
 	return names
 }
 
-// held returns how long limits of the control groups of a process have held it up.
+// held returns for how long the CPU limits of its control groups have throttled a process.
 func (d *delays) held(pid int, mounts func() string) time.Duration {
 	data, err := os.ReadFile(procfs.Path(pid, "cgroup"))
 	if err != nil {
@@ -72,7 +74,7 @@ func (d *delays) held(pid int, mounts func() string) time.Duration {
 		d.own, d.limits = string(data), cgroup.CPUOf(string(data), mounts())
 		d.throttled = make([]time.Duration, len(d.limits))
 	}
-	var longest time.Duration // limits may hold it up at the same time
+	var longest time.Duration // several limits may throttle it at the same time
 	for i, limit := range d.limits {
 		if t, ok := limit.Throttled(); ok {
 			longest = max(longest, t-d.throttled[i])
@@ -85,7 +87,7 @@ func (d *delays) held(pid int, mounts func() string) time.Duration {
 	return d.total
 }
 
-// cores returns how many CPUs a process may use; 0 if that is not known.
+// cores returns the number of CPUs that a process may use. It returns 0 if the number is not known.
 func cores(pid int) int {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(pid, &set) != nil {
@@ -94,8 +96,8 @@ func cores(pid int) int {
 	return set.Count()
 }
 
-// waitsForFile reports whether a process waits for a file system or a disk. Who waits for one in user
-// space (FUSE) is not in an uninterruptible sleep.
+// waitsForFile reports whether a process waits for a file system or a disk. A process that waits for a FUSE
+// file system is in an interruptible sleep; the kernel function in which it waits identifies it.
 func waitsForFile(s procfs.Stat) bool {
 	if s.State != 'S' {
 		return s.State == 'D'
@@ -104,8 +106,8 @@ func waitsForFile(s procfs.Stat) bool {
 	return err == nil && (string(where) == "request_wait_answer" || strings.HasPrefix(string(where), "fuse_"))
 }
 
-// MemoryStall returns how long the processes of this host have waited for memory; 0 if the kernel does
-// not tell.
+// MemoryStall returns for how long the processes of this host have waited for memory. It returns 0 if the
+// kernel does not report that.
 func MemoryStall() job.Duration {
 	data, err := os.ReadFile("/proc/pressure/memory")
 	if err != nil {

@@ -67,7 +67,8 @@ func TestWaitsForCPU(t *testing.T) {
 	}
 }
 
-// Between two looks at all processes, a rank's own are looked at. Its new ones are found by the next.
+// In a round in which a Sampler does not read all processes of the host, it reads those of the ranks. The
+// next full round finds new ones.
 func TestRoundsFindNewProcesses(t *testing.T) {
 	pid := busy(t, `read -r line; sleep 1000 & sleep 1000 & wait`) // read ends at once: it has no input
 	var s Sampler
@@ -102,7 +103,7 @@ func TestMemoryStall(t *testing.T) {
 	}
 }
 
-// inode returns that of the socket of a connection.
+// inode returns the inode of the socket of a connection.
 func inode(t *testing.T, c net.Conn) uint32 {
 	t.Helper()
 	raw, err := c.(*net.TCPConn).SyscallConn()
@@ -120,7 +121,7 @@ func inode(t *testing.T, c net.Conn) uint32 {
 	return uint32(n)
 }
 
-// The kernel tells of a connection of this process what it has sent.
+// The kernel reports how much this process has sent over a connection.
 func TestConnections(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(address, func(t *testing.T) {

@@ -15,26 +15,27 @@ import (
 )
 
 const (
-	// networkEvery is how many rounds pass from one look at the connections to the next.
+	// networkEvery is how many rounds there are for each reading of the connections.
 	networkEvery = 4
-	// maxSockets and maxFiles bound a look: the connections of this host, and the open files of a process.
+	// maxSockets bounds the connections of this host, and maxFiles the open files of a process, that are
+	// read.
 	maxSockets, maxFiles = 4096, 1024
-	// dumpLimit is how long the kernel may take to list the connections.
+	// dumpLimit bounds the time in which the kernel lists the connections.
 	dumpLimit = 100 * time.Millisecond
 )
 
-// Network is the TCP connections between this host and others at one moment.
+// Network has the TCP connections between this host and others at one moment.
 type Network struct{ connections map[uint32]connection }
 
-// connection is what the kernel knows of a TCP connection.
+// connection has counters of the kernel for a TCP connection.
 type connection struct {
-	busy  time.Duration // in which data was sent and not acknowledged yet
-	acked int64         // bytes
-	rate  int64         // bytes a second that it has delivered; what the program itself has limited counts only if it was more
-	rtt   time.Duration // the shortest of the last minutes
+	busy  time.Duration // the time in which data was sent, but not yet acknowledged
+	acked int64         // the bytes that the peer has acknowledged
+	rate  int64         // the latest delivery rate in bytes per second (tcpi_delivery_rate)
+	rtt   time.Duration // the shortest round-trip time of the last minutes
 }
 
-// traffic remembers the connections of a rank.
+// traffic is what a Sampler remembers of the connections of a rank.
 type traffic struct {
 	last    map[uint32]connection // by inode
 	sending time.Duration
@@ -42,13 +43,13 @@ type traffic struct {
 	rtt     time.Duration
 }
 
-// Connections asks the kernel for the TCP connections of this host to others. There are none if it does
-// not answer.
+// Connections asks the kernel for the TCP connections of this host to other hosts. The Network is empty if
+// the kernel does not answer.
 func Connections() Network {
 	return connections(func(from, to netip.Addr) bool { return from != to && !to.IsLoopback() })
 }
 
-// connections asks for the connections that are wanted.
+// connections asks for the connections for which want returns true.
 func connections(want func(from, to netip.Addr) bool) Network {
 	n := Network{map[uint32]connection{}}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
@@ -66,17 +67,17 @@ func connections(want func(from, to netip.Addr) bool) Network {
 	return n
 }
 
-// The layouts of sock_diag(7): struct nlmsghdr, inet_diag_req_v2 and inet_diag_msg.
+// The numbers and layouts of sock_diag(7): struct nlmsghdr, inet_diag_req_v2 and inet_diag_msg.
 const (
 	headerSize, requestSize, messageSize = 16, 56, 72
 	diagInfo                             = 2 // INET_DIAG_INFO
 	established                          = 1 // TCP_ESTABLISHED
-	// In struct tcp_info: tcpi_bytes_acked, tcpi_min_rtt, tcpi_delivery_rate and tcpi_busy_time. Times are
-	// in microseconds.
+	// The offsets of tcpi_bytes_acked, tcpi_min_rtt, tcpi_delivery_rate and tcpi_busy_time in struct
+	// tcp_info. The kernel reports times in microseconds.
 	ackedAt, rttAt, rateAt, busyAt = 120, 148, 160, 168
 )
 
-// dump reads the connections of a family.
+// dump reads the connections of an address family.
 func (n Network) dump(fd int, family byte, want func(from, to netip.Addr) bool) {
 	request := make([]byte, headerSize+requestSize)
 	order := binary.NativeEndian
@@ -104,7 +105,7 @@ func (n Network) dump(fd int, family byte, want func(from, to netip.Addr) bool) 
 			data = data[min(aligned(length), len(data)):]
 		}
 		if len(n.connections) >= maxSockets {
-			return // closing the socket ends the rest
+			return // closing the socket ends the listing
 		}
 	}
 }
@@ -134,7 +135,7 @@ func (n Network) add(message []byte, want func(from, to netip.Addr) bool) {
 		if kind == diagInfo {
 			info := rest[4:length]
 			if len(info) < busyAt+8 {
-				return // Linux before 4.10
+				return // a kernel before Linux 4.10
 			}
 			n.connections[order.Uint32(message[68:])] = connection{
 				busy: time.Duration(order.Uint64(info[busyAt:])) * time.Microsecond, acked: int64(order.Uint64(info[ackedAt:])),
@@ -145,8 +146,9 @@ func (n Network) add(message []byte, want func(from, to netip.Addr) bool) {
 	}
 }
 
-// look adds what a rank's connections have done since the last look. It takes the fastest of them: a host
-// whose own line is slow has no fast one, and its peers have one to each other.
+// look adds to t what the connections of a rank have done since the last call. Of all connections, it takes
+// the highest rate and the shortest round-trip time. If only one host has a slow line, all connections of
+// that host are slow, while each other host has a fast connection to a third.
 func (t *traffic) look(n Network, tree []procfs.Stat) {
 	if len(n.connections) == 0 {
 		return
@@ -179,7 +181,7 @@ func sockets(pid int) (inodes []uint32) {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(maxFiles) // what was read before an error counts
+	names, _ := dir.Readdirnames(maxFiles) // the names that were read before an error are enough
 	for _, name := range names {
 		link, _ := os.Readlink(procfs.Path(pid, "fd/"+name))
 		if text, ok := strings.CutPrefix(link, "socket:["); ok {
@@ -192,7 +194,7 @@ func sockets(pid int) (inodes []uint32) {
 	return inodes
 }
 
-// set tells a pulse of a rank's traffic.
+// set stores the traffic of a rank in d.
 func (t *traffic) set(d *job.Delays) {
 	d.Sending, d.Rate, d.RTT = job.Duration(t.sending), t.rate, job.Duration(t.rtt)
 }

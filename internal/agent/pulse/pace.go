@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// share is how much of one core taking the pulses may use: a thousandth.
+// share limits the CPU time of the rounds: they may use 1/share of a core on average.
 const share = 1000
 
-// slowest bounds the time between two rounds, however much a round costs.
+// slowest is the longest time between two rounds.
 const slowest = time.Minute
 
-// Pace is the time from one round to the next, after a round that has taken cost. It is least, or
-// more if the round was expensive.
+// Pace returns the time until the next round, after a round that has used the CPU time cost. The result is at
+// least least, and longer if the round was expensive.
 func Pace(least, cost time.Duration) time.Duration {
 	return min(max(least, share*cost), max(least, slowest))
 }

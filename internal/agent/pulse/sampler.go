@@ -14,16 +14,16 @@ import (
 // architecture that Go supports).
 const ticks = 100
 
-// Sampler takes the pulses of ranks, one round after the other. The zero value is ready to use.
+// Sampler takes the pulses of ranks in rounds. The zero value is ready to use.
 type Sampler struct {
 	ranks   map[int]*rank
-	mounts  string // /proc/self/mountinfo
+	mounts  string // the text of /proc/self/mountinfo
 	rounds  int
-	network *Network // nil in the rounds that do not look at it
+	network *Network // nil in the rounds that do not read the connections
 }
 
-// Round begins a round for ranks with those processes. It returns the table for Sample. If spread is
-// true, the ranks have peers on other hosts.
+// Round begins a round. pids are the processes that were started as ranks. Round returns the table that
+// Sample needs. spread says that the ranks have peers on other hosts.
 func (s *Sampler) Round(pids []int, spread bool) Table {
 	s.network = nil
 	if spread && s.rounds%networkEvery == 0 {
@@ -34,10 +34,11 @@ func (s *Sampler) Round(pids []int, spread bool) Table {
 	return Look(pids)
 }
 
-// mountinfo returns the mounts of this host, for the control groups. They hardly change.
+// mountinfo returns the mounts of this host, by which control groups are found. It reads them once, because
+// they hardly change.
 func (s *Sampler) mountinfo() string {
 	if s.mounts == "" {
-		data, _ := os.ReadFile("/proc/self/mountinfo") // without it, there are no limits
+		data, _ := os.ReadFile("/proc/self/mountinfo") // without it, no limits are found
 		s.mounts = string(data)
 	}
 	return s.mounts
@@ -45,16 +46,17 @@ func (s *Sampler) mountinfo() string {
 
 // rank is what a Sampler remembers of a rank.
 type rank struct {
-	last, gone counts // gone is what processes had counted that are no longer below the rank
+	last, gone counts // gone has the counts of processes that have left the rank's tree
 	delays     delays
 	traffic    traffic
 }
 
-// counts are counters of a rank's processes, with those of the children that they have waited for.
+// counts are sums over the processes of a rank. They include the children that these processes have waited
+// for.
 type counts struct{ cpu, faults, read, written, ran, waited int64 }
 
-// Sample returns the part of a rank's pulse that its processes show. pid is the rank's process. ok
-// is false if that has ended.
+// Sample returns the part of a rank's pulse that comes from /proc. pid is the process that was started as the
+// rank. ok is false if that process has ended.
 func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 	worker, ok := t.Working(pid)
 	if !ok {
@@ -101,7 +103,8 @@ func (s *Sampler) Sample(t Table, number, pid int) (p job.Pulse, ok bool) {
 	return p, true
 }
 
-// add keeps the counters from falling when a process has left the rank's tree.
+// add updates r with the counts of a round. If a count has become smaller because a process has left the
+// tree, add adds the difference to r.gone, so that the sum of both never falls.
 func (r *rank) add(now counts) {
 	for _, c := range []struct{ last, now, gone *int64 }{
 		{&r.last.cpu, &now.cpu, &r.gone.cpu}, {&r.last.faults, &now.faults, &r.gone.faults},
@@ -113,8 +116,8 @@ func (r *rank) add(now counts) {
 	}
 }
 
-// transferred returns the bytes of the read and write calls of a process; zeros if this user may
-// not know them.
+// transferred returns the bytes that a process has read and written with system calls. It returns zeros if
+// this user may not read /proc/PID/io.
 func transferred(pid int) (read, written int64) {
 	data, err := os.ReadFile(procfs.Path(pid, "io"))
 	if err != nil {
@@ -123,7 +126,7 @@ func transferred(pid int) (read, written int64) {
 	return value(data, "rchar: "), value(data, "wchar: ")
 }
 
-// value returns the number behind a key.
+// value returns the number that follows key in data.
 func value(data []byte, key string) int64 {
 	_, rest, ok := bytes.Cut(data, []byte(key))
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// talker is a shell that does what it is told and then prints a line.
+// talker is a shell that runs the lines that it gets, and prints a line after each.
 type talker struct {
 	in  io.Writer
 	out *bufio.Scanner
@@ -51,7 +51,7 @@ func (s *talker) do(t testing.TB, script string) {
 	}
 }
 
-// TestSample: the counters hold what the processes of a rank do, and those that have ended, and never
+// TestSample checks that the counters include the processes of a rank that have ended, and that they never
 // fall.
 func TestSample(t *testing.T) {
 	shell := newTalker(t)

@@ -1,5 +1,5 @@
-// Package pulse takes the pulse of ranks: what their processes are doing, and how much they have
-// done.
+// Package pulse reads from /proc what the processes of ranks are doing, and how much they have done: the
+// pulses of the ranks.
 package pulse
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Table is the processes of this host at one moment.
+// Table has processes of this host, as they were at one moment.
 type Table struct {
 	stats    map[int]procfs.Stat
 	children map[int][]int
 }
 
-// Look reads the processes with the PIDs roots and all that are below them. On a kernel that does not
-// list the children of a process, it reads all processes of the host.
+// Look reads the processes with the PIDs in roots and all their descendants. If the kernel does not list the
+// children of a process, Look reads all processes of the host.
 func Look(roots []int) Table {
 	t := Table{stats: map[int]procfs.Stat{}, children: map[int][]int{}}
 	if _, err := os.Stat("/proc/thread-self/children"); err != nil { // CONFIG_PROC_CHILDREN is off
@@ -46,14 +46,13 @@ func (t Table) read(pid int) (s procfs.Stat, ok bool) {
 	return s, true
 }
 
-// maxWrappers is how many wrappers, one below the other, may stand between a rank's process and
-// its program.
+// maxWrappers bounds how many wrappers there may be between the process that was started as a rank and the
+// rank's program.
 const maxWrappers = 8
 
-// Working returns the process that does the work of a rank with that process, and its stat. A
-// shell or another wrapper that waits for a single child does not work; the child does, unless it has
-// ended. ok is
-// false if there is no such process.
+// Working returns the process that does the work of a rank. pid is the process that was started as the rank.
+// If that process is a shell or another wrapper that waits for a single child, the child does the work,
+// unless it has ended. ok is false if there is no such process.
 func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	s, ok = t.stats[pid]
 	for range maxWrappers {
@@ -68,7 +67,8 @@ func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	return s, ok
 }
 
-// Tree returns a process and everything below it, parents first; nil if there is no such process.
+// Tree returns the process with that PID and all its descendants, parents before their children. It returns
+// nil if there is no such process.
 func (t Table) Tree(pid int) []procfs.Stat {
 	root, ok := t.stats[pid]
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The state of a rank is that of its process, or of the one that it waits for.
+// The state of a rank is the state of the process that does its work.
 func TestWorking(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string

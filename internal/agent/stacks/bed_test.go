@@ -46,8 +46,8 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// start starts a program and waits until it has printed "ready".
-func (b *bed) start(env []string, path string, args ...string) int {
+// run starts a program and returns it, with the lines that it prints.
+func (b *bed) run(env []string, path string, argv ...string) (*process.Child, *bufio.Scanner) {
 	b.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -60,15 +60,21 @@ func (b *bed) start(env []string, path string, args ...string) int {
 		b.Fatal(err)
 	}
 	defer null.Close()
-	ch, err := b.children.Start(path, append([]string{path}, args...), &syscall.ProcAttr{
+	ch, err := b.children.Start(path, argv, &syscall.ProcAttr{
 		Dir: b.dir, Env: append(os.Environ(), env...), Files: []uintptr{null.Fd(), w.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return ch, bufio.NewScanner(r)
+}
+
+// start starts a program and waits until it has printed "ready".
+func (b *bed) start(env []string, path string, args ...string) int {
+	b.Helper()
+	ch, lines := b.run(env, path, append([]string{path}, args...)...)
 	b.Cleanup(func() { _ = unix.Kill(ch.PID, unix.SIGKILL) }) // also if its main thread has ended
-	_ = w.Close()
-	for lines := bufio.NewScanner(r); lines.Scan(); {
+	for lines.Scan() {
 		if lines.Text() == "ready" {
 			return ch.PID
 		}
@@ -101,7 +107,7 @@ func (b *bed) signal(pid int, sig unix.Signal) {
 	}
 }
 
-// only returns a directory with links to the given tools alone.
+// only returns a Collector for a host that has only the given tools.
 func (b *bed) only(tools ...job.StackTool) *Collector {
 	b.Helper()
 	c := &Collector{Host: "node1", Run: onlyTools{b.children, tools}}
@@ -127,7 +133,7 @@ func names(t job.ThreadStack) (names []string) {
 	return names
 }
 
-// within reports whether a stack has a function, with the file's name and line if they are given.
+// within reports whether a stack has a function. It also compares file and line, unless they are zero.
 func within(t job.ThreadStack, function, file string, line int) bool {
 	return slices.ContainsFunc(t.Frames, func(f job.Frame) bool {
 		return f.Function == function && (file == "" || filepath.Base(f.File) == file) && (line == 0 || f.Line == line)

@@ -13,20 +13,23 @@ import (
 
 // Limits of dumps of PyTorch's flight recorder.
 const (
-	// flightLimit bounds the wait for a dump. PyTorch looks at its pipe once a second, and may need a second try.
+	// flightLimit bounds the wait for a dump. PyTorch reads its pipe once a second, and may need two
+	// attempts.
 	flightLimit = 8 * time.Second
 	flightEvery = 50 * time.Millisecond
-	// maxDump is the largest dump that is read, in bytes. One of 2,000 calls with their stacks has some 4 MB.
+	// maxDump is the largest dump that is read, in bytes. A dump of 2,000 calls with their stacks has about 4
+	// MB.
 	maxDump = 32 << 20
 )
 
-// Flight is how to get a dump of the flight recorder of a rank. If the rank has none, the paths lead nowhere.
+// Flight has the paths by which a rank's flight recorder is asked for a dump. If the rank has no flight
+// recorder, the files do not exist.
 type Flight struct {
-	Pipe string // the FIFO that PyTorch makes, and to which a byte is written for a dump; "" means there is none
+	Pipe string // the FIFO that PyTorch makes; a byte that is written to it asks for a dump; "" means there is none
 	Dump string // the file to which PyTorch writes the dump
 }
 
-// version tells the states of a file apart.
+// version distinguishes two states of a file.
 type version struct {
 	inode    uint64
 	size     int64
@@ -41,8 +44,8 @@ func versionOf(path string) (v version) {
 	return v
 }
 
-// record has the flight recorder of a rank write a dump, and reads it. It returns nil if the rank has no flight
-// recorder, or if the dump does not come in time.
+// record makes the flight recorder of a rank write a dump, and reads the dump. It returns nil if the rank has
+// no flight recorder, or if the dump does not come in time.
 func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 	if t.Flight.Pipe == "" {
 		return nil
@@ -50,7 +53,7 @@ func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 	ctx, cancel := context.WithTimeout(ctx, flightLimit)
 	defer cancel()
 	type asked struct {
-		before version // of the dump
+		before version // the version of the dump that was there before
 		ok     bool
 	}
 	a, _ := limited(ctx, &c.dumps, t.PID, func() asked { return asked{versionOf(t.Flight.Dump), signal(t.Flight.Pipe)} })
@@ -100,7 +103,7 @@ func signal(path string) bool {
 	return n == 1 && err == nil
 }
 
-// ReadDump reads a dump of the flight recorder of a rank. It returns nil if there is none, or if it is not complete.
+// ReadDump reads the dump of a rank's flight recorder. It returns nil if the file is missing or not complete.
 func ReadDump(rank int, path string) *job.FlightRecord {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
-// recorder does what PyTorch does: it makes a FIFO, looks at it from time to time, and writes a dump if something has
-// been written to it. The dump comes in two parts, and has as many calls as dumps have been asked for.
+// recorder does what PyTorch does: it makes a FIFO, looks at it from time to time, and writes a dump if
+// something has been written to it. The dump comes in two parts, and has as many calls as dumps have been
+// asked for.
 const recorder = `
 import os, pickle, sys, time
 pipe, dump = sys.argv[1:]
@@ -34,7 +35,8 @@ while True:
     time.sleep(0.02)
 `
 
-// TestFlightRecorder: the flight recorder of a rank is asked for a dump, and only a new one counts.
+// TestFlightRecorder checks that a Collector asks the flight recorder of a rank for a dump, and ignores a
+// dump that was there before.
 func TestFlightRecorder(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -56,7 +58,7 @@ func TestFlightRecorder(t *testing.T) {
 	if got := b.one(c, Target{Rank: 1, PID: pid}); got.Record != nil {
 		t.Errorf("without a pipe, got %+v", got.Record)
 	}
-	// It no longer answers: the dump that is there is an old one.
+	// The stopped process writes no new dump. The old one is still there.
 	b.signal(pid, unix.SIGSTOP)
 	b.eventually(pid, 'T')
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -66,7 +68,8 @@ func TestFlightRecorder(t *testing.T) {
 	}
 }
 
-// TestNoFlightRecorder: what is no FIFO that somebody reads is left alone, and nothing waits for it.
+// TestNoFlightRecorder checks that signal writes only to a FIFO that a process reads, and that it never
+// waits.
 func TestNoFlightRecorder(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -1,21 +1,18 @@
 package stacks
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
-	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/faulthandler"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
@@ -24,33 +21,13 @@ import (
 // ranks starts four ranks that print "rank RANK PID", and returns them.
 func (b *bed) ranks(env []string, argv ...string) []Target {
 	b.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer w.Close()
-	b.Cleanup(func() { _ = r.Close() })
-	null, err := process.DevNull()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer null.Close()
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	env = append(os.Environ(), append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")...)
-	if _, err := b.children.Start(path, argv, &syscall.ProcAttr{
-		Dir: b.dir, Env: env, Files: []uintptr{null.Fd(), w.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
-	}); err != nil {
-		b.Fatal(err)
-	}
-	_ = w.Close()
-	if err := r.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		b.Fatal(err)
-	}
+	_, lines := b.run(append(env, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"), path, argv...)
 	var targets []Target
-	for lines := bufio.NewScanner(r); len(targets) < 4 && lines.Scan(); {
+	for len(targets) < 4 && lines.Scan() {
 		var t Target
 		if _, err := fmt.Sscanf(lines.Text(), "rank %d %d", &t.Rank, &t.PID); err == nil {
 			targets = append(targets, t)

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// gdbArgs makes gdb print the stacks of a process, without the settings of the user, scripts that come
-// with libraries, or questions.
+// gdbArgs returns arguments with which gdb prints the stacks of a process. gdb then ignores the settings of
+// the user, runs no scripts that come with libraries, and asks no questions.
 func gdbArgs(pid int) []string {
 	args := []string{"-nx", "-nh", "-batch"}
 	for _, setting := range []string{"auto-load off", "debuginfod enabled off", "confirm off", "width 0", "height 0", "print frame-arguments none", "print entry-values no"} {
@@ -18,7 +18,7 @@ func gdbArgs(pid int) []string {
 	return append(args, "-p", strconv.Itoa(pid), "-ex", "thread apply all bt "+strconv.Itoa(maxFrames), "-ex", "detach")
 }
 
-// The lines of gdb and eu-stack.
+// The forms of the lines that gdb and eu-stack print.
 var (
 	gdbThread = pattern.New(`^Thread \d+ \(.*?(?:LWP|process) (\d+)\b`)
 	gdbFrame  = pattern.New(`^#\d+ +(?:0x[0-9a-f]+ in )?(.*)$`)
@@ -86,7 +86,8 @@ func parseEU(out string) frames {
 // unknown is what gdb calls a function without a name.
 const unknown = "??"
 
-// plain removes what the GNU C library adds to names: versions, as in "read@@GLIBC_2.2.5", and __GI_.
+// plain removes from a name what the GNU C library adds: a version, as in "read@@GLIBC_2.2.5", and the prefix
+// __GI_.
 func plain(name string) string {
 	if i := strings.Index(name, "@"); i > 0 && !strings.Contains(name, " ") {
 		name = name[:i]
@@ -94,17 +95,17 @@ func plain(name string) string {
 	return strings.TrimPrefix(name, "__GI_")
 }
 
-// The functions of the Python interpreter: the one that runs Python code, and those between it and a
-// function in C that Python code calls.
+// evaluates matches the function of the Python interpreter that runs Python code. plumbing matches the
+// functions between it and a function in C that Python code calls.
 var (
 	evaluates = pattern.New(`^_?PyEval_EvalFrame`)
 	plumbing  = pattern.New(`^(_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|vectorcall_\w+|slot_tp_\w+|type_call|method_call|` +
 		`classmethoddescr_call|do_call_core|call_function|_PyObject_\w+|__Pyx_\w+|\?\?)(\.\w+)*$`)
 )
 
-// join makes one stack of the native frames of a thread and its Python frames: the functions in C that
-// are called by the innermost Python function, and then the Python functions. It leaves out how
-// the interpreter works.
+// join makes one stack of the native and the Python frames of a thread: first the functions in C that the
+// innermost Python function has called, then the Python functions. It omits the frames of the interpreter
+// itself.
 func join(native, python []job.Frame) []job.Frame {
 	if len(python) == 0 {
 		return native

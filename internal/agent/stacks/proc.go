@@ -21,7 +21,7 @@ type proc struct {
 	start   uint64 // with pid, this identifies the process
 	python  bool
 	tool    job.StackTool
-	why     string // why no better tool was used
+	why     string // why it was read with no better tool
 	threads []job.ThreadStack
 	sp      map[int]uint64 // the stack pointers of the threads that wait in the kernel, by TID
 }
@@ -31,8 +31,8 @@ var states = map[byte]job.ProcessState{
 	'T': job.ProcessStopped, 't': job.ProcessTraced, 'Z': job.ProcessZombie, 'X': job.ProcessZombie,
 }
 
-// readTree reads the processes of a rank, the one that does its work first. A full reading has also
-// system calls, which the kernel may not tell before a process has executed its program.
+// readTree reads the processes of a rank. The process that does the rank's work comes first. If full is true,
+// it also reads system calls. The kernel may delay that reading until a process has executed its program.
 func readTree(root int, full bool) []proc {
 	var tree []proc
 	below := map[int][]int{}
@@ -57,8 +57,8 @@ func readTree(root int, full bool) []proc {
 	return tree
 }
 
-// worker returns the index of the process that does the work: behind a shell or another program that
-// only waits for its single child, it is that child.
+// worker returns the index of the process that does the work of a rank. If a process is a shell or another
+// program that only waits for its single child, the child does the work.
 func worker(tree []proc, below map[int][]int) int {
 	at := 0
 	for at < len(tree) && len(below[tree[at].pid]) == 1 && waits(tree[at]) {
@@ -72,7 +72,8 @@ func worker(tree []proc, below map[int][]int) int {
 	return at
 }
 
-// wrappers are programs that start another and wait for its end, not all in wait(2).
+// wrappers are programs that start another program and wait for its end. Some of them wait in another system
+// call than wait(2).
 var wrappers = []string{"sh", "bash", "dash", "zsh", "ksh", "busybox", "timeout", "sudo", "env", "nice", "time", "strace", "script"}
 
 // waits reports whether a process does nothing but wait for a child.
@@ -88,7 +89,7 @@ func readProcess(pid int, full bool, most int) (p proc, ok bool) {
 		return p, false
 	}
 	p = proc{pid: pid, start: stat.Start, tool: job.StackProc, sp: map[int]uint64{}}
-	exe, _ := os.Readlink(procfs.Path(pid, "exe")) // not readable once the main thread has ended
+	exe, _ := os.Readlink(procfs.Path(pid, "exe")) // it cannot be read once the main thread has ended
 	if p.python = isPython(filepath.Base(exe)); exe == "" {
 		p.python = isPython(stat.Name)
 	}
@@ -100,15 +101,15 @@ func readProcess(pid int, full bool, most int) (p proc, ok bool) {
 	return p, len(p.threads) > 0 // it may end meanwhile
 }
 
-// threadIDs returns the threads of a process in ascending order, but the main thread first, which
-// has the PID as its ID.
+// threadIDs returns the IDs of the threads of a process: first the main thread, whose ID is the PID, and then
+// the others in ascending order.
 func threadIDs(pid, most int) []int {
 	dir, err := os.Open(procfs.Path(pid, "task"))
 	if err != nil {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what was read before an error counts
+	names, _ := dir.Readdirnames(-1) // the names that were read before an error are enough
 	var tids []int
 	for _, name := range names {
 		if tid, err := strconv.Atoi(name); err == nil {
@@ -159,8 +160,8 @@ func (p *proc) readThread(tid int, full bool) (t job.ThreadStack, ok bool) {
 	return t, true
 }
 
-// object says on what file a system call is whose first argument is a descriptor. The link's text
-// is the kernel's own: no file system is asked.
+// object returns the file on which a system call works whose first argument is a descriptor. The kernel
+// itself has the text of the link, so no file system is asked.
 func (p *proc) object(number int, argument string) string {
 	fd, err := strconv.ParseUint(strings.TrimPrefix(argument, "0x"), 16, 64)
 	if !onDescriptor[number] || err != nil {
@@ -178,7 +179,7 @@ func (p *proc) object(number int, argument string) string {
 
 var kernelFrame = pattern.New(`^\[<[0-9a-f]*>\] ([^+ ]+)`)
 
-// kernelFrames reads /proc/PID/task/TID/stack, which only root may.
+// kernelFrames parses /proc/PID/task/TID/stack, which only root may read.
 func kernelFrames(stack string) (frames []job.Frame) {
 	for line := range strings.Lines(stack) {
 		if m := kernelFrame().FindStringSubmatch(line); m != nil && len(frames) < maxFrames {
@@ -190,16 +191,16 @@ func kernelFrames(stack string) (frames []job.Frame) {
 
 var pythonName = pattern.New(`^(python|pypy)[0-9.]*(-[a-z]+)?( \(deleted\))?$`)
 
-// isPython reports whether a program is a Python interpreter, by its name.
+// isPython reports whether name is the name of a Python interpreter.
 func isPython(name string) bool { return pythonName.Match(name) }
 
-// same reports whether the process still exists.
+// same reports whether the process has not ended since it was read.
 func (p *proc) same() bool {
 	stat, err := procfs.ReadStat(p.pid)
 	return err == nil && stat.Start == p.start
 }
 
-// any reports whether a thread of the process is in one of some states.
+// any reports whether a thread of the process is in one of the states.
 func (p *proc) any(states ...job.ProcessState) bool {
 	return slices.ContainsFunc(p.threads, func(t job.ThreadStack) bool { return slices.Contains(states, t.State) })
 }
@@ -209,7 +210,7 @@ func pending(pid, tid int, sig unix.Signal) bool {
 	return (mask(pid, tid, "SigPnd")|mask(pid, tid, "ShdPnd"))&(1<<(sig-1)) != 0
 }
 
-// mask returns a set of signals of a thread from /proc/PID/task/TID/status.
+// mask returns a field of /proc/PID/task/TID/status that is a set of signals.
 func mask(pid, tid int, field string) uint64 {
 	data, err := os.ReadFile(procfs.Path(pid, filepath.Join("task", strconv.Itoa(tid), "status")))
 	if err != nil {

@@ -21,8 +21,9 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// pySpy reads the Python frames of a process with py-spy, which does not stop it. So some frame may
-// be wrong if the process runs; one that hangs does not change. The text says why there are none.
+// pySpy reads the Python frames of a process with py-spy. py-spy does not stop the process, so frames of a
+// process that runs may be wrong. Frames of a process that hangs are right, because they do not change. The
+// text says why there are no frames.
 func (c *Collector) pySpy(ctx context.Context, p *proc, path string) (frames, string) {
 	if path == "" {
 		return nil, "py-spy is not installed"
@@ -36,11 +37,11 @@ func (c *Collector) pySpy(ctx context.Context, p *proc, path string) (frames, st
 
 // parsePySpy reads the JSON of "py-spy dump --json", which may follow warnings.
 func (p *proc) parsePySpy(out string) frames {
-	if i := strings.Index("\n"+out, "\n[\n"); i >= 0 { // a warning begins with "[" and its time
+	if i := strings.Index("\n"+out, "\n[\n"); i >= 0 { // a warning line begins with "[" and the time
 		out = out[i:]
 	}
 	var threads []struct {
-		Thread uint64 `json:"thread_id"`    // of pthread_self(3)
+		Thread uint64 `json:"thread_id"`    // the result of pthread_self(3)
 		TID    *int   `json:"os_thread_id"` // null if py-spy does not know
 		Frames []struct {
 			Name string `json:"name"`
@@ -67,12 +68,12 @@ func (p *proc) parsePySpy(out string) frames {
 	return got
 }
 
-// threadAt returns the thread with an ID of pthread_self(3), or 0. With the GNU C library and with
-// musl, the ID is an address at the upper end of the thread's stack: it belongs to the thread whose stack
-// pointer is next below it. The main thread has its ID elsewhere. Threads that run have no known stack
-// pointer. Threads in taken belong to other IDs.
+// threadAt returns the TID of the thread for which pthread_self(3) returns id, or 0. With the GNU C library
+// and with musl, id is an address at the upper end of the thread's stack. So threadAt returns the thread with
+// the highest stack pointer below id. It ignores the main thread, whose ID is elsewhere, the threads that
+// run, whose stack pointers are not known, and the threads in taken.
 func (p *proc) threadAt(id uint64, taken frames) int {
-	const largest = 1 << 30 // of a stack
+	const largest = 1 << 30 // the largest stack that is expected, in bytes
 	tid, least := 0, uint64(largest)
 	for candidate, sp := range p.sp {
 		if _, no := taken[candidate]; !no && candidate != p.pid && sp < id && id-sp < least {
@@ -82,16 +83,17 @@ func (p *proc) threadAt(id uint64, taken frames) int {
 	return tid
 }
 
-// Limits of asking a Python process for its stacks by a signal.
+// Limits for a Python process that is asked for its stacks by a signal.
 const (
 	faultsLimit = 2 * time.Second
 	faultsEvery = 5 * time.Millisecond
 	faultsBytes = 1 << 20
 )
 
-// faults asks a Python process for its stacks by a signal, if it handles that signal and has file open.
-// The process goes on: system calls that the signal interrupts begin again, but for sleep(3) and such calls in
-// C, which return early. Python's own functions wait on. The text says why there are none.
+// faults asks a Python process for its stacks by a signal, if it handles that signal and has file open. The
+// process goes on. The kernel restarts most system calls that the signal interrupts, and Python's own
+// functions go on waiting. But sleep(3) and similar functions in C return early. The text says why there are
+// no frames.
 func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, string) {
 	bit := uint64(1) << (faulthandler.Signal - 1)
 	switch {
@@ -109,7 +111,7 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 		return nil, err.Error()
 	}
 	defer f.Close()
-	if err := f.Truncate(0); err != nil { // Python appends to it
+	if err := f.Truncate(0); err != nil { // Python appends to the file
 		return nil, err.Error()
 	}
 	if err := unix.Tgkill(p.pid, p.pid, faulthandler.Signal); err != nil {
@@ -136,8 +138,8 @@ func (c *Collector) faults(ctx context.Context, file string, p *proc) (frames, s
 
 var errSilent = errors.New("Python has not written its stacks in time")
 
-// await reads what Python writes until it is complete: while the main thread runs the signal
-// handler, the kernel blocks the signal for it.
+// await reads the stacks that Python writes, until they are complete. While the main thread runs the signal
+// handler, the kernel blocks the signal for that thread; bit is the bit of the signal in the mask.
 func (p *proc) await(ctx context.Context, f io.ReaderAt, bit uint64) ([]faulthandler.Thread, error) {
 	ctx, cancel := context.WithTimeout(ctx, faultsLimit)
 	defer cancel()
@@ -161,8 +163,8 @@ func (p *proc) await(ctx context.Context, f io.ReaderAt, bit uint64) ([]faulthan
 	}
 }
 
-// busy returns a thread that waits in no system call and has no frames in taken, or 0. If there are
-// several, it returns the newest: Python writes the newest threads first.
+// busy returns the TID of a thread that waits in no system call and is not in taken, or 0. If there are
+// several, it returns that of the newest thread, because Python writes the newest threads first.
 func (p *proc) busy(taken frames) int {
 	for _, t := range slices.Backward(p.threads) {
 		_, known := p.sp[t.TID]
@@ -173,8 +175,9 @@ func (p *proc) busy(taken frames) int {
 	return 0
 }
 
-// holds reports whether a process has a file open, by the name in the kernel's link: no file system is
-// asked. In a container, the directories above may have other names.
+// holds reports whether a process has file open. It compares the name in the kernel's link, so it asks no
+// file system. It ignores the directories above the file's own, because they may have other names in a
+// container.
 func (p *proc) holds(file string) bool {
 	links, _ := filepath.Glob(procfs.Path(p.pid, "fd/*"))
 	return slices.ContainsFunc(links, func(link string) bool {

@@ -5,16 +5,17 @@ import (
 	"sync"
 )
 
-// readers are the goroutines that read files of /proc. Some of these files can hold a reader up for as
-// long as a process hangs in the kernel, such as in the execution of a program on a file server that
-// does not answer. No more than one reader waits for the processes of one rank.
+// readers runs goroutines that read files of /proc. The kernel may block a reader of such a file while a
+// process hangs, for example while it executes a program on a file server that does not answer. At most one
+// reader at a time waits for the processes of one rank.
 type readers struct {
 	mu   sync.Mutex
-	busy map[int]chan struct{} // by the PID of the rank; closed when the reader is done
+	busy map[int]chan struct{} // by the PID of the rank; the reader closes the channel when it has finished
 }
 
-// limited returns what f returns. ok is false if f has not returned when ctx ends, or if a reader
-// for the same pid is still held up. f goes on then, and must share nothing with the caller.
+// limited returns the result of f. ok is false if f has not returned when ctx ends, or if an earlier f for
+// the same pid has not returned yet. In the first case, f goes on running, so it must share no memory with
+// the caller.
 func limited[T any](ctx context.Context, r *readers, pid int, f func() T) (result T, ok bool) {
 	r.mu.Lock()
 	if _, held := r.busy[pid]; held {
@@ -43,7 +44,7 @@ func limited[T any](ctx context.Context, r *readers, pid int, f func() T) (resul
 	}
 }
 
-// wait waits for all readers, at most until ctx ends.
+// wait waits for all readers to finish, or for the end of ctx.
 func (r *readers) wait(ctx context.Context) {
 	r.mu.Lock()
 	var all []chan struct{}

@@ -10,7 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// onlyTools runs helper programs on a host that has some tools only. A tool with a path is that file.
+// onlyTools runs helper programs as on a host that has only some tools. If a tool has a path, that file is
+// run.
 type onlyTools struct {
 	children *process.Children
 	tools    []job.StackTool

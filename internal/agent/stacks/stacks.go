@@ -1,6 +1,6 @@
-// Package stacks finds out where the ranks on this host are: the stacks of the threads of all of
-// their processes. It never stops a rank for longer than a tool needs to read its stack, and never
-// waits for a process or a file system that hangs.
+// Package stacks reads where the ranks on this host are: the stacks of the threads of all their processes. It
+// stops a process only while a tool reads the process's stacks. It never waits for a process or a file system
+// that hangs.
 package stacks
 
 import (
@@ -13,21 +13,21 @@ import (
 
 // Limits of one collection.
 const (
-	// toolsUntil is the time after which tools are ended. What is known by then is returned.
+	// toolsUntil is the time after which a collection ends the tools and returns what is known by then.
 	toolsUntil = 9 * time.Second
-	// procLimit bounds the reading of /proc for one rank. It takes milliseconds.
+	// procLimit bounds the reading of /proc for one rank, which usually takes milliseconds.
 	procLimit    = time.Second
-	maxProcesses = 8  // of a rank; the process that does the work comes first
-	maxThreads   = 64 // of a rank, over all processes
+	maxProcesses = 8  // of a rank
+	maxThreads   = 64 // of all processes of a rank
 	maxFrames    = 100
-	atOnce       = 4 // tools, which each use up to one core
+	atOnce       = 4 // tools that run at the same time; each uses up to one core
 )
 
 // Target is a rank whose stacks are wanted.
 type Target struct {
 	Rank int
 	PID  int // the process that was started as the rank
-	// Faults is the file that the rank has in its environment variable faulthandler.Env, or "".
+	// Faults is the value of the rank's environment variable faulthandler.Env, or "".
 	Faults string
 	Flight Flight
 }
@@ -38,27 +38,28 @@ type Runner interface {
 	RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) ([]byte, error)
 }
 
-// Collector collects the stacks of ranks on this host. Close must be called in the end.
+// Collector collects the stacks of ranks on this host. The caller must call Close when it needs the Collector
+// no more.
 type Collector struct {
 	Host string
-	// Env is the environment of the tools. They are looked for in its PATH, and then where
-	// distributions install programs.
+	// Env is the environment of the tools. The Collector looks for tools in the PATH of Env, and then in the
+	// directories in which distributions install programs.
 	Env []string
 	Run Runner
 
 	readers readers
-	dumps   readers    // of dumps of flight recorders
-	parsing sync.Mutex // so that only one dump is in memory
+	dumps   readers    // read dumps of flight recorders
+	parsing sync.Mutex // allows only one dump in memory
 }
 
-// Close waits for readings that a process in the kernel holds up, at most until ctx ends.
+// Close waits until no reading of /proc is blocked any more, or until ctx ends.
 func (c *Collector) Close(ctx context.Context) {
 	c.readers.wait(ctx)
 	c.dumps.wait(ctx)
 }
 
-// Collect returns the stacks of the targets, and what their flight recorders have written down, in their order. It takes at most ten seconds, and
-// less if ctx ends before. Then it returns what it has.
+// Collect returns the stacks of the targets in the order of targets. Each has the record of the rank's flight
+// recorder, if there is one. After ten seconds, or when ctx ends, Collect returns what it has.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, toolsUntil)
 	defer cancel()
@@ -70,7 +71,7 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankSta
 	ranks := make([]*rank, len(targets))
 	c.each(len(targets), 2*atOnce, func(i int) { ranks[i] = c.look(ctx, targets[i]) })
 	found := c.findTools(ctx)
-	// The process that does the work of each rank first, then the others, as time permits.
+	// First the process that does the work of each rank, then the other processes, as long as there is time.
 	for n := range maxProcesses {
 		c.each(len(ranks), atOnce, func(i int) {
 			if n < len(ranks[i].processes) && ctx.Err() == nil {
@@ -87,7 +88,7 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankSta
 	return all
 }
 
-// each calls f for 0 to n-1, some at once, and waits for all.
+// each calls f with 0 to n-1, up to atOnce calls at the same time, and waits for all calls.
 func (c *Collector) each(n, atOnce int, f func(int)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -104,11 +105,11 @@ func (c *Collector) each(n, atOnce int, f func(int)) {
 // rank is what has been found of one target.
 type rank struct {
 	target    Target
-	processes []proc // the one that does the work comes first
-	why       string // why there are none, or not all that there is to know of them
+	processes []proc // the process that does the rank's work is the first
+	why       string // why there are no processes, or why something about them is missing
 }
 
-// look reads what /proc has of a rank.
+// look reads what /proc shows of a rank.
 func (c *Collector) look(ctx context.Context, t Target) *rank {
 	ctx, cancel := context.WithTimeout(ctx, procLimit)
 	defer cancel()
@@ -124,7 +125,7 @@ func (c *Collector) look(ctx context.Context, t Target) *rank {
 	return r
 }
 
-// stack returns what was found.
+// stack returns the stacks of the rank.
 func (r *rank) stack(host string) job.RankStack {
 	s := job.RankStack{Rank: r.target.Rank, Host: host, Error: r.why, Threads: []job.ThreadStack{}}
 	for i := range r.processes {

@@ -21,7 +21,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
-// TestNative: programs in C that hang, seen with each tool.
+// TestNative checks the stacks of C programs that hang, with each tool.
 func TestNative(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -79,8 +79,8 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// TestUndisturbed: a stopped process stays stopped, and others go on, also when a tool is
-// killed in the middle of its work.
+// TestUndisturbed checks that a stopped process stays stopped, and that other processes go on, even if a tool
+// is killed while it works.
 func TestUndisturbed(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -99,7 +99,7 @@ func TestUndisturbed(t *testing.T) {
 	b.signal(pid, unix.SIGCONT)
 	b.eventually(pid, 'R')
 
-	// A tool that leaves a stop behind, and fails.
+	// This tool stops the process and fails.
 	rude := agenttest.WriteFile(t, filepath.Join(b.dir, "gdb"), "#!/bin/sh\nkill -STOP "+fmt.Sprint(pid)+"; echo ptrace: Operation not permitted. >&2; exit 1\n", 0o755)
 	got := b.one(b.only(job.StackTool(rude)), Target{PID: pid})
 	if got.Tool != job.StackProc || !strings.HasPrefix(got.Error, "gdb may not look into the process: ") {
@@ -107,7 +107,7 @@ func TestUndisturbed(t *testing.T) {
 	}
 	b.eventually(pid, 'R')
 
-	// gdb that never ends is killed while it traces the process.
+	// This gdb does not end by itself, so it is killed while it traces the process.
 	hung := agenttest.WriteFile(t, filepath.Join(b.dir, "hung", "gdb"),
 		"#!/bin/sh\nexec /usr/bin/gdb -nx -batch -p "+fmt.Sprint(pid)+" -ex 'shell sleep 1000'\n", 0o755)
 	began := time.Now()
@@ -121,7 +121,7 @@ func TestUndisturbed(t *testing.T) {
 	b.eventually(pid, 'R')
 }
 
-// TestZombieMain: the main thread has ended, and another goes on.
+// TestZombieMain checks a process whose main thread has ended while another thread goes on.
 func TestZombieMain(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -170,8 +170,8 @@ began.wait()
 globals()[sys.argv[1]]()
 `
 
-// TestPython: Python programs that were started with faulthandler tell their frames, also while
-// a function in C keeps the global interpreter lock.
+// TestPython checks that Python programs that were started with faulthandler write their frames, even while a
+// function in C holds the global interpreter lock.
 func TestPython(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -186,7 +186,7 @@ func TestPython(t *testing.T) {
 		function string
 		line     int
 		call, on string
-		inner    []string // of the functions in C, one
+		inner    []string // one of these functions in C is the innermost frame
 	}{
 		{"receive", 12, "recvfrom", "a socket", []string{"recv", "__libc_recv", "__recv"}},
 		{"holds_gil", 15, "recvfrom", "a socket", []string{"recv", "__libc_recv", "__recv"}},
@@ -258,7 +258,8 @@ os.wait()
 	})
 }
 
-// TestDiskSleep: no debugger touches a process that waits in the kernel. The kernel's own stack says where.
+// TestDiskSleep checks that no debugger is used for a process that waits in the kernel. Its frames come from
+// the kernel's own stack.
 func TestDiskSleep(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -276,7 +277,8 @@ func TestDiskSleep(t *testing.T) {
 	b.eventually(pid, 'D')
 }
 
-// TestExecHangs: while the kernel begins to execute a program, it lets nobody read some files of /proc.
+// TestExecHangs checks a process whose program the kernel begins to execute. Until then, the kernel blocks
+// readers of some files of /proc.
 func TestExecHangs(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -313,8 +315,8 @@ func TestExecHangs(t *testing.T) {
 	}
 }
 
-// TestPySpy: what py-spy prints is read, joined with the native frames, and its failure is told. The
-// real py-spy prints such JSON after its warnings.
+// TestPySpy checks that the output of py-spy is parsed and joined with the native frames, and that its errors
+// are reported. The real py-spy prints such JSON after its warnings.
 func TestPySpy(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -348,7 +350,7 @@ func TestPySpy(t *testing.T) {
 	}
 }
 
-// BenchmarkCollect collects the stacks of 16 ranks, by tool.
+// BenchmarkCollect collects the stacks of 16 ranks with each tool.
 func BenchmarkCollect(b *testing.B) {
 	hangs := filepath.Join(b.TempDir(), "hangs")
 	if out, err := exec.Command("gcc", "-g", "-O0", "-pthread", "-o", hangs, "testdata/hangs.c").CombinedOutput(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syscalls are the names of the system calls in which threads wait for long, by number.
+// syscalls has the names of the system calls in which threads may wait for a long time.
 var syscalls = with(map[int]string{
 	unix.SYS_READ: "read", unix.SYS_READV: "readv", unix.SYS_PREAD64: "pread64", unix.SYS_PREADV: "preadv",
 	unix.SYS_WRITE: "write", unix.SYS_WRITEV: "writev", unix.SYS_PWRITE64: "pwrite64", unix.SYS_PWRITEV: "pwritev",

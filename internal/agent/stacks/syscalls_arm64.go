@@ -2,5 +2,5 @@ package stacks
 
 import "golang.org/x/sys/unix"
 
-// older are system calls that only some architectures have.
+// older has system calls that only some architectures have.
 var older = map[int]string{unix.SYS_FSTATAT: "newfstatat"}

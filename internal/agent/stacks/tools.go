@@ -19,15 +19,15 @@ import (
 // Limits of tools.
 const (
 	findLimit = time.Second
-	// toolLimit bounds a tool for one process. gdb needs seconds for programs with
-	// hundreds of libraries, and longer where ranks that wait use all cores.
+	// toolLimit bounds a tool's work on one process. gdb needs seconds for programs with hundreds of
+	// libraries, and longer if ranks that wait in a loop use all cores.
 	toolLimit = 8 * time.Second
 )
 
-// standardPath is where distributions install programs.
+// standardPath has the directories in which distributions install programs.
 const standardPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// findTools returns the paths of the tools that the host has, by their names.
+// findTools returns the paths of the tools that the host has.
 func (c *Collector) findTools(ctx context.Context) map[job.StackTool]string {
 	all := standardPath
 	for _, entry := range c.Env {
@@ -55,9 +55,9 @@ func (c *Collector) findTools(ctx context.Context) map[job.StackTool]string {
 	return nil
 }
 
-// run runs a tool. The shell is what hangs if the tool's own file does, and not the agent. The tool
-// gets neither the settings of the program's libraries and Python, nor addresses of servers of
-// debugging information.
+// run runs a tool through a shell. If the tool is on a file system that hangs, the shell hangs and not the
+// agent. The environment of the tool has no settings for the program's libraries or for Python, and no
+// addresses of servers with debugging information.
 func (c *Collector) run(ctx context.Context, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, toolLimit)
 	defer cancel()
@@ -66,14 +66,14 @@ func (c *Collector) run(ctx context.Context, path string, args ...string) (strin
 	return string(out), err
 }
 
-// frames are the frames of threads by TID, innermost first.
+// frames has the frames of threads by their TIDs, innermost first.
 type frames map[int][]job.Frame
 
-// inspect adds to a process of a rank what the best tools for it say. Frames of Python come from py-spy
-// or from the program itself. Other frames come from a tool that stops the process for a moment.
+// inspect adds the frames of a process, as the best tools for it report them. Frames of Python come from
+// py-spy or from the program itself. Other frames come from a tool that stops the process for a moment.
 func (c *Collector) inspect(ctx context.Context, r *rank, p *proc, found map[job.StackTool]string) {
 	if !p.any(job.ProcessRunning, job.ProcessSleeping, job.ProcessDisk, job.ProcessStopped, job.ProcessTraced) {
-		return // it has ended
+		return // the process has ended
 	}
 	var python frames
 	var why []string
@@ -110,9 +110,9 @@ func (c *Collector) inspect(ctx context.Context, r *rank, p *proc, found map[job
 	p.why = strings.Join(why, "; ")
 }
 
-// native reads the stacks of a process by a tool that uses ptrace(2). It leaves a process alone that
-// is stopped, so that it stays stopped, or that waits in the kernel, as the tool would wait for it.
-// eu-stack comes first: it stops a process for the shorter time.
+// native reads the stacks of a process with a tool that uses ptrace(2). It uses no tool for a stopped
+// process, which could start to run again, or for a process that waits in the kernel, because the tool would
+// wait for it. It tries eu-stack first, because eu-stack stops a process for a shorter time than gdb.
 func (c *Collector) native(ctx context.Context, p *proc, found map[job.StackTool]string) (frames, job.StackTool, string) {
 	stat, _ := procfs.ReadStat(p.pid)
 	now := states[stat.State]
@@ -153,20 +153,20 @@ func (c *Collector) native(ctx context.Context, p *proc, found map[job.StackTool
 	return nil, "", "the time was over"
 }
 
-// goOn undoes what a tool that did not end by itself can leave behind: a stop of the process, or a stop
-// that is still to be delivered. The process was not stopped before.
+// goOn makes a process go on that a killed tool has left stopped, or with a stop signal that is still
+// pending. The process must have run before.
 func (p *proc) goOn() {
 	for _, tid := range threadIDs(p.pid, maxThreads) {
 		data, _ := os.ReadFile(procfs.Path(p.pid, "task/"+strconv.Itoa(tid)+"/stat")) // the thread may have ended
 		stat, err := procfs.ParseStat(data)
 		if stopped := err == nil && stat.State == 'T'; (stopped || pending(p.pid, tid, unix.SIGSTOP)) && p.same() {
-			_ = unix.Kill(p.pid, unix.SIGCONT) // which also takes back stops that are pending
+			_ = unix.Kill(p.pid, unix.SIGCONT) // SIGCONT also discards pending stop signals
 			return
 		}
 	}
 }
 
-// refused says why a tool gave no stack, and what to do.
+// refused returns why a tool gave no stack, and what the user can do.
 func refused(tool, out string, err error) string {
 	low := strings.ToLower(out)
 	if strings.Contains(low, unix.EPERM.Error()) || strings.Contains(low, unix.EACCES.Error()) {

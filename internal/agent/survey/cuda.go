@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// cuda returns what a program with these versions of libraries and packages needs of the NVIDIA driver; nil if no
-// driver is loaded, or nothing of CUDA is found. root has the files of this host or container.
+// cuda returns what a program with these versions of libraries and packages needs of the NVIDIA driver; nil
+// if no driver is loaded, or nothing of CUDA is found. root has the files of this host or container.
 func cuda(root fs.FS, list []job.VersionFact, env []string) *job.CUDAFact {
 	driver := driverOf(root)
 	if driver == "" {
@@ -49,7 +49,8 @@ func driverOf(root fs.FS) string {
 	return strings.TrimSpace(string(data))
 }
 
-// runtimeIn returns the version of the CUDA runtime that a program loads or that its Python has, and what says so.
+// runtimeIn returns the version of the CUDA runtime that a program loads or that its Python has, and what
+// says so.
 func runtimeIn(list []job.VersionFact) (version, from string) {
 	for _, f := range list {
 		first, _, _ := strings.Cut(f.Version, " ") // the rest is its build

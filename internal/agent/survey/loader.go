@@ -18,9 +18,9 @@ import (
 // version `GLIBC_2.38' not found (required by ./train)".
 var lacking = pattern.New("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
 
-// missing asks the program's dynamic loader which libraries it does not find in the
-// environment of the ranks, and which it finds in versions that are too old. Nothing of the program runs. It returns
-// nil if the loader is neither glibc's nor musl's.
+// missing asks the program's dynamic loader which libraries it does not find in the environment of the ranks,
+// and which it finds in versions that are too old. Nothing of the program runs. It returns nil if the loader
+// is neither glibc's nor musl's.
 func (v Surveyor) missing(ctx context.Context, loader, path string) (names, old []string) {
 	argv, env, ok := listing(loader, path, v.Env)
 	if !ok {

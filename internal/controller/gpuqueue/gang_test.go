@@ -13,20 +13,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/lease"
+	"github.com/gangrun/gangrun/topology/lease/leasetest"
 )
-
-// gpuHost is a host with so many GPUs that are all joined alike.
-func gpuHost(name string, gpus int) job.Host {
-	h := job.Host{Name: name, Slots: gpus}
-	for i := range gpus {
-		h.Devices = append(h.Devices, job.Device{UUID: fmt.Sprintf("GPU%d", i), Index: i})
-	}
-	return h
-}
 
 // pairedHost is a host of four GPUs in two pairs.
 func pairedHost(name string) job.Host {
-	h := gpuHost(name, 4)
+	h := leasetest.Host(name, 4)
 	for i := range 4 {
 		row := make([]job.Link, 4)
 		for j := range row {
@@ -42,13 +34,6 @@ func pairedHost(name string) job.Host {
 
 func onRack(h job.Host, rack string) job.Host { h.Rack = rack; return h }
 func withSlots(h job.Host, n int) job.Host    { h.Hard, h.Slots = true, n; return h }
-func used(h job.Host, devices ...int) job.Host {
-	h.Devices = slices.Clone(h.Devices)
-	for _, i := range devices {
-		h.Devices[i].Busy = "used by pid 7"
-	}
-	return h
-}
 
 func TestGPUClaims(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -56,17 +41,17 @@ func TestGPUClaims(t *testing.T) {
 		hosts []job.Host
 		claim string // GPUs named, claimed and needed at the least, of each host
 	}{
-		"each host alone":            {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{gpuHost("a", 4), gpuHost("b", 2), gpuHost("c", 1)}, "4/2/2 2/2/2 1/0/0"},
-		"any GPUs of one island":     {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{gpuHost("a", 4)}, "4/2/2"},
-		"not any GPUs of one island": {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{pairedHost("a"), gpuHost("b", 2)}, "4/4/2 2/2/2"},
+		"each host alone":            {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{leasetest.Host("a", 4), leasetest.Host("b", 2), leasetest.Host("c", 1)}, "4/2/2 2/2/2 1/0/0"},
+		"any GPUs of one island":     {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{leasetest.Host("a", 4)}, "4/2/2"},
+		"not any GPUs of one island": {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{pairedHost("a"), leasetest.Host("b", 2)}, "4/4/2 2/2/2"},
 		"one GPU is an island":       {topology.Want{Ranks: 1, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{pairedHost("a")}, "4/1/1"},
-		"a rack":                     {topology.Want{Ranks: 5, GPUs: 1, Locality: job.LocalityRack}, []job.Host{onRack(gpuHost("a", 4), "r"), onRack(gpuHost("b", 4), "r"), onRack(gpuHost("c", 4), "s")}, "4/4/1 4/4/1 4/0/0"},
-		"all together":               {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{gpuHost("a", 4), gpuHost("b", 2)}, "4/3/1 2/2/0"},
-		"whole ranks":                {topology.Want{Ranks: 2, GPUs: 2, Locality: job.LocalityAny}, []job.Host{gpuHost("a", 3), gpuHost("b", 3)}, "3/2/2 3/2/2"},
-		"slots":                      {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{withSlots(gpuHost("a", 4), 1), gpuHost("b", 4)}, "4/1/0 4/3/2"},
-		"without what others use":    {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{used(gpuHost("a", 3), 0), used(gpuHost("b", 2), 1)}, "2/2/2 1/0/0"},
-		"where others use the best":  {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{used(pairedHost("a"), 0, 2), used(pairedHost("b"), 0)}, "2/0/0 3/3/2"},
-		"others are everywhere":      {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{used(gpuHost("a", 2), 0)}, "2/2/2"},
+		"a rack":                     {topology.Want{Ranks: 5, GPUs: 1, Locality: job.LocalityRack}, []job.Host{onRack(leasetest.Host("a", 4), "r"), onRack(leasetest.Host("b", 4), "r"), onRack(leasetest.Host("c", 4), "s")}, "4/4/1 4/4/1 4/0/0"},
+		"all together":               {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{leasetest.Host("a", 4), leasetest.Host("b", 2)}, "4/3/1 2/2/0"},
+		"whole ranks":                {topology.Want{Ranks: 2, GPUs: 2, Locality: job.LocalityAny}, []job.Host{leasetest.Host("a", 3), leasetest.Host("b", 3)}, "3/2/2 3/2/2"},
+		"slots":                      {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{withSlots(leasetest.Host("a", 4), 1), leasetest.Host("b", 4)}, "4/1/0 4/3/2"},
+		"without what others use":    {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{leasetest.Used(leasetest.Host("a", 3), 0), leasetest.Used(leasetest.Host("b", 2), 1)}, "2/2/2 1/0/0"},
+		"where others use the best":  {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{leasetest.Used(pairedHost("a"), 0, 2), leasetest.Used(pairedHost("b"), 0)}, "2/0/0 3/3/2"},
+		"others are everywhere":      {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{leasetest.Used(leasetest.Host("a", 2), 0)}, "2/2/2"},
 	} {
 		var got []string
 		for _, claim := range claimsFor(c.want, c.hosts, job.Excluded{}) {
@@ -78,56 +63,18 @@ func TestGPUClaims(t *testing.T) {
 	}
 }
 
-// leaseDir makes a directory of leases that everything in this test uses.
-func leaseDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "gangrun-place-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(lease.Env, dir)
-	return dir
-}
-
-// small takes one GPU of a host for a job that came after all others, nil where it
-// has to wait.
-func small(t *testing.T, dir, host string, devices []string, device string) *lease.Held {
-	t.Helper()
-	space, err := lease.Open(dir, host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := space.Turn()
-	defer turn.Close()
-	held, _, err := turn.Try(t.Context(), lease.Request{
-		Ticket: lease.Ticket{Run: "small-" + host + device, Since: time.Now(), Devices: devices, Count: 1, Least: 1},
-		Take:   []string{device}, User: "ada",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if held != nil {
-		t.Cleanup(func() { held.Release() })
-	}
-	return held
-}
-
 // TestSmallJobsDoNotStarveABigGang: the gang gets the first host that drains, also
 // where it is not the one that would be the best if nobody used a GPU, and small
 // jobs that came later get nothing there meanwhile.
 func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
-	dir := leaseDir(t)
+	dir := leasetest.Dir(t)
 	two := []string{"GPU0", "GPU1"}
-	small(t, dir, "h1", two, "GPU0") // for ever
-	first, second := small(t, dir, "h2", two, "GPU0"), small(t, dir, "h2", two, "GPU1")
+	leasetest.Small(t, dir, "h1", two, "GPU0") // for ever
+	first, second := leasetest.Small(t, dir, "h2", two, "GPU0"), leasetest.Small(t, dir, "h2", two, "GPU1")
 	waits := make(chan string, 100)
 	p := &Gang{
 		NewTurn: ownTurns(t),
-		Run:     "big", Hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, Simulated: true, Patience: "strict",
+		Run:     "big", Hosts: []job.Host{leasetest.Host("h1", 2), leasetest.Host("h2", 2), leasetest.Host("h3", 1)}, Simulated: true, Patience: "strict",
 		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { waits <- e.Text },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -159,16 +106,16 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	if text := next("what is waited for", waits); !strings.Contains(text, "waiting for 2 GPUs") {
 		t.Errorf("it tells %q", text)
 	}
-	if small(t, dir, "h3", []string{"GPU0"}, "GPU0") == nil {
+	if leasetest.Small(t, dir, "h3", []string{"GPU0"}, "GPU0") == nil {
 		t.Error("a small job waits on a host that the gang cannot use")
 	}
-	if held := small(t, dir, "h1", two, "GPU1"); held != nil {
+	if held := leasetest.Small(t, dir, "h1", two, "GPU1"); held != nil {
 		t.Error("a small job goes ahead on h1")
 	}
 	if err := first.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if held := small(t, dir, "h2", two, "GPU0"); held != nil {
+	if held := leasetest.Small(t, dir, "h2", two, "GPU0"); held != nil {
 		t.Error("a small job goes ahead on h2")
 	}
 	if err := second.Release(); err != nil {
@@ -223,9 +170,9 @@ func heldOn(host string, since time.Time, spare []string, devices ...string) *le
 // TestWaitRelaxesWhenItSays: the moments at which levels open are sums, the gang
 // asks again at the next, and says of what is free when it takes that.
 func TestWaitRelaxesWhenItSays(t *testing.T) {
-	leaseDir(t)
+	leasetest.Dir(t)
 	var notes []string
-	hosts := []job.Host{onRack(gpuHost("h1", 4), "r"), onRack(gpuHost("h2", 4), "s")}
+	hosts := []job.Host{onRack(leasetest.Host("h1", 4), "r"), onRack(leasetest.Host("h2", 4), "s")}
 	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: hosts, Simulated: true, Patience: "island=10s,host=20s,rack=40s",
 		Want: topology.Want{Ranks: 4, GPUs: 1, Locality: job.LocalityAny}, Emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	w, now := waitOf(t, p)
@@ -269,9 +216,9 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 
 // TestWaitDoesNotFlood: holders that come and go are told now and then only.
 func TestWaitDoesNotFlood(t *testing.T) {
-	leaseDir(t)
+	leasetest.Dir(t)
 	var notes []job.Event
-	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{gpuHost("h1", 2)}, Simulated: true, Patience: "strict",
+	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{leasetest.Host("h1", 2)}, Simulated: true, Patience: "strict",
 		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { notes = append(notes, e) }}
 	w, now := waitOf(t, p)
 	for i := range 60 {
@@ -303,12 +250,12 @@ func TestWaitDoesNotFlood(t *testing.T) {
 // TestLeaseWinsOverProcess: what runs on a GPU that is leased belongs to who holds
 // it, and when that is over the host is looked at anew at once.
 func TestLeaseWinsOverProcess(t *testing.T) {
-	leaseDir(t)
+	leasetest.Dir(t)
 	var notes []string
 	looks := 0
-	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, Simulated: true, Patience: "strict",
+	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{leasetest.Used(leasetest.Host("h1", 2), 0, 1)}, Simulated: true, Patience: "strict",
 		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { notes = append(notes, e.Text) },
-		Look: func() []job.Host { looks++; return []job.Host{gpuHost("h1", 2)} }}
+		Look: func() []job.Host { looks++; return []job.Host{leasetest.Host("h1", 2)} }}
 	w, now := waitOf(t, p)
 	both := []string{"GPU0", "GPU1"}
 	held := heldOn("h1", now.Add(-50*time.Hour), nil, both...)
@@ -325,7 +272,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 		t.Errorf("after the release: %d looks, %+v, %v", looks, requests, err)
 	}
 	// One that nobody leases is used by others, and is looked at in its time.
-	p.Hosts = []job.Host{used(gpuHost("h1", 2), 0)}
+	p.Hosts = []job.Host{leasetest.Used(leasetest.Host("h1", 2), 0)}
 	requests, _, err = w.plan([]*lease.Waiting{{Host: "h1", Spare: both}})
 	if err != nil || looks != 1 || len(requests[0].Take) != 0 || !strings.Contains(notes[len(notes)-1], "is used by pid 7") {
 		t.Errorf("used by others: %d looks, %+v, %v, %q", looks, requests, err, notes)
@@ -334,7 +281,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 
 // TestWarningsOfLeasesAreToldOnce in a run.
 func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
-	dir := leaseDir(t)
+	dir := leasetest.Dir(t)
 	for name, text := range map[string]string{"gangrun.h1.gpu.GPU1": "torn", "gangrun.h1.gpu.%1B%5BmGPU": ""} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
@@ -348,7 +295,7 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notes []string
-	p := &Gang{NewTurn: ownTurns(t), Run: "r", Hosts: []job.Host{gpuHost("h1", 3)}, Simulated: true, Patience: "strict",
+	p := &Gang{NewTurn: ownTurns(t), Run: "r", Hosts: []job.Host{leasetest.Host("h1", 3)}, Simulated: true, Patience: "strict",
 		Want: topology.Want{Ranks: 1, GPUs: 1}, Emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	for range 2 {
 		notes = nil

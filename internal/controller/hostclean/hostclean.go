@@ -17,14 +17,15 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// limit bounds the work of an agent: it waits 10 s for processes, and works at most a minute on containers and
-// images.
+// limit bounds the work of an agent: it waits 10 s for processes, and works at most a minute on containers
+// and images.
 const limit = 2 * time.Minute
 
-// Clean starts an agent on each host of list, on all hosts at the same time. Each agent removes what dead runs
-// have left on its host, and the images that gangrun has brought to the host and no job has used for the time
-// unused. Clean calls ask to show a question to the user, as for a password, and calls ask with "" to remove
-// the question. all has an entry for each host; if a host could not be reached, its entry has a Problem.
+// Clean starts an agent on each host of list, on all hosts at the same time. Each agent removes what dead
+// runs have left on its host, and the images that gangrun has brought to the host and no job has used for the
+// time unused. Clean calls ask to show a question to the user, as for a password, and calls ask with "" to
+// remove the question. all has an entry for each host; if a host could not be reached, its entry has a
+// Problem.
 func Clean(ctx context.Context, list inventory.List, unused time.Duration, ask func(question string)) (all []job.Cleaned, err error) {
 	spec := job.Default()
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{Ask: ask, Note: func(string, string) {}, Started: func(string, job.Agent) {}})

@@ -4,16 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 	"github.com/gangrun/gangrun/launcher/ssh"
 )
 
@@ -39,35 +37,7 @@ func (b *farBed) agents(t *testing.T, d ssh.Dialer, program ssh.Program) *ssh.Ag
 }
 
 // processes returns those of programs below b.dir, by what they are.
-func (b *farBed) processes() map[string][]int {
-	found := map[string][]int{}
-	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, exe := range exes {
-		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
-		args := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
-		to, err := os.Readlink(exe)
-		kind := ""
-		switch {
-		case args[0] == filepath.Join(b.dir, "kubectl"):
-			kind = "kubectl"
-		case err != nil || !strings.HasPrefix(to, b.dir+"/"):
-			continue
-		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
-			kind = "agent"
-		case len(args) == 4 && args[1] == "agent" && args[3] == "watchdog":
-			kind = "watchdog"
-		case len(args) == 3 && args[1] == "agent":
-			kind = "outer watchdog"
-		case len(args) > 1 && (args[1] == "bridge" || args[1] == "step"):
-			kind = args[1]
-		default:
-			continue
-		}
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
-		found[kind] = append(found[kind], pid)
-	}
-	return found
-}
+func (b *farBed) processes() map[string][]int { return agentstest.Processes(b.dir) }
 
 // signal sends a signal to all processes of a kind, once there are some.
 func (b *farBed) signal(kind string, sig syscall.Signal) error {

@@ -11,38 +11,36 @@ import (
 )
 
 const (
-	// lookEvery is how often a controller looks for requests. Network file systems do not notify of
-	// changes.
+	// lookEvery is the time between two looks for requests. Network file systems do not report new files.
 	lookEvery = time.Second
-	// stacksLimit is how long each host has to find out where its ranks are.
+	// stacksLimit is how long each host may take to collect the stacks of its ranks.
 	stacksLimit = 8 * time.Second
-	// restAfter is the least time between two collections: a collection may stop the ranks for a
-	// moment.
+	// restAfter is the least time between two collections. A collection stops ranks for a moment.
 	restAfter = 2 * time.Second
-	// keepAnswer is how long an answer stays that nobody fetches.
+	// keepAnswer is the time after which an answer is removed that nobody has fetched.
 	keepAnswer = time.Minute
 )
 
 // Answerer answers the requests for the stacks of a run's ranks.
 type Answerer struct {
 	Run home.Run
-	// Stacks collects the stacks of the running gang.
+	// Stacks collects the stacks of the gang that runs.
 	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
-	// Gang returns the number of the attempt whose gang runs, and its ranks that have not ended. It
-	// returns why there is none otherwise.
+	// Gang returns the attempt that runs, and its ranks that have not ended. If no gang runs, why is the
+	// reason.
 	Gang func() (attempt int, ranks []int, why string)
-	// Group groups ranks that are at the same place.
+	// Group returns groups of the ranks whose stacks are equal.
 	Group func([]job.RankStack) []job.StackGroup
 }
 
-// answered is an answer that has been written.
+// answered is an answer that was written.
 type answered struct {
 	id string
 	at time.Time
 }
 
-// Listen answers requests until stop is called. It answers one at a time; those that come meanwhile
-// get one answer together.
+// Listen answers requests until stop is called. It makes one collection at a time. Requests that come during
+// a collection are answered together by the next one.
 func (a Answerer) Listen() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -68,7 +66,7 @@ func (a Answerer) Listen() (stop func()) {
 				return
 			}
 			rest := lookEvery
-			if ids, _ := a.Run.TakeStacks(self); len(ids) > 0 { // one that cannot be taken is reported where it was made
+			if ids, _ := a.Run.TakeStacks(self); len(ids) > 0 { // the process that has made a request reports an error about it
 				kept = append(kept, a.answer(ctx, ids)...)
 				rest = restAfter
 			}
@@ -81,7 +79,7 @@ func (a Answerer) Listen() (stop func()) {
 	}
 }
 
-// answer collects the stacks once, and answers all the requests with them.
+// answer collects the stacks once, and writes an answer to each request.
 func (a Answerer) answer(ctx context.Context, ids []string) (all []answered) {
 	begun := time.Now()
 	attempt, ranks, why := a.Gang()

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// askLimit is how long a controller may take to answer.
+	// askLimit bounds the wait for an answer.
 	askLimit = lookEvery + restAfter + stacksLimit + 4*time.Second
-	// checkEvery is how often the answer is looked for.
+	// checkEvery is the time between two looks for the answer.
 	checkEvery = 100 * time.Millisecond
 )
 
-// Stacks asks the controller of a run, which may be on another machine, where the run's ranks are.
-// It waits for the answer for at most 15 s.
+// Stacks asks the controller of a run for the stacks of the run's ranks. The controller may be on another
+// machine. Stacks waits for 15 s at most.
 func Stacks(ctx context.Context, run home.Run) (home.Stacks, error) {
 	s, err := run.Summary()
 	switch {
@@ -72,7 +72,7 @@ func wait(ctx context.Context, run home.Run, c job.Controller, asked home.AskedS
 	}
 }
 
-// refuse is the error of a run whose ranks cannot be looked at now.
+// refuse returns the error for a run whose stacks cannot be collected now.
 func refuse(hint, format string, args ...any) error {
 	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf(format, args...), Hint: hint}
 }

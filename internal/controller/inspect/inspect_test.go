@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running returns a run that this process controls.
+// running returns a run whose controller is this process.
 func running(t *testing.T) home.Run {
 	t.Helper()
 	run, journal, err := home.Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
@@ -66,7 +66,7 @@ func TestStacks(t *testing.T) {
 	stop := a.Listen()
 	defer stop()
 	var all sync.WaitGroup
-	for range 4 { // together, they are answered at once, or by a second collection
+	for range 4 { // requests that come together get one answer or two
 		all.Go(func() {
 			s, err := Stacks(t.Context(), run)
 			if err != nil {
@@ -95,7 +95,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A run that has ended, or has no controller, is refused at once.
+// Stacks fails at once if the run has ended or has no controller.
 func TestNobodyToAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		last job.Event
@@ -125,7 +125,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// Whoever asks a controller that does not look gives up, and leaves nothing behind.
+// Stacks gives up if the controller does not answer, and removes its request.
 func TestNoAnswer(t *testing.T) {
 	run := running(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -138,7 +138,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// The live file is written at most every two seconds, and is gone in the end.
+// The live file is written every two seconds at most, and removed at the end.
 func TestLive(t *testing.T) {
 	run := running(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package inspect lets other processes look at a run. It keeps the run's live file, and answers
-// requests for the stacks of the ranks, which come through the run's directory. It also makes such
-// requests.
+// Package inspect lets other processes look at a run. A controller uses it to write the run's live file, and
+// to answer requests for the stacks of the ranks, which are files in the run's directory. Other processes use
+// it to make such requests.
 package inspect
 
 import (
@@ -16,30 +16,31 @@ import (
 const (
 	// writeEvery is the least time between two writes of the live file.
 	writeEvery = 2 * time.Second
-	// manyRanks is how many ranks the file may have at that pace. With more, it is written less often.
+	// manyRanks is the largest number of ranks for which the file is written every writeEvery. With more
+	// ranks, the time between two writes is longer.
 	manyRanks = 256
 )
 
-// Live keeps the live file of a run.
+// Live writes the live file of a run.
 type Live struct {
 	run  home.Run
 	done chan struct{}
 	wg   sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	fold vitals.Fold
 	news bool          // pulses have come since the file was written
 	last vitals.Vitals // what was last written of each rank of the latest attempt
 }
 
-// StartLive begins to write the live file of a run. Stop must be called.
+// StartLive starts to write the live file of a run. The caller must call Stop.
 func StartLive(run home.Run) *Live {
 	l := &Live{run: run, done: make(chan struct{})}
 	l.wg.Go(l.write)
 	return l
 }
 
-// Pulse adds pulses of an attempt's ranks. It does not wait for the file.
+// Pulse adds pulses of an attempt's ranks. It does not wait for the file to be written.
 func (l *Live) Pulse(attempt int, p job.Pulses) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +64,8 @@ func (l *Live) Stop() {
 	_ = l.run.RemoveVitals()
 }
 
-// write writes the file from time to time. It ignores errors: the journal tells of a file system that
-// takes no more.
+// write writes the file again and again. It ignores errors, because the journal reports a file system that
+// cannot be written.
 func (l *Live) write() {
 	next := time.NewTimer(writeEvery)
 	defer next.Stop()
@@ -78,7 +79,7 @@ func (l *Live) write() {
 	}
 }
 
-// once writes the file if there are news, and returns the time until the next write.
+// once writes the file if pulses have arrived, and returns the time until the next write.
 func (l *Live) once(now time.Time) time.Duration {
 	l.mu.Lock()
 	if !l.news {
@@ -97,7 +98,7 @@ func (l *Live) once(now time.Time) time.Duration {
 	return every
 }
 
-// pace is the time between two writes of a file of so many ranks.
+// pace returns the time between two writes of a file with that many ranks.
 func pace(ranks int) time.Duration {
 	return writeEvery * time.Duration(max(1, (ranks+manyRanks-1)/manyRanks))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -39,7 +40,7 @@ func SizeLimit() int {
 // that ranks get.
 func CheckSize(spec job.Spec, inherited []string, limit int) error {
 	for _, env := range environmentsOf(spec, inherited) {
-		for _, command := range spec.Commands() {
+		for _, command := range jobcheck.Commands(spec) {
 			size, longest := reserve, ""
 			for _, s := range slices.Concat(command, env) {
 				size += len(s) + 1 + pointerSize

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// training is a run of the corpus; see testdata/README.md.
+// training is a run of the corpus. See testdata/README.md.
 type training struct {
 	name, kind, set, model, schedule string
 
@@ -26,7 +26,7 @@ type training struct {
 	known          *hindsight
 }
 
-// row is what a run reported at a step. What it did not report is absent.
+// row has the values that a run reported at a step. A value that it did not report is missing.
 type row struct {
 	step             int64
 	loss, validation float64
@@ -75,11 +75,11 @@ var readCorpus = sync.OnceValues(func() ([]training, error) {
 })
 
 func parse(text string) float64 {
-	v, _ := strconv.ParseFloat(text, 64) // what is missing is 0
+	v, _ := strconv.ParseFloat(text, 64) // v is 0 if the value is missing
 	return v
 }
 
-// corpus returns the runs in the parts of docs/curves.md: work, held, other and fresh.
+// corpus returns the runs of each part in docs/curves.md: work, held, other and fresh.
 func corpus(t testing.TB) (parts [4][]training) {
 	t.Helper()
 	all, err := readCorpus()
@@ -100,10 +100,10 @@ func corpus(t testing.TB) (parts [4][]training) {
 	return parts
 }
 
-// gpu is the GPU time at a step: that of the whole run, spread evenly.
+// gpu returns the GPU time at a step. The GPU time of the whole run is distributed evenly over its steps.
 func (r *training) gpu(step int64) float64 { return r.seconds * float64(step) / float64(r.steps) }
 
-// play gives a run to a Judge, row by row, and calls at after each validation until it returns false.
+// play adds the rows of a run to a Judge. It calls at after each validation, until at returns false.
 func (r *training) play(j *Judge, at func(step int64) bool) {
 	for _, x := range r.rows {
 		gpu := r.gpu(x.step)
@@ -119,12 +119,12 @@ func (r *training) play(j *Judge, at func(step int64) bool) {
 	}
 }
 
-// first returns the first verdict of each kind, and the first that is certain, of a whole run.
+// first returns, for each kind, the first verdict of a whole run and the first that is sure.
 func (r *training) first(s Setup) (advice, sure map[Kind]Verdict) {
 	return r.firstOf(s, (*Judge).Verdicts)
 }
 
-// firstOf is first with some of the verdicts only.
+// firstOf is like first for the verdicts that ask returns.
 func (r *training) firstOf(s Setup, ask func(*Judge) []Verdict) (advice, sure map[Kind]Verdict) {
 	advice, sure = map[Kind]Verdict{}, map[Kind]Verdict{}
 	j := New(s)
@@ -142,9 +142,9 @@ func (r *training) firstOf(s Setup, ask func(*Judge) []Verdict) (advice, sure ma
 	return advice, sure
 }
 
-// hindsight is what is known of a run when it is over.
+// hindsight has figures of a complete run.
 type hindsight struct {
-	checks   []point // the validations, finite ones
+	checks   []point // the finite validations
 	best     float64 // the lowest validation loss
 	broken   bool    // the loss was not finite five times in a row
 	diverged bool
@@ -201,7 +201,8 @@ func lowestMedian(losses []float64) float64 {
 	return best
 }
 
-// regret is how much better, relatively, the best validation of the whole run is than that until a step.
+// regret returns by how much the best validation of the whole run is better than the best until a step, as a
+// share of the latter.
 func (h hindsight) regret(step int64) float64 {
 	until := math.Inf(1)
 	for _, p := range h.checks {
@@ -215,7 +216,8 @@ func (h hindsight) regret(step int64) float64 {
 	return (until - h.best) / math.Abs(until)
 }
 
-// distance is how much better, relatively, the final validation is than the best until a step: the median of the last five.
+// distance returns by how much the median of the last five validations is better than the best until a step,
+// as a share of the latter.
 func (h hindsight) distance(step int64) float64 {
 	until := math.Inf(1)
 	for _, p := range h.checks {

@@ -1,4 +1,4 @@
-// The corpus is measured without the race detector: with it, it would take ten times as long.
+// The corpus is not measured with the race detector, because that would take ten times as long.
 
 //go:build !race
 
@@ -16,8 +16,9 @@ import (
 	"testing"
 )
 
-// TestDocument measures the verdicts on the corpus, and holds docs/curves.md against that; with UPDATE=1 in the
-// environment it writes the page. No verdict that is sure may end a run that would later have improved by more than 1 %.
+// TestDocument measures the verdicts on the corpus and compares docs/curves.md with the results. With
+// UPDATE=1 in the environment it writes the page. No verdict that is sure may end a run that would have
+// improved by more than 1 % afterwards.
 func TestDocument(t *testing.T) {
 	runs := corpus(t)
 	all := slices.Concat(runs[:]...)
@@ -53,7 +54,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// parts are the parts of the corpus, in order.
+// parts has the names of the parts of the corpus.
 var parts = []string{"work", "held", "other", "fresh"}
 
 func document(w io.Writer, measures []*measured) {
@@ -97,7 +98,7 @@ func document(w io.Writer, measures []*measured) {
 		}
 	}
 	fmt.Fprint(w, wrongStops)
-	fmt.Fprint(w, "| part | what is told | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
+	fmt.Fprint(w, "| part | what gangrun knows | wrong stops | stops | GPU time saved |\n|---|---|---|---|---|\n")
 	for i, name := range parts {
 		for _, c := range []struct {
 			told string
@@ -122,7 +123,7 @@ func document(w io.Writer, measures []*measured) {
 const introduction = `# Curves
 Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
 
-` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. ` + "`gangrun curve RUN`" + ` does it with what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
 
 ` + "```" + `
 gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
@@ -134,62 +135,62 @@ The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 
 ## Where metrics are found
 | source | what is read |
 |---|---|
-| output | the lines of [progress.md](progress.md); of these and of lines about validation, also the metrics named below |
-| TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is tested. If the directory is named ` + "`validation`, `eval`" + ` or the like, its metrics are of that |
+| output | the lines of [progress.md](progress.md); the metrics below in these lines and in lines about validation |
+| TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is checked. If the directory is named ` + "`validation`, `eval`" + ` or similarly, the metrics are of validation data |
 | CSV | also with tabs or semicolons; the first line names the columns |
-| JSON lines | an object a line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
+| JSON lines | one object per line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
 | W&B | ` + "`run-*.wandb`" + ` of an offline run: the history |
 | Hugging Face | ` + "`trainer_state.json`" + ` |
 | MLPerf | ` + "`:::MLLOG`" + ` lines: ` + "`eval_accuracy`, `eval_loss`, `train_loss`" + `. For the benchmarks gpt3, llama2_70b_lora, llama31_405b, llama31_8b and flux1, ` + "`eval_accuracy`" + ` is a loss |
 
-The first bytes of a file decide what it is. A file that was truncated or replaced is read anew. A TensorBoard or W&B file whose checksums are wrong is read up to there.
+gangrun recognises the format of a file by its first bytes. If a file was truncated or replaced, gangrun reads it from the beginning. It reads a TensorBoard or W&B file up to the first wrong checksum.
 
-The name of a metric tells what it is: ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in it means other data than those of the training. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
+gangrun knows the meaning of a metric by its name. A metric with ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in its name is of validation data. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
 
-The run is judged by a validation loss, else by another metric of validation, else by the training loss. ` + "`--metric NAME`" + ` chooses another.
+gangrun judges the run by a validation loss. If there is none, it uses another metric of validation, and if there is none, the training loss. ` + "`--metric NAME`" + ` chooses another.
 
 ## Verdicts
-A verdict has a confidence. From 90 % on it is *sure*; below, it is advice.
+A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherwise, the verdict is advice.
 
 | verdict | when | sure |
 |---|---|---|
-| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row. 25 times with a loss scale: at the start, or while the scale falls | always; of validation alone, never |
-| ` + "`diverged`" + ` | the loss has lost 30 % of what it had gained, by more than 8 standard deviations of its noise, for 2 % of the run and at least 50 steps, and is not on its way back | 60 % lost, for four times as long |
-| ` + "`flat`" + ` | the loss has not fallen at all: neither its median nor its trend, and validation has not improved. Never in a warm-up | only if the gradient is zero |
-| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if it is told from when the learning rate no longer falls (` + "`--decay-end`" + `), and the trend of that time, and two standard deviations more, cannot bring more than 1 % until the end, and three standard deviations of the metric's noise cannot either |
+| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only the validation loss is not finite |
+| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long |
+| ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and the metric cannot improve by more than 1 % until the end: neither by the trend of the last 30 % plus two standard deviations, nor by three standard deviations of its noise |
 | ` + "`reached`" + ` | the target is reached | always |
-| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight, in the second half of the run, if it is told that the learning rate does not fall any more |
+| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight standard deviations, in the second half of the run, if gangrun knows that the learning rate no longer falls |
 | ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
 | ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
 
-A spike that comes back ends nothing: BLOOM-176B went from 2.2 to 5.1 and back within 30 steps.
+A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
-Each verdict says in a sentence what was seen, and how many GPU-hours are left until the planned end. ` + "`slower`" + ` says what the lower throughput costs until then. These are missing if neither the files nor the run tell how long steps take, or how many there are.
+Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours until the planned end. ` + "`slower`" + ` has the number of GPU-hours that the lower throughput costs until then. These numbers are missing if the duration of the steps or the number of planned steps is not known.
 
 ## The corpus
-The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` has trained them.
+The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
 `
 
 const corpusText = `There are %d runs:
-- *work* and *held*: two halves, by a hash of the name. The rules were written with the first. The second was measured when they were done for the first time, and again after each change.
-- *other*: other data, of two times. When the first 60 were measured first, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the next 60 were measured first, 2 of 38 were wrong: validations so noisy that luck alone brought a better value. Since then, such a plateau is not sure.
-- *fresh*: other data once more, trained after the last change of a rule, and measured once.
+- *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.
+- *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
+- *fresh*: other data again. These runs were trained after the last change of a rule, and measured once.
 
-Damage that is done on purpose, as labels that are shuffled for a while (spike, spike-long), comes in the first fifth of a run. What follows is the run's own.
+Some runs are disturbed on purpose, for example by labels that are shuffled for a while (spike, spike-long). The disturbance is in the first fifth of the run.
 
 `
 
 const precision = `
-A verdict is right if hindsight says so:
-- ` + "`not-finite`" + `: the loss was not finite five times in a row. That is also the rule; the table shows only that none is lost.
-- ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or the run has lost half of what it had gained, and at least 10 % of the best.
-- ` + "`flat`" + `: the run was made not to learn, with a dead gradient or a learning rate of 1e-9, or its loss was never 5 % lower than at the first step.
-- ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than that until then. Missed are runs that no longer improve by 0.1 % in the last 30 % of their time, although their learning rate has settled before 60 %.
+Whether a verdict is right follows from the complete run:
+- ` + "`not-finite`" + `: the loss was not finite five times in a row. That is also the rule, so the table only shows that no such run is missed.
+- ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or it is above the lowest value by half of what the loss had fallen, and by 10 % of the lowest value.
+- ` + "`flat`" + `: the run cannot learn because of a gradient of zero or a learning rate of 1e-9, or its loss was never 5 % lower than at the first step.
+- ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than the best until the verdict. Runs without a verdict count as missed if they do not improve by 0.1 % in the last 30 % of their time, and their learning rate no longer falls after 60 %.
 - ` + "`reached`, `will-miss`" + `: four targets for each run, from 20 % better than its best to 10 % worse.
 - ` + "`below-peers`" + `: the best value of the run is worse than the median of the best of the others with the same data and model.
 
-` + "`slower`" + ` is tested with throughputs that were made up.
+` + "`slower`" + ` is tested with made-up throughputs.
 `
 
 const wrongStops = `
@@ -200,7 +201,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-Of the runs whose learning rate has settled in the first half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best until the stop; the final one is the median of the last five checks. The last line is what nobody can know before the end: when the best of the whole run was first reached, but for 0.1 %. In Philly's clusters, 62 % of the GPU time of jobs that passed went into the last 0.1 % of the loss (Jeon et al., 2019): a ceiling for such a rule.
+These are the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line needs the complete run: it stops when the loss has come within 0.1 % of its best value. In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss (Jeon et al., 2019). No rule can save more than that.
 `
 
 const limits = `

@@ -1,97 +1,100 @@
-// Package judge says of the curves of a training run whether the run is worth going on with. It is pure and
-// online: values come in as the job reports them, with the step and the GPU time at which it did; no clock is
-// read. docs/curves.md has the rules, and how often they are right.
+// Package judge decides by the curves of a training run whether the run should go on. A Judge gets the values
+// in the order in which the job reports them, with their steps and the GPU time that the run had used. It has
+// no effects and does not read the clock. docs/curves.md has the rules, and figures about how often they are
+// right.
 package judge
 
 import "math"
 
-// Kind is what a verdict says.
+// Kind is the kind of a verdict.
 type Kind string
 
-// The verdicts.
+// The kinds of verdicts.
 const (
 	NotFinite  Kind = "not-finite"  // the loss is NaN or infinite, several times in a row
-	Diverged   Kind = "diverged"    // the loss has risen, and stays high
+	Diverged   Kind = "diverged"    // the loss has risen and stays high
 	Flat       Kind = "flat"        // the loss has never fallen
 	Plateau    Kind = "plateau"     // the metric no longer improves
-	Reached    Kind = "reached"     // the target is reached
-	WillMiss   Kind = "will-miss"   // the target will not be reached by the end
-	BelowPeers Kind = "below-peers" // worse than earlier runs of the same job at the same step
+	Reached    Kind = "reached"     // the metric has reached the target
+	WillMiss   Kind = "will-miss"   // the metric will not reach the target by the end of the run
+	BelowPeers Kind = "below-peers" // the metric is worse than in earlier runs of the same job at the same step
 	Slower     Kind = "slower"      // the throughput has fallen
 )
 
-// Kinds lists the verdicts, in the order in which Verdicts returns them.
+// Kinds lists the kinds of verdicts in the order in which Verdicts returns them.
 var Kinds = []Kind{NotFinite, Diverged, Flat, Plateau, Reached, WillMiss, BelowPeers, Slower}
 
-// Sure is the confidence from which a verdict may end a run, if its user wants that. Below, it is advice.
+// Sure is the least confidence of a verdict that may end a run, if the user wants that. Verdicts with less
+// confidence are advice.
 const Sure = 0.9
 
-// Verdict is something that is true of a run now. A later one may be without it.
+// Verdict is a finding about a run at a step. It may be wrong at a later step.
 type Verdict struct {
 	Kind       Kind    `json:"kind"`
-	Since      int64   `json:"since"` // the step from which it has been true
-	Step       int64   `json:"step"`  // the step at which it was found
+	Since      int64   `json:"since"` // the first step at which it was true
+	Step       int64   `json:"step"`  // the step at which the Judge found it
 	Sentence   string  `json:"sentence"`
 	Confidence float64 `json:"confidence"` // from 0 to 1
-	Sure       bool    `json:"sure"`       // Confidence is at least Sure
-	// Saves is the GPU time in hours from now to the planned end of the run; nil if that is not known. Of
-	// Slower, it is what the lower throughput costs until the end.
+	Sure       bool    `json:"sure"`       // Confidence is at least the constant Sure
+	// Saves is the GPU time, in hours, that the run still needs until its planned end. It is nil if that is
+	// not known. For the kind Slower, it is the additional GPU time that the lower throughput costs until the
+	// planned end.
 	Saves *float64 `json:"saves_gpu_hours"`
 }
 
-// Signal is what a value is of.
+// Signal says what a value measures.
 type Signal uint8
 
 // The signals of a run.
 const (
 	Train      Signal = iota // training loss; lower is better
-	Validation               // the metric by which the run is judged, on other data
+	Validation               // the metric by which the run is judged, on validation data
 	Rate                     // learning rate
 	GradNorm                 // norm of the gradient
-	LossScale                // of mixed precision
-	Skipped                  // steps skipped so far, as mixed precision does
-	Throughput               // work per time, in any unit
+	LossScale                // the loss scale of mixed precision
+	Skipped                  // number of steps that mixed precision has skipped so far
+	Throughput               // work per time in any unit
 	signals
 )
 
-// Setup is what is known of a run beforehand. The zero Setup is a run of which nothing is known.
+// Setup has what is known of a run before it begins. In the zero Setup, nothing is known.
 type Setup struct {
 	Higher bool  // higher values of Validation are better
 	Total  int64 // planned steps; 0 if not known
-	// Settled is the step from which the learning rate no longer falls, as the user has said or an earlier run
-	// has shown: 0 for a constant rate. It is nil if that is not known; then no plateau is certain.
+	// Settled is the step after which the learning rate no longer falls; 0 means that the rate is constant.
+	// It comes from the user or from an earlier run. It is nil if it is not known; no Plateau is then sure.
 	Settled *int64
-	Target  *float64 // of Validation, or of Train if there is no Validation
-	Earlier []Trace  // earlier runs of the same job that ended well
+	Target  *float64 // value of Validation, or of Train if there is no Validation
+	Earlier []Trace  // earlier runs of the same job that succeeded
 }
 
-// Judge has the curves of one run. Its memory is bounded.
+// Judge judges one run. The memory of a Judge is bounded.
 type Judge struct {
 	setup   Setup
 	curves  [signals]series
-	step    int64   // the highest one
-	gpu     float64 // GPU-seconds so far
+	step    int64   // the highest step
+	gpu     float64 // GPU-seconds that the run has used so far
 	first   int64   // the first step
-	began   float64 // GPU-seconds at first
+	began   float64 // GPU-seconds at the first step
 	begun   bool
-	bad     streak // values in a row that are not finite
-	scaling int    // values of LossScale that were lower than the one before
+	bad     streak // the last values in a row that are not finite
+	scaling int    // number of falls of LossScale
 }
 
-// streak counts values that are not finite.
+// streak describes values in a row that are not finite.
 type streak struct {
 	n        int
 	since    int64
 	of       Signal
-	finite   bool // a finite value came before
-	lowering bool // the loss scale was falling meanwhile
+	finite   bool // there was a finite value before them
+	lowering bool // the loss scale was falling at the same time
 }
 
-// New returns a Judge of a run.
+// New returns a Judge for one run.
 func New(s Setup) *Judge { return &Judge{setup: s} }
 
-// Add takes the next value of a signal: at a step, when the run had used gpu GPU-seconds. A step that comes
-// again, as after a restart from a checkpoint, replaces what was known from that step on.
+// Add adds a value of a signal at a step. gpu is the GPU-seconds that the run had used by then. After a
+// restart from a checkpoint, steps come again: Add then removes all values from that step on.
 func (j *Judge) Add(of Signal, step int64, gpu, value float64) {
 	if of >= signals || step < 0 || math.IsNaN(gpu) {
 		return
@@ -114,7 +117,7 @@ func (j *Judge) Add(of Signal, step int64, gpu, value float64) {
 	}
 	if c.n > 0 && step <= c.newest().step {
 		if of == Train && step < j.step {
-			j.step, j.bad.n = step, 0 // the run was resumed from an earlier step
+			j.step, j.bad.n = step, 0 // the run has resumed from an earlier step
 		}
 		c.cut(step)
 	}
@@ -128,7 +131,7 @@ func (j *Judge) notFinite(of Signal, step int64) {
 	}
 	if j.bad.n > 0 && j.bad.of != of {
 		if of == Validation {
-			return // the training loss tells
+			return // the training loss is judged
 		}
 		j.bad.n = 0
 	}
@@ -143,7 +146,7 @@ func (j *Judge) move(step int64, gpu float64) {
 	j.gpu = max(j.gpu, gpu)
 }
 
-// judged returns the curve of the metric by which the run is judged, and whether higher is better.
+// judged returns the curve of the metric by which the run is judged, and whether higher values are better.
 func (j *Judge) judged() (*series, bool) {
 	if j.curves[Validation].n > 0 {
 		return &j.curves[Validation], j.setup.Higher
@@ -151,12 +154,12 @@ func (j *Judge) judged() (*series, bool) {
 	return &j.curves[Train], false
 }
 
-// Verdicts returns what is true of the run now.
+// Verdicts returns the verdicts that are true now.
 func (j *Judge) Verdicts() []Verdict {
 	return j.those(j.finite, j.diverged, j.flat, j.plateau, j.target, j.willMiss, j.belowPeers, j.slower)
 }
 
-// those returns what is true by some rules.
+// those returns the verdicts of some rules that are true now.
 func (j *Judge) those(rules ...func() (Verdict, bool)) []Verdict {
 	var all []Verdict
 	for _, rule := range rules {
@@ -174,13 +177,14 @@ func (j *Judge) those(rules ...func() (Verdict, bool)) []Verdict {
 		}
 		all = append(all, v)
 		if v.Kind == NotFinite || v.Kind == Diverged {
-			break // nothing else matters
+			break // the other verdicts mean nothing then
 		}
 	}
 	return all
 }
 
-// left returns the GPU-hours until the planned end, at the pace so far.
+// left returns the GPU-hours until the planned end, if the run goes on as fast as so far. ok is false if the
+// end is not known.
 func (j *Judge) left() (hours float64, ok bool) {
 	if j.setup.Total <= j.step || j.step <= j.first {
 		return 0, j.setup.Total > 0 && j.step >= j.setup.Total
@@ -189,5 +193,5 @@ func (j *Judge) left() (hours float64, ok bool) {
 	return each * float64(j.setup.Total-j.step) / 3600, true
 }
 
-// length is how many steps the run has: planned, or else so far.
+// length returns the number of planned steps, or of steps so far if the plan is not known.
 func (j *Judge) length() float64 { return float64(max(j.setup.Total, j.step)) }

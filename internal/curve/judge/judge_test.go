@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// drawn is a curve made for a test: the loss at a step, without noise.
+// drawn is a loss curve without noise.
 func drawn(step int64) float64 { return 2 + 9/math.Sqrt(float64(step)+1) }
 
-// ask returns the verdict of a kind.
+// ask returns the verdict of a kind. ok is false if there is none.
 func ask(j *Judge, kind Kind) (Verdict, bool) {
 	all := j.Verdicts()
 	i := slices.IndexFunc(all, func(v Verdict) bool { return v.Kind == kind })
@@ -21,8 +21,8 @@ func ask(j *Judge, kind Kind) (Verdict, bool) {
 	return all[i], true
 }
 
-// TestSpikes holds that a loss that comes back is not diverged. The first is that of BLOOM-176B, as its public training
-// log has it: up to 5.1 and back within 30 steps.
+// TestSpikes checks that a loss that falls again has not diverged. The first curve is that of BLOOM-176B from
+// its public training log, in which the loss rises to 5.1 and falls again within 30 steps.
 func TestSpikes(t *testing.T) {
 	bloom := []float64{2.24, 2.35, 5.10, 3.49, 3.21, 2.80, 2.6, 2.5, 2.45, 2.4, 2.38, 2.35, 2.33, 2.31, 2.3, 2.3, 2.29, 2.28, 2.27, 2.26, 2.26, 2.25, 2.25, 2.24, 2.24, 2.23, 2.23, 2.23, 2.22, 2.22}
 	for name, spike := range map[string]func(i int64) (float64, bool){
@@ -54,7 +54,8 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
-// TestDivergence holds that a loss that stays high is found, certain within a tenth of the run.
+// TestDivergence checks that a loss that stays high has diverged, and that this is sure within a tenth of the
+// run.
 func TestDivergence(t *testing.T) {
 	for name, high := range map[string]func(i float64) float64{
 		"to a level": func(float64) float64 { return 7.5 },
@@ -94,7 +95,7 @@ func TestNotFinite(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
 		name  string
-		start int64 // of the values that are not finite
+		start int64 // the first value that is not finite
 		n     int
 		scale bool
 		want  bool
@@ -130,7 +131,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestPlateau holds when a metric that has not improved for long is a plateau, and when it is not one yet.
+// TestPlateau checks which metrics without an improvement for a long time are a plateau.
 func TestPlateau(t *testing.T) {
 	at := func(step int64) *int64 { return &step }
 	falls := func(rates ...float64) func(float64) float64 {
@@ -140,7 +141,7 @@ func TestPlateau(t *testing.T) {
 		name    string
 		settled *int64
 		rate    func(share float64) float64
-		end     float64 // share of the run that was made
+		end     float64 // share of the planned steps that were made
 		found   bool
 		sure    bool
 	}{
@@ -163,7 +164,7 @@ func TestPlateau(t *testing.T) {
 			t.Errorf("%s: %v, %+v", c.name, ok, v)
 		}
 	}
-	// What still improves, however slowly, is none.
+	// A metric that still improves is no plateau, however slowly it improves.
 	j := New(Setup{Total: 10000, Settled: at(0)})
 	for step := int64(0); step < 6000; step += 50 {
 		j.Add(Validation, step, float64(step), 2-float64(step)/20000)
@@ -250,8 +251,8 @@ func TestBelowPeers(t *testing.T) {
 func TestSlower(t *testing.T) {
 	for name, c := range map[string]struct {
 		reported bool
-		late     float64 // seconds a step in the second half
-		pause    bool    // of an hour, once
+		late     float64 // seconds per step in the second half
+		pause    bool    // there is one pause of an hour
 		want     bool
 	}{
 		"as before": {false, 1, false, false}, "a pause": {false, 1, true, false}, "a little": {false, 1.1, false, false}, "by a third": {false, 1.5, false, true},
@@ -279,7 +280,7 @@ func TestSlower(t *testing.T) {
 	}
 }
 
-// TestResumed holds that a run that goes back to a checkpoint is judged by what it does then.
+// TestResumed checks that a run that resumes from a checkpoint is judged by its values after that.
 func TestResumed(t *testing.T) {
 	j := New(Setup{Total: 10000})
 	for step := range int64(3000) {
@@ -303,7 +304,7 @@ func TestResumed(t *testing.T) {
 	}
 }
 
-// TestBounded holds that the memory of a curve is bounded, and that its means are right.
+// TestBounded checks that a curve takes bounded memory, and that its means are right.
 func TestBounded(t *testing.T) {
 	var s series
 	for step := range int64(1_000_000) {

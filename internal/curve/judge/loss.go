@@ -6,22 +6,23 @@ import (
 )
 
 const (
-	// badRow is how many values in a row must not be finite. With a dynamic loss scale, some are normal while the
-	// scale is still too high: at the start of a run, and while it falls.
+	// badRow is how many values in a row must not be finite. With a dynamic loss scale, some such values are
+	// normal while the scale is too high: at the start of a run, and while the scale falls.
 	badRow       = 5
 	badRowScaled = 25
-	// window is how long a rise must last: this share of the run, and at least minWindow steps. The verdict is
-	// certain only after a multiple of it.
+	// A rise of the loss must last for this share of the run, and for minWindow steps. The verdict is sure
+	// only after a multiple of that.
 	window    = 0.02
 	minWindow = 50
-	// rise is how much of what the loss had gained must be lost; steepRise is what a certain verdict needs.
+	// rise is the share of its former fall that the loss must have risen again. A sure verdict needs
+	// steepRise.
 	rise      = 0.3
 	steepRise = 0.6
-	// outOfNoise is how many standard deviations of the noise a rise must exceed.
+	// A rise must exceed this many standard deviations of the noise.
 	outOfNoise = 8
 )
 
-// finite finds a loss that has been NaN or infinite several times in a row.
+// finite finds a loss that was NaN or infinite several times in a row.
 func (j *Judge) finite() (Verdict, bool) {
 	need := badRow
 	scaled := j.curves[LossScale].n > 0 || j.curves[Skipped].n > 0
@@ -37,13 +38,13 @@ func (j *Judge) finite() (Verdict, bool) {
 	}
 	confidence := 0.99
 	if j.bad.of == Validation && j.curves[Train].n > 0 {
-		confidence = 0.7 // training goes on with a finite loss
+		confidence = 0.7 // there were finite values before
 	}
 	return Verdict{Kind: NotFinite, Since: j.bad.since, Confidence: confidence,
 		Sentence: fmt.Sprintf("%s has been NaN or infinite since step %d, %d values in a row", name, j.bad.since, j.bad.n)}, true
 }
 
-// loss returns the curve of the training loss, or of the validation loss if there is no other.
+// loss returns the curve of the training loss. If there is none, it returns that of the validation loss.
 func (j *Judge) loss() *series {
 	if j.curves[Train].n == 0 && !j.setup.Higher {
 		return &j.curves[Validation]
@@ -51,8 +52,8 @@ func (j *Judge) loss() *series {
 	return &j.curves[Train]
 }
 
-// diverged finds a loss that has risen from its best and stays high. A loss that falls again is not diverged,
-// however high it is.
+// diverged finds a loss that has risen above its lowest value and stays high. A loss that falls again has not
+// diverged, however high it is.
 func (j *Judge) diverged() (Verdict, bool) {
 	all := j.loss().points()
 	if len(all) < 10 {
@@ -68,7 +69,7 @@ func (j *Judge) diverged() (Verdict, bool) {
 	start := median(even[:min(len(even), max(5, at/20))])
 	gained := start - best.value
 	if gained < 4*spread || gained < 0.05*math.Abs(best.value) {
-		gained = max(gained, math.Abs(best.value)) // nothing was learned that could be lost
+		gained = max(gained, math.Abs(best.value)) // the loss has hardly fallen before it rose
 	}
 	least := max(outOfNoise*spread, 0.05*math.Abs(best.value))
 	limit, steep := best.value+max(least, rise*gained), best.value+max(least, steepRise*gained)
@@ -94,7 +95,7 @@ func (j *Judge) diverged() (Verdict, bool) {
 			short(best.value), best.step, short(now), short(limit), held)}, true
 }
 
-// falls reports whether a loss that is high is on its way back.
+// falls reports whether a high loss falls again.
 func falls(high []point, best float64) bool {
 	n := len(high)
 	if n < 6 {
@@ -129,7 +130,7 @@ func (j *Judge) flat() (Verdict, bool) {
 	if lowest(smooth(all)).value < begun-max(4*spread, 0.002*math.Abs(begun)) {
 		return Verdict{}, false
 	}
-	confidence := min(0.85, 0.55+share) // some networks begin to learn late
+	confidence := min(0.85, 0.55+share) // some networks start to learn late
 	if j.setup.Total == 0 {
 		confidence = min(0.8, 0.55+float64(len(all))/2000)
 	}
@@ -141,7 +142,7 @@ func (j *Judge) flat() (Verdict, bool) {
 		Sentence: fmt.Sprintf("the loss has been %s from the beginning, for %d steps%s", short(now), j.step-j.first, why)}, true
 }
 
-// improved reports whether the metric of validation is better than at its first value.
+// improved reports whether the validation metric is better than its first value.
 func (j *Judge) improved() bool {
 	all := upright(j.curves[Validation].points(), j.setup.Higher)
 	if len(all) < 4 {
@@ -151,5 +152,5 @@ func (j *Judge) improved() bool {
 	return median(all[len(all)/2:]) < all[0].value-spread
 }
 
-// short writes a value with four digits.
+// short writes a value with four significant digits.
 func short(v float64) string { return fmt.Sprintf("%.4g", v) }

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// stops is what a rule would have done to runs.
+// stops counts what a stopping rule would have done.
 type stops struct {
 	runs, stopped int
-	far, wrong    int     // stopped more than 0.1 % and 1 % before the best value of the whole run
-	spent, saved  float64 // seconds of all runs; of those saved
-	savedNear     float64 // of them, by stops that are at most 0.1 % away
+	far, wrong    int     // runs that it stops when their best validation is still more than 0.1 % away, and more than 1 %
+	spent, saved  float64 // seconds of all runs, and those that the rule saves
+	savedNear     float64 // seconds that it saves by stops that are at most 0.1 % away
 	wrongOnes     []string
 	distances     []float64
 }
 
-// add counts a run that a rule has stopped at a step; -1 is one that it has not.
+// add adds a run that a rule stops at a step; -1 means that the rule does not stop it.
 func (s *stops) add(r *training, h hindsight, step int64) {
 	s.runs++
 	s.spent += r.seconds
@@ -51,8 +51,8 @@ func (s *stops) row(name string) string {
 	return fmt.Sprintf("| %s | %d of %d | %.0f %% | %.0f %% | %d | %d | %s |\n", name, s.stopped, s.runs, 100*s.saved/s.spent, 100*s.savedNear/s.spent, s.far, s.wrong, middle)
 }
 
-// patience is the rule of Lightning and Keras: stop after so many checks without a better value. Lightning counts a
-// check as one without from the first; Keras with patience 0 as 1.
+// patience is the rule of Lightning and Keras: a run stops after so many checks without a better value. For
+// Keras with patience 0, wait is 1.
 func patience(h hindsight, wait int) int64 {
 	best, without := math.Inf(1), 0
 	for _, p := range h.checks {
@@ -67,7 +67,8 @@ func patience(h hindsight, wait int) int64 {
 	return -1
 }
 
-// earliest is the first check after which nothing within 0.1 % of the best could be gained: what no rule can know.
+// earliest returns the first check after which the best value improves by less than 0.1 %. No rule can know
+// that.
 func earliest(h hindsight) int64 {
 	for _, p := range h.checks {
 		if h.regret(p.step) <= 0.001 {
@@ -77,7 +78,7 @@ func earliest(h hindsight) int64 {
 	return -1
 }
 
-// peers returns the other runs of the same data and model as traces.
+// peers returns the traces of the other runs with the same data and model.
 func peers(r *training, all []training) (traces []Trace, best []float64) {
 	for i := range all {
 		o := &all[i]
@@ -94,7 +95,7 @@ func peers(r *training, all []training) (traces []Trace, best []float64) {
 	return traces, best
 }
 
-// healthy reports whether a run is one that a user would want to go to its plateau.
+// healthy reports whether a user would want a run to go on until its plateau.
 func healthy(r *training, h hindsight) bool {
 	return !h.diverged && !h.flat && !strings.HasPrefix(r.kind, "stuck") && !strings.HasPrefix(r.kind, "diverge") && len(h.checks) > 0
 }
@@ -123,18 +124,18 @@ func (c tally) cell() string {
 	return fmt.Sprintf("%s (%d of %d) | %s (%d of %d)", share(c.right, c.right+c.wrong), c.right, c.right+c.wrong, share(c.right, c.right+c.missed), c.right, c.right+c.missed)
 }
 
-// measured is what the verdicts do to a half of the corpus.
+// measured has the results of the verdicts on one part of the corpus.
 type measured struct {
 	advice, sure      map[Kind]*tally
-	ends              stops // by any verdict that is sure and needs no target, told how the learning rate goes
-	untold            stops // the same, told nothing but the steps
+	ends              stops // stops by any sure verdict that needs no target, if it is known when the learning rate no longer falls
+	untold            stops // the same if only the number of steps is known
 	plateau           stops
 	rules             map[string]*stops
 	schedules, kinds  map[string]int
 	settledRuns, runs int
 }
 
-// ruleNames are the rules beside which the plateau is measured, in order.
+// ruleNames are the rules with which the plateau is compared.
 var ruleNames = []string{"Lightning: patience 3", "Keras: patience 0", "Hugging Face: patience 1", "patience 10", "median of earlier runs", "nobody knows before the end: the first check within 0.1 %"}
 
 func measure(half, all []training) *measured {
@@ -192,7 +193,7 @@ func (m *measured) run(r *training, all []training) {
 	}
 }
 
-// targets asks for values that a run does reach, and for some that it does not.
+// targets measures targets that a run reaches, and some that it does not reach.
 func (m *measured) targets(r *training, h hindsight, settled int64) {
 	for _, part := range []float64{0.8, 0.95, 1.02, 1.1} {
 		target := h.best * part
@@ -218,7 +219,7 @@ func (m *measured) peers(r *training, h hindsight, all []training) {
 	m.advice[BelowPeers].add(said, h.best > quantile(best, 0.5))
 }
 
-// settled measures the rules on a run whose learning rate has fallen for the last time in its first half.
+// settled measures the rules on a run whose learning rate falls for the last time in its first half.
 func (m *measured) settled(r *training, h hindsight, sure map[Kind]Verdict, all []training) {
 	m.settledRuns++
 	step := int64(-1)

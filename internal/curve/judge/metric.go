@@ -7,20 +7,21 @@ import (
 )
 
 const (
-	// gain is the relative gain below which a metric no longer improves.
+	// A metric improves if it becomes better by at least this share.
 	gain = 0.001
-	// look is the share of the GPU time so far in which it must not have improved.
+	// A plateau has no improvement in the last part of the GPU time so far; look is the share of that part.
 	look = 0.3
-	// worth is the relative gain until the end that must be out of reach before a plateau is certain.
+	// A plateau is sure only if the metric cannot become better by this share until the end.
 	worth = 0.01
-	// lucky is how many standard deviations of its noise a value may be better than its neighbours, in some hundred values.
+	// Among some hundred values, one may be better than its neighbours by chance, by this many standard
+	// deviations of the noise.
 	lucky = 3
-	// settledRate is the relative change below which two learning rates are the same.
+	// Two learning rates are equal if they differ by less than this share.
 	settledRate = 0.02
 )
 
-// warmUp returns the step at which the learning rate reached its highest value so far, or nearly, and whether it is
-// still rising to it.
+// warmUp returns the step at which the learning rate first came close to its highest value, and whether the
+// rate is still rising.
 func (j *Judge) warmUp() (end int64, rising bool) {
 	all := j.curves[Rate].points()
 	if len(all) == 0 {
@@ -47,7 +48,7 @@ func cmpValue(a, b point) int {
 	return 0
 }
 
-// changed returns the last step with another learning rate than now.
+// changed returns the last step at which the learning rate was not the present one.
 func (j *Judge) changed() int64 {
 	all := j.curves[Rate].points()
 	for i := len(all) - 1; i >= 0; i-- {
@@ -110,8 +111,9 @@ func (j *Judge) plateau() (Verdict, bool) {
 			j.value(min(before.value, now.value)), bestOf(before, now).step, 100*look, 100*gain, why)}, true
 }
 
-// more returns how much a metric may still fall until the planned end, or in as long a time as since a step: as fast as it
-// has since then, and two standard deviations more.
+// more returns how much a metric may still fall until the planned end. If the end is not known, it returns
+// that for as much time as late has. It assumes that the metric falls as fast as in late, plus two standard
+// deviations.
 func (j *Judge) more(late []point) float64 {
 	line, times := slope(late), 1.0
 	if j.setup.Total > j.step {
@@ -127,7 +129,7 @@ func bestOf(a, b point) point {
 	return a
 }
 
-// value writes a value of the judged metric, which is upright.
+// value writes a value of the judged metric. v comes from upright.
 func (j *Judge) value(v float64) string {
 	if _, higher := j.judged(); higher {
 		v = -v
@@ -160,7 +162,7 @@ func (j *Judge) target() (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// willMiss finds a metric whose extrapolation to the planned end does not reach the target.
+// willMiss finds a metric that, by its extrapolation, does not reach the target by the planned end.
 func (j *Judge) willMiss() (Verdict, bool) {
 	s, higher := j.judged()
 	if j.setup.Target == nil || s.n < 20 || j.setup.Total <= j.step || float64(j.step-j.first) < 0.25*j.length() {
@@ -186,15 +188,15 @@ func (j *Judge) willMiss() (Verdict, bool) {
 		confidence = min(confidence, 0.85)
 	}
 	if j.setup.Settled == nil || *j.setup.Settled > all[len(all)/2].step || j.changed() > all[len(all)/2].step {
-		confidence = min(confidence, 0.6) // a fall of the learning rate would change it
+		confidence = min(confidence, 0.6) // the metric may improve when the learning rate falls
 	}
 	return Verdict{Kind: WillMiss, Since: all[0].step, Confidence: confidence,
 		Sentence: fmt.Sprintf("at step %d the value will be about %s, give or take %s; the target is %s",
 			j.setup.Total, j.value(end), short(doubt), short(*j.setup.Target))}, true
 }
 
-// belowPeers compares the best value with the median of the running means of earlier runs at the same step, as Vizier's
-// median rule does.
+// belowPeers compares the best value with the median of the means of earlier runs until the same step, as the
+// median rule of Google Vizier does.
 func (j *Judge) belowPeers() (Verdict, bool) {
 	s, higher := j.judged()
 	if s.n < 3 || float64(j.step-j.first) < 0.1*j.length() {
@@ -224,7 +226,7 @@ func (j *Judge) belowPeers() (Verdict, bool) {
 			last, j.value(best), n, j.value(middle))}, true
 }
 
-// Trace is the judged metric of an earlier run, in order of its steps.
+// Trace has the values of the judged metric in an earlier run, in the order of the steps.
 type Trace []TracePoint
 
 // TracePoint is a value of a Trace.
@@ -233,7 +235,7 @@ type TracePoint struct {
 	Value float64 `json:"value"`
 }
 
-// mean returns the mean of the values until a step. It is not known if the run ended before.
+// mean returns the mean of the values until a step. ok is false if the run ended before that step.
 func (t Trace) mean(until int64) (mean float64, ok bool) {
 	if len(t) == 0 || t[len(t)-1].Step < until {
 		return 0, false

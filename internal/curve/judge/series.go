@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// point is a value at a step, when the run had used gpu GPU-seconds.
+// point is a value at a step. gpu is the GPU-seconds that the run had used by then.
 type point struct {
 	step  int64
 	gpu   float64
@@ -13,17 +13,18 @@ type point struct {
 }
 
 const (
-	maxRecent  = 256 // values that are kept as they came
-	maxBuckets = 192 // means of values before those
+	maxRecent  = 256 // number of values that are kept as they came
+	maxBuckets = 192 // number of means of older values
 )
 
-// series is a curve in bounded memory: the latest values as they came, and before those, means of ever more.
+// series is a curve in bounded memory. It has the latest values as they came, and means of the older ones.
+// The more values there are, the more values each mean covers.
 type series struct {
-	old    []point // means; step and gpu are those of the last value in each
-	per    int     // values of each mean
-	filled int     // values in the last mean; per if it is whole
+	old    []point // means; step and gpu are those of the last value of each mean
+	per    int     // values in each mean
+	filled int     // values in the last mean, up to per
 	recent []point
-	n      int // values in all
+	n      int // number of all values
 }
 
 func (s *series) newest() point { return s.recent[len(s.recent)-1] }
@@ -40,7 +41,7 @@ func (s *series) add(p point) {
 	s.recent = append(s.recent[:0], s.recent[maxRecent:]...)
 }
 
-// age moves a value to the means.
+// age adds a value to the means.
 func (s *series) age(p point) {
 	if s.per == 0 {
 		s.per = 4
@@ -62,7 +63,7 @@ func (s *series) age(p point) {
 	last.step, last.gpu = p.step, p.gpu
 }
 
-// cut drops what is at a step or after it.
+// cut removes the points from a step on.
 func (s *series) cut(step int64) {
 	keep := func(all []point) []point {
 		i, _ := slices.BinarySearchFunc(all, step, func(p point, step int64) int {
@@ -84,7 +85,7 @@ func (s *series) cut(step int64) {
 	}
 }
 
-// points returns the curve, oldest first. The caller must not change it.
+// points returns the points of the curve in order. The caller must not change them.
 func (s *series) points() []point {
 	if len(s.old) == 0 {
 		return s.recent
@@ -92,7 +93,7 @@ func (s *series) points() []point {
 	return append(slices.Clip(s.old), s.recent...)
 }
 
-// since returns the points whose step is greater than a step.
+// since returns the points of all after a step.
 func since(all []point, step int64) []point {
 	i := len(all)
 	for i > 0 && all[i-1].step > step {
@@ -101,7 +102,7 @@ func since(all []point, step int64) []point {
 	return all[i:]
 }
 
-// sinceGPU returns the points after so many GPU-seconds.
+// sinceGPU returns the points of all that were reported after that many GPU-seconds.
 func sinceGPU(all []point, gpu float64) []point {
 	i := len(all)
 	for i > 0 && all[i-1].gpu > gpu {
@@ -118,7 +119,7 @@ func values(all []point) []float64 {
 	return out
 }
 
-// quantile returns a quantile of values, which must not be empty. It sorts them.
+// quantile sorts values and returns a quantile of them. There must be at least one value.
 func quantile(of []float64, q float64) float64 {
 	slices.Sort(of)
 	return of[min(len(of)-1, int(q*float64(len(of))))]
@@ -126,8 +127,8 @@ func quantile(of []float64, q float64) float64 {
 
 func median(all []point) float64 { return quantile(values(all), 0.5) }
 
-// noise returns the standard deviation of a curve around its own course, from the differences of neighbours.
-// Outliers do not count.
+// noise returns the standard deviation of the values of a curve around its course. It is computed from the
+// differences of neighbours, and outliers hardly change it.
 func noise(all []point) float64 {
 	if len(all) < 3 {
 		return 0
@@ -139,8 +140,8 @@ func noise(all []point) float64 {
 	return quantile(steps, 0.5) / 0.6745 / math.Sqrt2
 }
 
-// blocks cuts a curve into n parts of as many steps each, and returns the median of each with the last step and GPU
-// time of the part. A part without points is left out.
+// blocks divides a curve into n parts of equally many steps. It returns a point for each part: the median of
+// its values, with the step and GPU time of its last point. It omits parts without points.
 func blocks(all []point, n int) []point {
 	if len(all) == 0 {
 		return nil
@@ -154,7 +155,7 @@ func blocks(all []point, n int) []point {
 			end++
 		}
 		last := all[end-1]
-		if part == n && len(out) > 0 { // the last point
+		if part == n && len(out) > 0 { // this is the last point of the curve
 			out[len(out)-1].step, out[len(out)-1].gpu = last.step, last.gpu
 		} else {
 			out = append(out, point{last.step, last.gpu, median(all[from:end])})
@@ -164,7 +165,7 @@ func blocks(all []point, n int) []point {
 	return out
 }
 
-// smooth returns the medians of each point and those around it, five in all.
+// smooth replaces each value by the median of five: the value and its neighbours.
 func smooth(all []point) []point {
 	out := make([]point, len(all))
 	var near [5]float64
@@ -196,7 +197,7 @@ func lowest(all []point) point {
 	})
 }
 
-// upright returns a curve of which lower is better.
+// upright returns a curve for which lower values are better.
 func upright(all []point, higher bool) []point {
 	if !higher {
 		return all

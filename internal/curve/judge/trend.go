@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// trend is a straight line through a part of a curve.
+// trend is a straight line that was fitted to a part of a curve.
 type trend struct {
-	gain  float64 // how far it falls from the first point to the last
+	gain  float64 // by how much the line falls from the first point to the last
 	noise float64 // standard deviation of the points from the line
-	doubt float64 // standard deviation of gain; neighbours are taken to be alike, so it is twice that of a plain fit
+	doubt float64 // standard deviation of gain; it is twice that of an ordinary fit, because neighbouring points are similar
 }
 
 func slope(all []point) trend {
@@ -35,9 +35,9 @@ func slope(all []point) trend {
 	return trend{gain: -b * span, noise: math.Sqrt(left), doubt: 2 * math.Sqrt(left/xx) * span}
 }
 
-// extrapolate returns what a falling curve will be at a later step, and the standard deviation of that. It fits power
-// laws of several exponents, and a logarithm, to the whole curve and to its second half, and weighs them by
-// how well they fit.
+// extrapolate returns the value that a falling curve will have at a later step, and its standard deviation.
+// It fits power laws with several exponents, and a logarithm, to the whole curve and to its second half. Fits
+// with smaller residuals get more weight.
 func extrapolate(all []point, step int64) (end, doubt float64) {
 	parts := blocks(all, 30)
 	whole, spread := powers(parts, all[0].step, step)
@@ -45,7 +45,7 @@ func extrapolate(all []point, step int64) (end, doubt float64) {
 	return (whole + half) / 2, math.Sqrt(max(spread, spreadHalf)) + math.Abs(whole-half)
 }
 
-// powers returns the weighted mean of the fits at a step, and its variance.
+// powers returns the weighted mean of all fits at a step, and its variance.
 func powers(parts []point, first, step int64) (mean, variance float64) {
 	type fit struct{ at, left float64 }
 	var fits []fit
@@ -93,13 +93,14 @@ func powers(parts []point, first, step int64) (mean, variance float64) {
 }
 
 const (
-	// fell is the share of the earlier throughput below which a run has become slower.
+	// A run has become slower if its throughput is below this share of the earlier one.
 	fell = 0.8
-	// paces is how many values of the throughput are needed.
+	// paces is the least number of values of the throughput.
 	paces = 40
 )
 
-// slower finds a throughput that has fallen and stays low.
+// slower finds a throughput that has fallen and stays low. If the run reports no throughput, slower uses its
+// steps per GPU-second.
 func (j *Judge) slower() (Verdict, bool) {
 	all := j.curves[Throughput].points()
 	if len(all) == 0 {
@@ -128,7 +129,7 @@ func (j *Judge) slower() (Verdict, bool) {
 	return v, true
 }
 
-// pace returns the steps per GPU-second between the points of a curve.
+// pace returns the steps per GPU-second between neighbouring points of a curve.
 func pace(all []point) []point {
 	var out []point
 	for i := 1; i < len(all); i++ {

@@ -29,8 +29,8 @@ func Time(t time.Time) time.Time {
 // dateBytes is how far from the beginning of a line its time may be.
 const dateBytes = 80
 
-// date sets the times of lines from what they begin with. A line without a time of its own has that of the line
-// before it.
+// date sets the times of lines from what they begin with. A line without a time of its own has that of the
+// line before it.
 func date(lines []job.Line) {
 	var last time.Time
 	for i := range lines {

@@ -1,5 +1,5 @@
-// Package message finds the error messages that programs themselves print. It distinguishes them from messages of
-// launchers, and from lines of programs that go on with their work.
+// Package message finds the error messages that programs themselves print. It distinguishes them from
+// messages of launchers, and from lines of programs that go on with their work.
 package message
 
 import (

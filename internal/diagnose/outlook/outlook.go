@@ -1,6 +1,6 @@
-// Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes on, or
-// failed. Of logs alone it is not known how the ranks ended, and what follows a sign of failure shows whether the
-// program survived it.
+// Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes
+// on, or failed. Of logs alone it is not known how the ranks ended, and what follows a sign of failure shows
+// whether the program survived it.
 package outlook
 
 import (

@@ -22,8 +22,8 @@ var Standard = sync.OnceValue(func() *Book {
 	return newBook(all)
 })
 
-// With returns a new book that has the rules of b and further rules. If several rules fit a sign, a further rule
-// counts more than a rule of b.
+// With returns a new book that has the rules of b and further rules. If several rules fit a sign, a further
+// rule counts more than a rule of b.
 func (b *Book) With(further []Rule) *Book {
 	if len(further) == 0 {
 		return b

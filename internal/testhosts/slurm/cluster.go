@@ -73,9 +73,6 @@ func KernelLogs() Option { return func(o *options) { o.kernelLogs = true } }
 // Memory sets how much memory of each host Slurm gives to jobs, in MiB.
 func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
 
-// KillWait sets the time between SIGTERM and SIGKILL, in seconds.
-func KillWait(seconds int) Option { return func(o *options) { o.killWait = seconds } }
-
 // Need skips a test if this machine cannot run the cluster. If tests must not be skipped, the
 // test fails.
 func Need(t testing.TB) {
@@ -150,9 +147,6 @@ func (c *Cluster) startMunge() error {
 func (c *Cluster) StartController() error {
 	return c.start("slurmctld", c.bed.Controller().Command(context.Background(), "slurmctld", "-D", "-f", c.path("etc/slurm.conf")))
 }
-
-// KillController kills slurmctld.
-func (c *Cluster) KillController() error { return c.end("slurmctld", os.Kill) }
 
 // StopController ends slurmctld in order: slurmctld first saves its state. A slurmctld that was
 // killed may forget the newest jobs.

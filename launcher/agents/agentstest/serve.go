@@ -4,7 +4,13 @@ package agentstest
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -42,3 +48,50 @@ func (o *once) Accept() (net.Conn, error) {
 }
 func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil }
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Soon calls f. The test fails if f does not return within half a minute, which is far less than the time for
+// which gangrun waits for agents in the tests that use Soon.
+func Soon(t *testing.T, f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for a host that is silent")
+		return nil
+	}
+}
+
+// Processes returns the PIDs of gangrun's processes whose program is below dir, by what they are: agent, watchdog (the
+// inner one), outer watchdog, bridge or step. It also returns those of a script kubectl in dir.
+func Processes(dir string) map[string][]int {
+	found := map[string][]int{}
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, exe := range exes {
+		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
+		args := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+		to, err := os.Readlink(exe)
+		kind := ""
+		switch {
+		case args[0] == filepath.Join(dir, "kubectl"):
+			kind = "kubectl"
+		case err != nil || !strings.HasPrefix(to, dir+"/"):
+			continue
+		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
+			kind = "agent"
+		case len(args) == 4 && args[1] == "agent" && args[3] == "watchdog":
+			kind = "watchdog"
+		case len(args) == 3 && args[1] == "agent":
+			kind = "outer watchdog"
+		case len(args) > 1 && (args[1] == "bridge" || args[1] == "step"):
+			kind = args[1]
+		default:
+			continue // not yet what it will be, or not any more
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
+		found[kind] = append(found[kind], pid)
+	}
+	return found
+}

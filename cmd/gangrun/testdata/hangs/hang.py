@@ -44,7 +44,8 @@ class Group:
 def feed(batches):
     for number in range(10):
         batches.put(number)
-    time.sleep(0.5)
+    batches.close()
+    batches.join_thread()  # everything has been written
     os.kill(os.getpid(), signal.SIGKILL)
 
 

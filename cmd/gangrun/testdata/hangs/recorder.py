@@ -43,7 +43,9 @@ for step in range(1, 7):
     time.sleep(0.2)
 if sys.argv[2:] == ["timeout"]:  # as PyTorch ends a gang in which ranks wait for too long
     dump()
-    time.sleep(1)
+    open(f"dumped.{rank}", "x").close()
+    while not all(os.path.exists(f"dumped.{r}") for r in range(world)):
+        time.sleep(0.02)
     if rank == (missing + 1) % world:
         print("[rank%d]:[E1114 09:50:59.789610635 ProcessGroupNCCL.cpp:683] [Rank %d] Watchdog caught collective operation timeout: "
               "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=1000) ran for 1029 milliseconds before timing out." % (rank, rank), file=sys.stderr, flush=True)

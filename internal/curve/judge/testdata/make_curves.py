@@ -271,31 +271,21 @@ def runs():
         add("other-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 6, "rate", 50), clip=10)
         add("other-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 100, "labels"))
         add("other-late", data=name, model="sigmoid", lr=0.3, steps=2500)
-    for i, (name, kind) in enumerate([("friedman2", "deep"), ("sparse", "norm"), ("swiss", "mlp"), ("centers", "tanh")]):
-        for schedule in schedules:
-            add("other-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
-                noise=0.05 if name == "centers" else 0)
-        add("other-healthy", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, decay=1e-3)
-        add("other-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60)
-        add("other-diverge", data=name, model=kind, lr=[2.0, 6.0, 3.0, 30.0][i], steps=1500)
-        add("other-diverge-late", data=name, model=kind, lr=0.02, steps=2000, harm_at=0.3 + 0.1 * i, growth=[3.0, 1.0][i % 2])
-        add("other-stuck-dead", data=name, model="deep", lr=0.01, steps=1250)
-        add("other-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 4, "rate", 40), clip=10)
-        add("other-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 80, "labels"))
-        add("other-late", data=name, model="sigmoid", lr=0.2, steps=2500)
-    # Trained after the rules were final, with other data once more.
-    for i, (name, kind) in enumerate([("regression", "mlp"), ("scurve", "deep"), ("three", "norm")]):
-        for schedule in schedules:
-            add("fresh-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
-                noise=0.05 if name == "three" else 0)
-        add("fresh-healthy", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, decay=1e-3)
-        add("fresh-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60)
-        add("fresh-diverge", data=name, model=kind, lr=[2.0, 6.0, 3.0, 30.0][i], steps=1500)
-        add("fresh-diverge-late", data=name, model=kind, lr=0.02, steps=2000, harm_at=0.3 + 0.1 * i, growth=[3.0, 1.0][i % 2])
-        add("fresh-stuck-dead", data=name, model="deep", lr=0.01, steps=1250)
-        add("fresh-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 4, "rate", 40), clip=10)
-        add("fresh-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 80, "labels"))
-        add("fresh-late", data=name, model="sigmoid", lr=0.2, steps=2500)
+    # Those of the group fresh were trained after the rules were final.
+    for group, of in (("other", [("friedman2", "deep"), ("sparse", "norm"), ("swiss", "mlp"), ("centers", "tanh")]),
+                      ("fresh", [("regression", "mlp"), ("scurve", "deep"), ("three", "norm")])):
+        for i, (name, kind) in enumerate(of):
+            for schedule in schedules:
+                add(group + "-healthy", data=name, model=kind, schedule=schedule, lr=[0.01, 0.02, 0.04, 0.03][i], steps=2000, decay=[2e-3, 0][i % 2],
+                    noise=0.05 if name in ("centers", "three") else 0)
+            add(group + "-healthy", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, decay=1e-3)
+            add(group + "-overfit", data=name, model="deep", optimizer="adam", lr=1e-3, steps=1750, few=60)
+            add(group + "-diverge", data=name, model=kind, lr=[2.0, 6.0, 3.0, 30.0][i], steps=1500)
+            add(group + "-diverge-late", data=name, model=kind, lr=0.02, steps=2000, harm_at=0.3 + 0.1 * i, growth=[3.0, 1.0][i % 2])
+            add(group + "-stuck-dead", data=name, model="deep", lr=0.01, steps=1250)
+            add(group + "-spike", data=name, model=kind, lr=0.02, steps=2000, harm=(0.15, 4, "rate", 40), clip=10)
+            add(group + "-spike-long", data=name, model=kind, optimizer="adam", lr=1e-3, steps=2000, harm=(0.1, 80, "labels"))
+            add(group + "-late", data=name, model="sigmoid", lr=0.2, steps=2500)
     return all
 
 

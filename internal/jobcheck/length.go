@@ -1,4 +1,4 @@
-package job
+package jobcheck
 
 import (
 	"cmp"
@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/template"
 )
 
 // MaxString is how many bytes one argument or variable (NAME=VALUE) of a new process may have on
@@ -29,9 +32,9 @@ func (*LengthError) Hint() string {
 }
 
 // lengths reports every argument and variable of the job that is too long.
-func (s Spec) lengths() (errs []error) {
+func lengths(s job.Spec) (errs []error) {
 	seen := map[string]bool{}
-	for _, command := range s.Commands() {
+	for _, command := range Commands(s) {
 		for _, arg := range command {
 			if len(arg) > MaxString && !seen[arg] {
 				seen[arg] = true
@@ -39,7 +42,7 @@ func (s Spec) lengths() (errs []error) {
 			}
 		}
 	}
-	for _, env := range s.environments() {
+	for _, env := range environments(s) {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			if length := len(name) + len("=") + len(env[name]); length > MaxString {
 				errs = append(errs, &LengthError{"the environment variable " + shortened(name) + " with its value", length})
@@ -51,7 +54,7 @@ func (s Spec) lengths() (errs []error) {
 
 // environments returns the variables that the job sets: for every rank, for the trial, and for the
 // ranks of each program.
-func (s Spec) environments() []map[string]string {
+func environments(s job.Spec) []map[string]string {
 	all := []map[string]string{s.Env, s.Trial.Env}
 	for _, app := range s.Apps {
 		all = append(all, app.Env)
@@ -62,7 +65,7 @@ func (s Spec) environments() []map[string]string {
 // Commands returns the commands that the job will start, as far as they are known now. It returns
 // them for every program and for the trial, for the first and the last rank, and with and without
 // a checkpoint to resume from. It omits commands whose templates cannot be expanded.
-func (s Spec) Commands() (commands [][]string) {
+func Commands(s job.Spec) (commands [][]string) {
 	raw := [][]string{s.Command}
 	for _, app := range s.Apps {
 		raw = append(raw, app.Command)
@@ -79,8 +82,8 @@ func (s Spec) Commands() (commands [][]string) {
 		}
 		for _, rank := range []int{0, max(s.Ranks-1, 0)} {
 			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // a checkpoint in it has a longer path
-				fields := Fields{Rank: rank, LocalRank: rank, CheckpointDir: s.CheckpointDir, ResumeFrom: from}
-				if expanded, err := Expand(command, fields); err == nil {
+				fields := template.Fields{Rank: rank, LocalRank: rank, CheckpointDir: s.CheckpointDir, ResumeFrom: from}
+				if expanded, err := template.Expand(command, fields); err == nil {
 					commands = append(commands, expanded)
 				}
 			}

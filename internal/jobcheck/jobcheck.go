@@ -1,4 +1,5 @@
-package job
+// Package jobcheck checks the values of a job.Spec.
+package jobcheck
 
 import (
 	"cmp"
@@ -6,30 +7,27 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/template"
 )
 
-// MaxRanks is the largest size of a gang. No known MPI job is larger. Because of this limit, a
-// typing error cannot fill the memory of a machine.
-const MaxRanks = 1 << 17
-
-// MaxLoopback bounds the number of simulated hosts on one machine.
-const MaxLoopback = 256
-
-// Validate returns all errors in the values of s, joined. It reads no files.
-func (s Spec) Validate() error {
+// Spec returns all errors in the values of s, joined. It reads no files.
+func Spec(s job.Spec) error {
 	var errs faults
-	s.validateSize(&errs)
-	s.validateHosts(&errs)
-	s.validateTrial(&errs)
-	s.validatePaths(&errs)
-	s.validateCommands(&errs)
-	s.validateModes(&errs)
-	s.validateCurve(&errs)
-	s.validateContainer(&errs)
+	checkSize(s, &errs)
+	checkHosts(s, &errs)
+	checkTrial(s, &errs)
+	checkPaths(s, &errs)
+	checkCommands(s, &errs)
+	checkModes(s, &errs)
+	checkCurve(s, &errs)
+	checkContainer(s, &errs)
 	return errors.Join(errs...)
 }
 
@@ -40,24 +38,24 @@ func (f *faults) add(errs ...error) { *f = append(*f, errs...) }
 
 func (f *faults) bad(format string, args ...any) { f.add(fmt.Errorf(format, args...)) }
 
-// validateSize checks the numbers of ranks and GPUs. Other numbers are not compared with a
+// checkSize checks the numbers of ranks and GPUs. Other numbers are not compared with a
 // number of ranks that is itself wrong.
-func (s Spec) validateSize(errs *faults) {
+func checkSize(s job.Spec, errs *faults) {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		errs.bad("there is no command to run")
 	}
-	if s.Ranks < 1 || s.Ranks > MaxRanks {
-		errs.bad("ranks is %d, but must be 1 to %d", s.Ranks, MaxRanks)
+	if s.Ranks < 1 || s.Ranks > job.MaxRanks {
+		errs.bad("ranks is %d, but must be 1 to %d", s.Ranks, job.MaxRanks)
 	}
 	if s.MinRanks < 0 || s.Ranks > 0 && s.MinRanks > s.Ranks {
 		errs.bad("min-ranks is %d, but must be 0 to ranks (%d)", s.MinRanks, s.Ranks)
 	}
 }
 
-// validateHosts checks where the gang is to run, and how long is waited for hosts.
-func (s Spec) validateHosts(errs *faults) {
-	if s.Loopback < 0 || s.Loopback > MaxLoopback {
-		errs.bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
+// checkHosts checks where the gang is to run, and how long is waited for hosts.
+func checkHosts(s job.Spec, errs *faults) {
+	if s.Loopback < 0 || s.Loopback > job.MaxLoopback {
+		errs.bad("loopback is %d, but must be 0 to %d", s.Loopback, job.MaxLoopback)
 	}
 	if s.GPUs < -1 {
 		errs.bad("gpus-per-rank is %d, but must be 0 or more, or -1 for one where the hosts have any", s.GPUs)
@@ -74,13 +72,13 @@ func (s Spec) validateHosts(errs *faults) {
 	if s.Loopback > 0 && (s.Hosts != "" || s.Hostfile != "") {
 		errs.bad("loopback simulates hosts on this machine and can be given with an inventory, but not with hosts or a hostfile")
 	}
-	if s.HostTimeout < Duration(time.Second) || s.OrphanGrace < Duration(time.Second) {
+	if s.HostTimeout < job.Duration(time.Second) || s.OrphanGrace < job.Duration(time.Second) {
 		errs.bad("host-timeout %s and orphan-grace %s must be at least 1s", s.HostTimeout, s.OrphanGrace)
 	}
-	if !slices.Contains(Localities(), s.Locality) {
+	if !slices.Contains(job.Localities(), s.Locality) {
 		errs.bad("locality %q is none of island, host, rack and any", s.Locality)
 	}
-	if err := s.Patience.Validate(); err != nil {
+	if err := Patience(s.Patience); err != nil {
 		errs.add(err)
 	}
 	if s.Requeue < 0 {
@@ -91,8 +89,8 @@ func (s Spec) validateHosts(errs *faults) {
 	}
 }
 
-// validateTrial checks the trial and the times of the gang.
-func (s Spec) validateTrial(errs *faults) {
+// checkTrial checks the trial and the times of the gang.
+func checkTrial(s job.Spec, errs *faults) {
 	if s.Trial.Ranks < 0 || s.Ranks > 0 && s.Trial.Ranks > s.Ranks {
 		errs.bad("trial.ranks is %d, but must be 0 to ranks (%d)", s.Trial.Ranks, s.Ranks)
 	}
@@ -103,7 +101,7 @@ func (s Spec) validateTrial(errs *faults) {
 		errs.bad("trial.time is %s, but must be more than 0", s.Trial.Time)
 	}
 	if s.Progress != "" {
-		if _, err := CompileProgress(s.Progress); err != nil {
+		if _, err := job.CompileProgress(s.Progress); err != nil {
 			errs.add(err)
 		}
 	}
@@ -118,7 +116,7 @@ func (s Spec) validateTrial(errs *faults) {
 	}
 }
 
-func (s Spec) validatePaths(errs *faults) {
+func checkPaths(s job.Spec, errs *faults) {
 	if !filepath.IsAbs(s.Workdir) {
 		errs.bad("workdir %q is not an absolute path", s.Workdir)
 	}
@@ -135,8 +133,8 @@ func (s Spec) validatePaths(errs *faults) {
 	}
 }
 
-// validateCommands checks the arguments and the environment of every program.
-func (s Spec) validateCommands(errs *faults) {
+// checkCommands checks the arguments and the environment of every program.
+func checkCommands(s job.Spec, errs *faults) {
 	for _, env := range []map[string]string{s.Env, s.Trial.Env, s.RetryOnDiverge.Env} {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
@@ -149,7 +147,7 @@ func (s Spec) validateCommands(errs *faults) {
 			errs.bad("an argument of the command contains a NUL byte")
 		}
 	}
-	errs.add(s.lengths()...)
+	errs.add(lengths(s)...)
 	commands := [][]string{s.Trial.Command, s.Trial.Args}
 	if len(s.Apps) == 0 {
 		commands = append(commands, s.Command)
@@ -158,55 +156,55 @@ func (s Spec) validateCommands(errs *faults) {
 		commands = append(commands, app.Command)
 	}
 	for _, args := range commands {
-		if err := CheckTemplates(args); err != nil {
+		if err := template.Check(args); err != nil {
 			errs.add(err)
 		}
 	}
-	if _, err := ParseStdin(string(s.Stdin), max(s.Ranks, 1)); err != nil {
+	if _, err := job.ParseStdin(string(s.Stdin), max(s.Ranks, 1)); err != nil {
 		errs.add(err)
 	}
 }
 
-// validateModes checks values that are one of a few words, and the policy.
-func (s Spec) validateModes(errs *faults) {
+// checkModes checks values that are one of a few words, and the policy.
+func checkModes(s job.Spec, errs *faults) {
 	for _, err := range []error{
-		check("preflight", s.Preflight, PreflightModes()),
-		check("health", cmp.Or(s.Health, HealthOff), HealthModes()),
-		check("output", s.Output, OutputModes()),
-		check("trial", cmp.Or(s.Trial.Mode, TrialOn), TrialModes()),
-		check("tty", s.TTY, TTYs()),
-		check("exit-code", s.ExitCode, ExitModes()),
-		check("mpi", s.MPI, MPIs()),
-		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
-		check("env-compat", s.EnvCompat, EnvCompats()),
-		check("watch", cmp.Or(s.Watch, WatchOn), WatchModes()),
-		check("on-signal", cmp.Or(s.OnSignal, OnSignalPass), OnSignals()),
-		check("before-stop", cmp.Or(s.BeforeStop, BeforeStopNone), BeforeStops()),
-		check("launcher", cmp.Or(s.Launcher, LauncherAuto), LauncherModes()),
+		check("preflight", s.Preflight, job.PreflightModes()),
+		check("health", cmp.Or(s.Health, job.HealthOff), job.HealthModes()),
+		check("output", s.Output, job.OutputModes()),
+		check("trial", cmp.Or(s.Trial.Mode, job.TrialOn), job.TrialModes()),
+		check("tty", s.TTY, job.TTYs()),
+		check("exit-code", s.ExitCode, job.ExitModes()),
+		check("mpi", s.MPI, job.MPIs()),
+		check("gpu-visibility", cmp.Or(s.GPUVisibility, job.GPUVisibilityGang), job.GPUVisibilities()),
+		check("env-compat", s.EnvCompat, job.EnvCompats()),
+		check("watch", cmp.Or(s.Watch, job.WatchOn), job.WatchModes()),
+		check("on-signal", cmp.Or(s.OnSignal, job.OnSignalPass), job.OnSignals()),
+		check("before-stop", cmp.Or(s.BeforeStop, job.BeforeStopNone), job.BeforeStops()),
+		check("launcher", cmp.Or(s.Launcher, job.LauncherAuto), job.LauncherModes()),
 	} {
 		if err != nil {
 			errs.add(err)
 		}
 	}
-	if s.EnvCompat != EnvCompatNone && (s.MPI == MPIMPICH || s.MPI == MPIOpenMPI) {
+	if s.EnvCompat != job.EnvCompatNone && (s.MPI == job.MPIMPICH || s.MPI == job.MPIOpenMPI) {
 		errs.bad("env-compat is for ranks that no MPI starts, but mpi is %s, which sets variables of its own", s.MPI)
 	}
 	for _, c := range slices.Sorted(maps.Keys(s.Policy)) {
-		if !slices.Contains(Categories(), c) {
+		if !slices.Contains(job.Categories(), c) {
 			errs.bad("policy names %q, which is no category", c)
 		}
-		if !slices.Contains(Actions(), s.Policy[c]) {
+		if !slices.Contains(job.Actions(), s.Policy[c]) {
 			errs.bad("policy gives %s the action %q, which is none of never, once, again, elsewhere", c, s.Policy[c])
 		}
 	}
 }
 
-// validateCurve checks what is done about curves, and how a checkpoint is asked for.
-func (s Spec) validateCurve(errs *faults) {
+// checkCurve checks what is done about curves, and how a checkpoint is asked for.
+func checkCurve(s job.Spec, errs *faults) {
 	for _, err := range []error{
-		s.EarlyStop.Validate(),
-		check("curve.goal", cmp.Or(s.Curve.Goal, GoalAuto), Goals()),
-		check("retry-on-diverge.resume", cmp.Or(s.RetryOnDiverge.Resume, DivergeOff), DivergeResumes()),
+		EarlyStop(s.EarlyStop),
+		check("curve.goal", cmp.Or(s.Curve.Goal, job.GoalAuto), job.Goals()),
+		check("retry-on-diverge.resume", cmp.Or(s.RetryOnDiverge.Resume, job.DivergeOff), job.DivergeResumes()),
 	} {
 		if err != nil {
 			errs.add(err)
@@ -221,15 +219,45 @@ func (s Spec) validateCurve(errs *faults) {
 	if d := s.RetryOnDiverge; d.SkipSteps < 0 || d.Times < 0 {
 		errs.bad("retry-on-diverge.skip-steps is %d and retry-on-diverge.times %d, but must be 0 or more", d.SkipSteps, d.Times)
 	}
-	if s.CheckpointDir == "" && s.RetryOnDiverge.Resume == DivergeEarlier {
+	if s.CheckpointDir == "" && s.RetryOnDiverge.Resume == job.DivergeEarlier {
 		errs.bad("retry-on-diverge needs a checkpoint-dir")
 	}
-	if s.CheckpointDir == "" && s.BeforeStop == BeforeStopFile {
+	if s.CheckpointDir == "" && s.BeforeStop == job.BeforeStopFile {
 		errs.bad("before-stop file needs a checkpoint-dir, in which the file is made")
 	}
 }
 
 func check[M ~string](what string, m M, modes []M) error {
-	_, err := ParseMode(what, string(m), modes)
+	_, err := job.ParseMode(what, string(m), modes)
 	return err
+}
+
+// checkContainer checks the image and the containers.
+func checkContainer(s job.Spec, errs *faults) {
+	c := s.Container
+	c.Network = cmp.Or(c.Network, job.NetworkHost)
+	if s.Image == "" && !reflect.DeepEqual(c, job.Default().Container) {
+		errs.bad("the job has settings of containers, but no image")
+	}
+	if s.Image != "" && s.Trial.Mode == job.TrialUncontained {
+		errs.bad("the trial of a job with an image runs in a container of its own: it cannot be uncontained")
+	}
+	if strings.ContainsAny(s.Image, "\x00\n") {
+		errs.bad("image %q is neither a reference nor a path", s.Image)
+	}
+	if _, err := s.Mounted(); err != nil {
+		errs.add(err)
+	}
+	if c.Workdir != "" && !filepath.IsAbs(c.Workdir) {
+		errs.bad("the working directory %q of the containers is not an absolute path", c.Workdir)
+	}
+	if !slices.Contains(job.ContainerNetworks(), c.Network) {
+		errs.bad("%q is no network of containers: use host or none", c.Network)
+	}
+	if _, _, err := c.IDs(); err != nil {
+		errs.add(err)
+	}
+	if c.CPUs < 0 || c.Memory < 0 || c.ShmSize < 0 {
+		errs.bad("container.cpus, container.memory and container.shm-size must not be negative")
+	}
 }

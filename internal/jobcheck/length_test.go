@@ -1,4 +1,4 @@
-package job_test
+package jobcheck_test
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 func TestLengths(t *testing.T) {
@@ -41,8 +42,8 @@ func TestLengths(t *testing.T) {
 			s := job.Default()
 			s.Command, s.Workdir = []string{"a"}, "/"
 			c.change(&s)
-			err := s.Validate()
-			var length *job.LengthError
+			err := jobcheck.Spec(s)
+			var length *jobcheck.LengthError
 			switch {
 			case c.what == "" && err != nil:
 				t.Error(err)

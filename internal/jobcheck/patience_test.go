@@ -1,10 +1,11 @@
-package job_test
+package jobcheck_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
 func TestPatience(t *testing.T) {
@@ -22,7 +23,7 @@ func TestPatience(t *testing.T) {
 		{"", false, 0, 0}, {"2", false, 0, 0}, {"soon", false, 0, 0}, {"-1s", false, 0, 0}, {"island=1m,1s", false, 0, 0},
 		{"any=1m", false, 0, 0}, {"town=1m", false, 0, 0}, {"island=1m,island=2m", false, 0, 0}, {"island=", false, 0, 0}, {"1m,2m", false, 0, 0},
 	} {
-		if err := c.patience.Validate(); (err == nil) != c.valid {
+		if err := jobcheck.Patience(c.patience); (err == nil) != c.valid {
 			t.Errorf("%q: %v, want valid %t", c.patience, err, c.valid)
 		}
 		if !c.valid {

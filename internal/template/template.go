@@ -1,4 +1,5 @@
-package job
+// Package template expands the templates in the commands of jobs, such as {{.Rank}}.
+package template
 
 import (
 	"fmt"
@@ -34,24 +35,24 @@ func (f Fields) value(name string) (text string, isTrue bool) {
 	return text, text != ""
 }
 
-// TemplateError is a template in a command that cannot be expanded.
-type TemplateError struct {
+// Error is the error of a template in a command that cannot be expanded.
+type Error struct {
 	Template string // as in "{{.Foo}}"
 	Problem  string // what is wrong, as in "names no field of gangrun's"
 	Advice   string // what to write instead
 }
 
 // Error quotes the template.
-func (e *TemplateError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("the template %q in the command %s", e.Template, e.Problem)
 }
 
 // Hint says what to write instead.
-func (e *TemplateError) Hint() string { return e.Advice }
+func (e *Error) Hint() string { return e.Advice }
 
-// CheckTemplates returns a *TemplateError for the first template of a command that Expand could not
+// Check returns a *Error for the first template of a command that Expand could not
 // expand.
-func CheckTemplates(command []string) error {
+func Check(command []string) error {
 	_, err := Expand(command, Fields{})
 	return err
 }
@@ -80,7 +81,7 @@ func Expand(command []string, fields Fields) ([]string, error) {
 		}
 	}
 	if n := len(e.open); n > 0 {
-		return nil, &TemplateError{e.open[n-1].action, "has no {{end}}", "close it with {{end}}, in the same argument or in a later one"}
+		return nil, &Error{e.open[n-1].action, "has no {{end}}", "close it with {{end}}, in the same argument or in a later one"}
 	}
 	return out, nil
 }
@@ -117,7 +118,7 @@ func (e *expander) argument(arg string) (text string, kept bool, err error) {
 		}
 		condition, problem, advice := e.act(action, &b)
 		if problem != "" {
-			return "", false, &TemplateError{cut(action), problem, advice}
+			return "", false, &Error{cut(action), problem, advice}
 		}
 		conditional = conditional || condition
 	}

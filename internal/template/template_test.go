@@ -1,4 +1,4 @@
-package job_test
+package template_test
 
 import (
 	"errors"
@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/template"
 )
 
 // resumed and begun are what rank 3 sees of a gang that resumes and of one that
 // begins.
 var (
-	resumed = job.Fields{Rank: 3, LocalRank: 1, Host: "h2", CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step 20"}
-	begun   = job.Fields{Rank: 0, LocalRank: 0, Host: "h1"}
+	resumed = template.Fields{Rank: 3, LocalRank: 1, Host: "h2", CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step 20"}
+	begun   = template.Fields{Rank: 0, LocalRank: 0, Host: "h1"}
 )
 
 func TestExpand(t *testing.T) {
@@ -42,9 +42,9 @@ func TestExpand(t *testing.T) {
 			[]string{"{{3}}", "{3}", `{"a":{"b":3}}`, "{{ x 3"}, []string{"{{0}}", "{0}", `{"a":{"b":0}}`, "{{ x 0"}},
 		{"two braces", []string{`{{"{{"}}.Names}}`, `{{"{{"}}.Rank}} {{.Rank}}`}, []string{"{{.Names}}", "{{.Rank}} 3"}, []string{"{{.Names}}", "{{.Rank}} 0"}},
 	} {
-		for fields, want := range map[job.Fields][]string{resumed: c.resumed, begun: c.begun} {
+		for fields, want := range map[template.Fields][]string{resumed: c.resumed, begun: c.begun} {
 			before := slices.Clone(c.command)
-			got, err := job.Expand(c.command, fields)
+			got, err := template.Expand(c.command, fields)
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: got %q, %v, want %q", c.name, got, err, want)
 			}
@@ -62,8 +62,8 @@ func TestOtherBracesStay(t *testing.T) {
 		"p", "", "{{ jinja }}", `{{"a"}}`, "{{rank}}", "{.Rank}", "{{.}}", "{{..}}", "{{}}", "{{", "}}", "}}{{", "{{json .}}", "{{range .}}x{{end}}", "{{else}}", "{{end}}",
 		"{{if x}}y{{end}}", "{{/* .rank */}}", "{{ $x := 1 }}", "{{ x.Rank }}", "{{x .ranks}}", "awk '{{print $1}}'", "{{#each}}{{/each}}", "{{{raw}}}", `{{ "{{" }}`, "$HOME `id` *", "\xff{{\xff}}",
 	}
-	for _, fields := range []job.Fields{resumed, begun} {
-		if got, err := job.Expand(command, fields); err != nil || !slices.Equal(got, command) {
+	for _, fields := range []template.Fields{resumed, begun} {
+		if got, err := template.Expand(command, fields); err != nil || !slices.Equal(got, command) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	}
@@ -92,8 +92,8 @@ func TestCheckTemplates(t *testing.T) {
 		{[]string{"p", "{{if", ".ResumeFrom}}--resume"}, `the template "{{if" in the command is never closed`, "quotes"},
 		{[]string{"p", "{{.Rank " + strings.Repeat("x", 500)}, `the template "{{.Rank ` + strings.Repeat("x", 52) + `..." in the command is never closed`, "quotes"},
 	} {
-		err := job.CheckTemplates(c.command)
-		var bad *job.TemplateError
+		err := template.Check(c.command)
+		var bad *template.Error
 		if !errors.As(err, &bad) || bad.Error() != c.text || !strings.Contains(bad.Hint(), c.hintHolds) {
 			t.Errorf("%q: got %v (%+v), want %s", c.command, err, bad, c.text)
 		}
@@ -108,8 +108,8 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, joined string, rank int, from string) {
 		command := strings.Split(joined, "\x00")
-		checked := job.CheckTemplates(command)
-		got, err := job.Expand(command, job.Fields{Rank: rank, ResumeFrom: from})
+		checked := template.Check(command)
+		got, err := template.Expand(command, template.Fields{Rank: rank, ResumeFrom: from})
 		if (checked == nil) != (err == nil) {
 			t.Fatalf("%q was checked with %v and expanded with %v", command, checked, err)
 		}
@@ -121,7 +121,7 @@ func FuzzExpand(f *testing.F) {
 		}
 		literal := []string{strings.ReplaceAll(joined, "{{", `{{"{{"}}`)}
 		if !strings.Contains(joined, "{{{") {
-			if got, err := job.Expand(literal, job.Fields{}); err != nil || got[0] != joined {
+			if got, err := template.Expand(literal, template.Fields{}); err != nil || got[0] != joined {
 				t.Fatalf("%q became %q, %v", literal, got, err)
 			}
 		}
