@@ -46,33 +46,39 @@ SYS SYS NV1 SYS NV1 NV2 X   NV2  SYS SYS PHB PIX
 SYS SYS SYS NV1 NV2 NV1 NV2 X    SYS SYS PHB PIX`)
 }
 
-// nvswitch is eight GPUs that are all joined by as many NVLinks, with NICs as
-// the DGX-A100 (pairs behind one switch) or the HGX-H100 (one each) has them.
-func nvswitch(name string, links int, each bool) job.Host {
+// grid is a machine of so many GPUs, with the link of each pair, and perhaps with NICs.
+func grid(name string, gpus, nics int, link func(i, j int) string, nic func(i, nic int) string) job.Host {
 	var table strings.Builder
-	for i := range 8 {
-		for j := range 8 {
+	for i := range gpus {
+		for j := range gpus {
 			if i == j {
 				table.WriteString("X ")
 			} else {
-				fmt.Fprintf(&table, "NV%d ", links)
+				table.WriteString(link(i, j) + " ")
 			}
 		}
-		for nic := range 8 {
-			switch {
-			case each && nic == i:
-				table.WriteString("PIX ")
-			case !each && nic/2 == i/2:
-				table.WriteString("PXB ")
-			case nic/4 == i/4:
-				table.WriteString("NODE ")
-			default:
-				table.WriteString("SYS ")
-			}
+		for n := range nics {
+			table.WriteString(nic(i, n) + " ")
 		}
 		table.WriteString("\n")
 	}
 	return machine(name, table.String())
+}
+
+// nvswitch is eight GPUs that are all joined by as many NVLinks, with NICs as
+// the DGX-A100 (pairs behind one switch) or the HGX-H100 (one each) has them.
+func nvswitch(name string, links int, each bool) job.Host {
+	return grid(name, 8, 8, func(i, j int) string { return fmt.Sprint("NV", links) }, func(i, nic int) string {
+		switch {
+		case each && nic == i:
+			return "PIX"
+		case !each && nic/2 == i/2:
+			return "PXB"
+		case nic/4 == i/4:
+			return "NODE"
+		}
+		return "SYS"
+	})
 }
 
 func dgxA100(name string) job.Host { return nvswitch(name, 12, false) }
@@ -125,43 +131,26 @@ NODE NODE NODE NODE PXB PXB PXB X NODE`)
 // sixteen is two boards of eight GPUs on one NVSwitch fabric, as in the DGX-2,
 // where the fabric between the boards is halved.
 func sixteen(name string) job.Host {
-	var table strings.Builder
-	for i := range 16 {
-		for j := range 16 {
-			switch {
-			case i == j:
-				table.WriteString("X ")
-			case i/8 == j/8:
-				table.WriteString("NV6 ")
-			default:
-				table.WriteString("NV3 ")
-			}
+	return grid(name, 16, 0, func(i, j int) string {
+		if i/8 == j/8 {
+			return "NV6"
 		}
-		table.WriteString("\n")
-	}
-	return machine(name, table.String())
+		return "NV3"
+	}, nil)
 }
 
 // cut is eight GPUs of seven MIG instances each; GPU i is device 8i, and its
 // instances are those that follow it.
 func cut(name string) job.Host {
-	var table strings.Builder
-	for i := range 64 {
-		for j := range 64 {
-			switch {
-			case i == j:
-				table.WriteString("X ")
-			case i/8 == j/8:
-				table.WriteString("PSB ")
-			case i/32 == j/32:
-				table.WriteString("NODE ")
-			default:
-				table.WriteString("SYS ")
-			}
+	h := grid(name, 64, 0, func(i, j int) string {
+		switch {
+		case i/8 == j/8:
+			return "PSB"
+		case i/32 == j/32:
+			return "NODE"
 		}
-		table.WriteString("\n")
-	}
-	h := machine(name, table.String())
+		return "SYS"
+	}, nil)
 	for i := range h.Devices {
 		if i%8 > 0 {
 			h.Devices[i].GPU = h.Devices[i/8*8].UUID

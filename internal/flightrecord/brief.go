@@ -43,9 +43,6 @@ func Brief(r job.FlightRecord) job.FlightRecord {
 	return r
 }
 
-// maxSpans bounds how many spans of ranks a text names.
-const maxSpans = 8
-
 // Words describes a problem, as in "nccl:all_reduce 7 of default_pg (train.py:120 average): rank 2 has not
 // called it and ranks 0-1,3 wait".
 func Words(p job.CollectiveProblem) string {
@@ -56,9 +53,9 @@ func Words(p job.CollectiveProblem) string {
 	var parts []string
 	add := func(ranks []int, one, several string) {
 		if len(ranks) == 1 {
-			parts = append(parts, fmt.Sprintf("rank %d %s", ranks[0], one))
+			parts = append(parts, text.Ranks(ranks)+" "+one)
 		} else if len(ranks) > 1 {
-			parts = append(parts, fmt.Sprintf("ranks %s %s", text.Spans(ranks, maxSpans), several))
+			parts = append(parts, text.Ranks(ranks)+" "+several)
 		}
 	}
 	add(p.Missing, "has not called it", "have not called it")

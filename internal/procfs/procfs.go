@@ -119,14 +119,8 @@ func Children(pid int) (pids []int) {
 
 // Args returns the command line of a process: nil if it cannot be read, or if the process
 // has ended or is a thread of the kernel.
-func Args(pid int) []string { return stringsOf(pid, "cmdline") }
-
-// Environ returns the environment that a process was started with, or nil if it cannot be
-// read.
-func Environ(pid int) []string { return stringsOf(pid, "environ") }
-
-func stringsOf(pid int, file string) []string {
-	data, err := os.ReadFile(Path(pid, file))
+func Args(pid int) []string {
+	data, err := os.ReadFile(Path(pid, "cmdline"))
 	if err != nil || len(data) == 0 {
 		return nil
 	}

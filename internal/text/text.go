@@ -75,6 +75,15 @@ func Spans(numbers []int, limit int) string {
 	return strings.Join(spans, ",")
 }
 
+// Ranks names ranks, which must be in ascending order, as in "rank 1" or "ranks 0-3,8". It names at most eight spans.
+func Ranks(ranks []int) string {
+	word := "ranks "
+	if len(ranks) == 1 {
+		word = "rank "
+	}
+	return word + Spans(ranks, 8)
+}
+
 // sequences are the control sequences of a terminal for colours and movement. Longer ones,
 // as for titles, stay, without what makes them act: a parser of them all would swallow text.
 var sequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)

@@ -54,6 +54,12 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+func TestRanks(t *testing.T) {
+	if got := Ranks([]int{3}) + "; " + Ranks([]int{0, 1, 2, 7}); got != "rank 3; ranks 0-2,7" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "Größe 数据": "Größe 数据", "a\tb\nc": "a b c",

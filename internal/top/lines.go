@@ -129,7 +129,7 @@ func (s *Screen) alarm() string {
 		return alarm.Styled("hang: " + text.Printable(a.Hang.Text))
 	}
 	if g := s.data.Gang; g != nil && len(g.Odd) > 0 {
-		return notice.Styled("unusual: " + view.Ranks(g.Odd))
+		return notice.Styled("unusual: " + text.Ranks(g.Odd))
 	}
 	return ""
 }

@@ -105,19 +105,11 @@ func GangWords(g vitals.Gang) []string {
 	return append(words, fmt.Sprintf("CPU %.0f%%", g.CPU), "RSS "+Size(float64(g.RSS)))
 }
 
-// Ranks names ranks, as in "rank 3" or "ranks 0-2,7".
-func Ranks(numbers []int) string {
-	if len(numbers) == 1 {
-		return fmt.Sprint("rank ", numbers[0])
-	}
-	return "ranks " + text.Spans(numbers, 8)
-}
-
 // lifeLine is the line of a status about the life of its gang.
 func (s Status) lifeLine(now time.Time) string {
 	words := GangWords(*s.Gang)
 	if len(s.Gang.Odd) > 0 {
-		words = append(words, "unusual: "+Ranks(s.Gang.Odd))
+		words = append(words, "unusual: "+text.Ranks(s.Gang.Odd))
 	}
 	line := strings.Join(words, ", ")
 	if s.stale {

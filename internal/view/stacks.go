@@ -25,7 +25,7 @@ func StackLines(s home.Stacks) []string {
 		if g.State != "" {
 			state = " (" + string(g.State) + ")"
 		}
-		add("%s in %s%s", Ranks(g.Ranks), g.Where, state)
+		add("%s in %s%s", text.Ranks(g.Ranks), g.Where, state)
 		frames := slices.DeleteFunc(slices.Clone(g.Frames), nameless)
 		for i, f := range frames {
 			if i == mostFrames {
@@ -42,7 +42,7 @@ func StackLines(s home.Stacks) []string {
 		}
 	}
 	if len(s.Missing) > 0 {
-		add("no answer from %s", Ranks(s.Missing))
+		add("no answer from %s", text.Ranks(s.Missing))
 	}
 	return lines
 }

@@ -186,11 +186,7 @@ func summarizeLife(line liner, a Attempt) {
 			line("", "and %s", text.Count(len(a.Hang.Groups)-i, "more group"))
 			break
 		}
-		who := "ranks " + text.Spans(g.Ranks, maxShown)
-		if len(g.Ranks) == 1 {
-			who = fmt.Sprintf("rank %d", g.Ranks[0])
-		}
-		line(label, "%s in %s", who, text.Clip(g.Where, maxWidth))
+		line(label, "%s in %s", text.Ranks(g.Ranks), text.Clip(g.Where, maxWidth))
 		label = ""
 	}
 }

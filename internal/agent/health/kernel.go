@@ -115,7 +115,7 @@ func signOf(line string, ranks map[int]int) (s Sign, found bool) {
 			pid, _ := strconv.Atoi(line[m[2*r.pid]:m[2*r.pid+1]])
 			if rank, ours := ranks[pid]; ours {
 				s.Ranks = []int{rank}
-				s.Text = ranksText(s.Ranks) + ": " + s.Text
+				s.Text = text.Ranks(s.Ranks) + ": " + s.Text
 			}
 		}
 		return s, true

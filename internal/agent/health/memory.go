@@ -37,7 +37,7 @@ func (s *memoryState) judge(now time.Time, m Memory) []Sign {
 	if m.Group != "" {
 		who, of = "the memory of its control group", m.Group
 		if len(m.Ranks) > 0 {
-			who = "the memory of " + ranksText(m.Ranks)
+			who = "the memory of " + text.Ranks(m.Ranks)
 		}
 		hint = "the kernel will kill a process of the group then: use less memory, or ask for a higher limit, as with --mem in Slurm or resources.limits.memory in Kubernetes"
 	}
@@ -63,7 +63,7 @@ func (j *Judge) killed(k Kills) []Sign {
 	}
 	return []Sign{{
 		Health: job.Health{Sign: job.HealthOOM, Severity: job.SeverityError, Ranks: k.Ranks, Count: int(n)},
-		Text:   fmt.Sprintf("the kernel has killed %s of the control group of %s for want of memory (%s)", text.Count(int(n), "process"), ranksText(k.Ranks), k.Group),
+		Text:   fmt.Sprintf("the kernel has killed %s of the control group of %s for want of memory (%s)", text.Count(int(n), "process"), text.Ranks(k.Ranks), k.Group),
 		Hint:   "use less memory, or ask for a higher limit",
 	}}
 }
@@ -74,15 +74,4 @@ func percentOf(used, all int64) int {
 		return 0
 	}
 	return int(float64(used) / float64(all) * 100)
-}
-
-// maxSpans bounds how many spans of ranks a text names.
-const maxSpans = 8
-
-// ranksText names ranks, as in "rank 1" or "ranks 0-3,5".
-func ranksText(ranks []int) string {
-	if len(ranks) == 1 {
-		return "rank " + text.Spans(ranks, maxSpans)
-	}
-	return "ranks " + text.Spans(ranks, maxSpans)
 }

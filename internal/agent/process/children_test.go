@@ -1,4 +1,4 @@
-package process
+package process_test
 
 import (
 	"bytes"
@@ -18,47 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 )
 
-// newFamily returns the children of this process, which must be the test's own
-// (see alone), and ends them all with the test.
-func newFamily(t *testing.T) *Children {
+// mustShell is processtest.Shell for the goroutine of the test.
+func mustShell(t *testing.T, c *process.Children, script string, out *os.File) *process.Child {
 	t.Helper()
-	c, err := NewChildren()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		c.KillAll(nil)
-		if empty, _ := c.Empty(); !empty {
-			t.Error("some children did not end")
-			return
-		}
-		c.Close()
-	})
-	return c
-}
-
-// shell starts sh -c with the script; its output goes to out, if any.
-func shell(start Starter, script string, out *os.File) (*Child, error) {
-	null, err := DevNull()
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	if out == nil {
-		out = null
-	}
-	return start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{null.Fd(), out.Fd(), null.Fd()},
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
-}
-
-// mustShell is shell for the test's own goroutine.
-func mustShell(t *testing.T, c *Children, script string, out *os.File) *Child {
-	t.Helper()
-	ch, err := shell(c.Start, script, out)
+	ch, err := processtest.Shell(c.Start, script, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +33,7 @@ func mustShell(t *testing.T, c *Children, script string, out *os.File) *Child {
 }
 
 // childless waits until there is no child at all.
-func childless(t *testing.T, c *Children) {
+func childless(t *testing.T, c *process.Children) {
 	t.Helper()
 	for {
 		empty, change := c.Empty()
@@ -76,7 +43,7 @@ func childless(t *testing.T, c *Children) {
 		select {
 		case <-change:
 		case <-time.After(time.Minute):
-			t.Fatalf("after a minute there still is a child: %+v", Descendants(os.Getpid()))
+			t.Fatalf("after a minute there still is a child: %+v", process.Descendants(os.Getpid()))
 		}
 	}
 }
@@ -86,7 +53,7 @@ func TestChildren(t *testing.T) {
 		return
 	}
 	t.Run("exit", func(t *testing.T) {
-		c := newFamily(t)
+		c := processtest.New(t)
 		if empty, _ := c.Empty(); !empty {
 			t.Error("there is a child before the first was started")
 		}
@@ -104,11 +71,11 @@ func TestChildren(t *testing.T) {
 		childless(t, c)
 	})
 	t.Run("many at once", func(t *testing.T) {
-		c := newFamily(t)
+		c := processtest.New(t)
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
-				ch, err := shell(c.Start, "exit "+strconv.Itoa(i), nil)
+				ch, err := processtest.Shell(c.Start, "exit "+strconv.Itoa(i), nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -123,11 +90,11 @@ func TestChildren(t *testing.T) {
 		childless(t, c)
 	})
 	t.Run("batch", func(t *testing.T) {
-		c := newFamily(t)
-		var all []*Child
-		if !c.Batch(func(start Starter) {
+		c := processtest.New(t)
+		var all []*process.Child
+		if !c.Batch(func(start process.Starter) {
 			for range 10 {
-				ch, err := shell(start, "exit 7", nil)
+				ch, err := processtest.Shell(start, "exit 7", nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -144,7 +111,7 @@ func TestChildren(t *testing.T) {
 		}
 	})
 	t.Run("missing program", func(t *testing.T) {
-		c := newFamily(t)
+		c := processtest.New(t)
 		ch, err := c.Start("/no/such/program", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}})
 		if ch != nil || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("got %+v, %v; want no such file", ch, err)
@@ -152,7 +119,7 @@ func TestChildren(t *testing.T) {
 		childless(t, c) // what could not be started is no child
 	})
 	t.Run("after the end", func(t *testing.T) {
-		c, err := NewChildren()
+		c, err := process.NewChildren()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,12 +127,12 @@ func TestChildren(t *testing.T) {
 		if ch, err := c.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}); ch != nil || err == nil {
 			t.Errorf("got %+v, %v; want a refusal", ch, err)
 		}
-		if c.Batch(func(Starter) { t.Error("the batch was run") }) {
+		if c.Batch(func(process.Starter) { t.Error("the batch was run") }) {
 			t.Error("the batch was taken")
 		}
 	})
 	t.Run("adopted orphans", func(t *testing.T) {
-		c := newFamily(t)
+		c := processtest.New(t)
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -182,18 +149,18 @@ func TestChildren(t *testing.T) {
 		if _, err := fmt.Fscan(r, &pid); err != nil {
 			t.Fatal(err)
 		}
-		orphan, ok := Read(pid)
+		orphan, ok := process.Read(pid)
 		if !ok || orphan.Parent != os.Getpid() {
 			t.Fatalf("the orphan is %+v, %t; want a child of %d", orphan, ok, os.Getpid())
 		}
 		later := orphan
 		later.Start++
 		later.Signal(unix.SIGKILL) // a later process with its PID: not this one
-		if p, ok := Read(pid); !ok || p.Zombie {
+		if p, ok := process.Read(pid); !ok || p.Zombie {
 			t.Fatal("a signal for another process has ended the orphan")
 		}
 		found := false
-		for _, p := range Descendants(os.Getpid()) {
+		for _, p := range process.Descendants(os.Getpid()) {
 			found = found || p == orphan
 		}
 		if !found {
@@ -201,12 +168,12 @@ func TestChildren(t *testing.T) {
 		}
 		orphan.Signal(unix.SIGKILL)
 		childless(t, c)
-		if _, ok := Read(pid); ok {
+		if _, ok := process.Read(pid); ok {
 			t.Error("the orphan was not reaped")
 		}
 	})
 	t.Run("signal", func(t *testing.T) {
-		c := newFamily(t)
+		c := processtest.New(t)
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
@@ -219,7 +186,7 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Its PID, as it was given to somebody before: that one has been reaped.
-		reaped := &Child{PID: ch.PID, Exited: make(chan struct{})}
+		reaped := &process.Child{PID: ch.PID, Exited: make(chan struct{})}
 		c.Signal(reaped, unix.SIGKILL)
 		c.Signal(ch, unix.SIGTERM)
 		<-ch.Exited
@@ -230,10 +197,10 @@ func TestChildren(t *testing.T) {
 		c.Signal(ch, unix.SIGKILL) // nobody is there
 	})
 	t.Run("the thread that asked ends", func(t *testing.T) {
-		c := newFamily(t)
-		var ch *Child
+		c := processtest.New(t)
+		var ch *process.Child
 		var err error
-		thread := onThread(func() { ch, err = shell(c.Start, "sleep 1000", nil) })
+		thread := onThread(func() { ch, err = processtest.Shell(c.Start, "sleep 1000", nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +222,7 @@ func TestHelper(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	sh := func(ctx context.Context, script string, stdin []byte) ([]byte, error) {
 		return c.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin, false)
 	}
@@ -281,8 +248,8 @@ func TestHelper(t *testing.T) {
 	}
 	t.Run("more than is wanted", func(t *testing.T) {
 		out, err := sh(t.Context(), "head -c 3000000 /dev/zero", nil)
-		if err != nil || !bytes.Equal(out, make([]byte, helperBytes)) {
-			t.Errorf("got %d bytes, %v; want the first %d", len(out), err, helperBytes)
+		if err != nil || !bytes.Equal(out, make([]byte, process.HelperBytes)) {
+			t.Errorf("got %d bytes, %v; want the first %d", len(out), err, process.HelperBytes)
 		}
 	})
 	t.Run("both streams", func(t *testing.T) {
@@ -338,7 +305,7 @@ func TestHelperOutOfTime(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	ctx, fifo, running := untilOpened(t)
 	out, err := c.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil, false)
 	if string(out) != "said\n" || !errors.Is(err, context.Canceled) {
@@ -356,7 +323,7 @@ func TestHelperUnkillable(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	ctx, fifo, running := untilOpened(t)
 	const script = `import os, sys, time
 os.setpgid(0, os.getpgid(os.getppid()))

@@ -1,4 +1,4 @@
-package process
+package process_test
 
 import (
 	"errors"
@@ -12,25 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // unexecuted waits until a child of this process is in the middle of its exec.
-func unexecuted(t *testing.T) Process {
+func unexecuted(t *testing.T) process.Process {
 	t.Helper()
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
-		for _, p := range Descendants(os.Getpid()) {
+		for _, p := range process.Descendants(os.Getpid()) {
 			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); err == nil && exe == self {
 				return p
 			}
 		}
 	}
 	t.Fatal("no child is being executed after a minute")
-	return Process{}
+	return process.Process{}
 }
 
 // inTime fails the test when f has not returned within a quarter of a minute.
@@ -47,7 +49,7 @@ func inTime(t *testing.T, what string, f func()) {
 }
 
 // startSlow starts the slow program in the background, and returns what became of it.
-func startSlow(c *Children, path string) <-chan error {
+func startSlow(c *process.Children, path string) <-chan error {
 	started := make(chan error, 1)
 	go func() {
 		ch, err := c.Start(path, []string{"slow", "1000"}, &syscall.ProcAttr{
@@ -71,7 +73,7 @@ func TestSlowExec(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	other := mustShell(t, c, "sleep 1000", nil)
 	path, _ := testexec.Hanging(t)
 	started := startSlow(c, path)
@@ -95,10 +97,10 @@ func TestSlowExec(t *testing.T) {
 	if err := <-started; err != nil {
 		t.Errorf("the slow program: %v", err)
 	}
-	if p, ok := Read(slow.PID); ok && p.Start == slow.Start {
+	if p, ok := process.Read(slow.PID); ok && p.Start == slow.Start {
 		t.Error("the process that was being executed lives")
 	}
-	if _, err := shell(c.Start, "exit 0", nil); !errors.Is(err, errEnding) {
+	if _, err := processtest.Shell(c.Start, "exit 0", nil); !errors.Is(err, process.ErrEnding) {
 		t.Errorf("a program was started after killAll: %v", err)
 	}
 }

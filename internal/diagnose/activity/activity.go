@@ -133,9 +133,6 @@ func rough(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// maxSpans is how many spans of ranks are named.
-const maxSpans = 8
-
 // spans names ranks, as in "ranks 0-2,4-7".
 func spans(all []job.Activity) string {
 	ranks := make([]int, len(all))
@@ -143,8 +140,5 @@ func spans(all []job.Activity) string {
 		ranks[i] = a.Rank
 	}
 	slices.Sort(ranks)
-	if len(ranks) == 1 {
-		return fmt.Sprintf("rank %d", ranks[0])
-	}
-	return "ranks " + text.Spans(ranks, maxSpans)
+	return text.Ranks(ranks)
 }

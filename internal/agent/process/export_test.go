@@ -1,0 +1,5 @@
+package process
+
+var ErrEnding = errEnding
+
+const HelperBytes = helperBytes
