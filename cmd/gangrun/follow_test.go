@@ -21,7 +21,7 @@ func TestFollowOpensLogsOnce(t *testing.T) {
 	t.Parallel()
 	const ranks, lines = 4, 20
 	b := newBench(t)
-	r := b.start(nil, "--preflight", "off", "--output", "all", "-n", fmt.Sprint(ranks), "--", "sh", "-c",
+	r := b.start(nil, "--preflight", "off", "--early-stop", "off", "--output", "all", "-n", fmt.Sprint(ranks), "--", "sh", "-c",
 		fmt.Sprintf(`i=0; while test $i -lt %d; do until test -e line.$i; do sleep 0.01; done; echo line $i of $RANK; i=$((i+1)); done`, lines))
 	r.journalled("the start of all ranks", func(e job.Event) bool { return e.Kind == job.KindAllStarted })
 	followers := map[string]*exec.Cmd{}

@@ -40,14 +40,18 @@ func (s *session) remember(r runreport.Report) {
 	if err == nil && s.spec.CheckpointDir != "" {
 		err = history.In(s.home).AddSpans(ctx, r.Run, e.Ended, supervisor.Spans(r))
 	}
-	if err == nil {
-		return
+	if err != nil {
+		s.lacks(fmt.Sprintf("run %s is not in the history", r.Run), err, failure.Hint(err))
 	}
-	what, hint := "", failure.Hint(err)
+}
+
+// lacks says what the records of the run lack because of an error. If a file system has refused a write, it says
+// why; otherwise it gives the hint.
+func (s *session) lacks(what string, err error, hint string) {
 	if cause, ok := diagnose.Refusal(err); ok {
-		what, hint = string(cause.Category)+": ", cause.Hint
+		what, hint = what+": "+string(cause.Category), cause.Hint
 	}
-	s.show.Say(fmt.Sprintf("note: run %s is not in the history: %s%v", r.Run, what, err))
+	s.show.Say(fmt.Sprintf("note: %s: %v", what, err))
 	s.show.Say("hint: " + hint)
 }
 

@@ -30,7 +30,7 @@ func (s *session) page(ctx context.Context, life *vitals.Vitals) (plot []string)
 		err = page.Save(runpage.Now{Time: time.Now(), Vitals: life})
 	}
 	if err != nil {
-		s.show.Say(fmt.Sprintf("note: the page of the run could not be written: %v; gangrun report --html FILE %s makes it", err, s.run.ID))
+		s.lacks("the page of the run could not be written", err, fmt.Sprintf("gangrun report --html FILE %s makes it", s.run.ID))
 	}
 	if columns := s.show.Screen.Columns(); page != nil && columns >= plotColumns {
 		return page.Plot(min(columns, 120)-sayColumns, plotRows)

@@ -139,7 +139,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			s.save(&report, s.show.Say)
 			s.remember(report)
 			if err := s.keepCurve(); err != nil {
-				s.show.Say(fmt.Sprintf("note: later runs of the job will not be compared with this one: %v", err))
+				s.lacks("later runs of the job will not be compared with this one", err, "look at the directory of the run, "+s.run.Dir)
 			}
 			plot = s.page(hurried, live.Last())
 		})

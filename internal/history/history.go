@@ -110,8 +110,23 @@ func (f File) use(ctx context.Context, doing string, create bool, do func(*sql.D
 	if err == nil || !create && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if create {
+		err = f.explain(err)
+	}
 	return failure.Hinted("look at the file and its file system; if it is broken, move it away, and gangrun begins a new one",
 		"the history %q cannot be %s: %w", string(f), doing, err)
+}
+
+// explain adds to an error of a write what the operating system says of a new file in the directory, if that is an
+// error, too. SQLite needs new files there, and does not say why it cannot make one.
+func (f File) explain(err error) error {
+	probe, probeErr := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*.tmp")
+	if probeErr != nil {
+		return fmt.Errorf("%w: %w", err, probeErr)
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	return err
 }
 
 // Add adds a run that has ended, or replaces its entry.
