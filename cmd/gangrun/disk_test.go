@@ -54,50 +54,56 @@ func (b *bench) ends(cmd *exec.Cmd) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), said
 }
 
-// TestNoInodes runs out of inodes at every moment of a run: gangrun says disk-full, and
-// where, and its exit code is none of a missing host's or of a fault in the program.
+// TestNoInodes runs out of inodes at every moment of a run. TestSoakNoInodes tries the other preflights, too.
 func TestNoInodes(t *testing.T) {
 	t.Parallel()
-	for _, where := range []struct{ name, dir string }{{"home", "home"}, {"TMPDIR", "tmp"}} {
-		for _, preflight := range []string{"full", "off"} {
-			t.Run(where.name+"/"+preflight, func(t *testing.T) {
-				t.Parallel()
-				well := 0
-				for inodes := 1; well < 2; inodes++ {
-					if inodes > 100 {
-						t.Fatal("no number of inodes is enough")
-					}
-					b := newBench(t)
-					dir := filepath.Join(b.dir, where.dir)
-					if err := os.MkdirAll(dir, 0o700); err != nil {
-						t.Fatal(err)
-					}
-					code, said := b.ends(b.inShell(fmt.Sprintf("mount -t tmpfs -o nr_inodes=%d none %s", inodes, dir),
-						"run", "--preflight", preflight, "--retries", "0", "--loopback", "2", "-n", "2", "--", "sh", "-c", "echo hello"))
-					full := strings.Contains(said, "no space left on device")
-					switch {
-					case strings.Contains(said, "panic"):
-						t.Errorf("%d inodes: gangrun panicked:\n%s", inodes, said)
-					case code == 0 && !full:
-						well++
-						continue
-					case code == 0 && where.name == "TMPDIR" && strings.Contains(said, "left out: disk-full: mkdir "+dir):
-						continue // one host of two was enough
-					case code == 0 && where.name == "home" && (strings.Contains(said, "is not in the history: disk-full: ") || strings.Contains(said, "the page of the run could not be written: disk-full: ")):
-						continue // the run's own records are complete
-					case code != exitcode.MayPass && code != exitcode.Failed && code != exitcode.Inputs:
-						t.Errorf("%d inodes: exit code %d", inodes, code)
-					}
-					if !full || !strings.Contains(said, "disk-full") || !strings.Contains(said, dir) || !strings.Contains(said, "hint") {
-						t.Errorf("%d inodes: no word of what is full, where, or of what to do:\n%s", inodes, said)
-					}
-					for _, wrong := range []string{"launch-error", "no host can be reached", "rpc error"} {
-						if strings.Contains(said, wrong) {
-							t.Errorf("%d inodes: gangrun says %q:\n%s", inodes, wrong, said)
-						}
-					}
-				}
-			})
+	for dir, preflight := range map[string]string{"home": "full", "TMPDIR": "off"} {
+		t.Run(dir+"/"+preflight, func(t *testing.T) {
+			t.Parallel()
+			noInodes(t, dir, preflight)
+		})
+	}
+}
+
+// noInodes runs a job again and again, with one inode more each time in gangrun's home or in TMPDIR, until there are
+// enough. Before that, gangrun says disk-full, and where, and its exit code is none of a missing host's or of a fault in
+// the program.
+func noInodes(t *testing.T, name, preflight string) {
+	t.Helper()
+	mounted := map[string]string{"home": "home", "TMPDIR": "tmp"}[name]
+	well := 0
+	for inodes := 1; well < 2; inodes++ {
+		if inodes > 100 {
+			t.Fatal("no number of inodes is enough")
+		}
+		b := newBench(t)
+		dir := filepath.Join(b.dir, mounted)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		code, said := b.ends(b.inShell(fmt.Sprintf("mount -t tmpfs -o nr_inodes=%d none %s", inodes, dir),
+			"run", "--preflight", preflight, "--retries", "0", "--loopback", "2", "-n", "2", "--", "sh", "-c", "echo hello"))
+		full := strings.Contains(said, "no space left on device")
+		switch {
+		case strings.Contains(said, "panic"):
+			t.Errorf("%d inodes: gangrun panicked:\n%s", inodes, said)
+		case code == 0 && !full:
+			well++
+			continue
+		case code == 0 && name == "TMPDIR" && strings.Contains(said, "left out: disk-full: mkdir "+dir):
+			continue // one host of two was enough
+		case code == 0 && name == "home" && (strings.Contains(said, "is not in the history: disk-full: ") || strings.Contains(said, "the page of the run could not be written: disk-full: ")):
+			continue // the run's own records are complete
+		case code != exitcode.MayPass && code != exitcode.Failed && code != exitcode.Inputs:
+			t.Errorf("%d inodes: exit code %d", inodes, code)
+		}
+		if !full || !strings.Contains(said, "disk-full") || !strings.Contains(said, dir) || !strings.Contains(said, "hint") {
+			t.Errorf("%d inodes: no word of what is full, where, or of what to do:\n%s", inodes, said)
+		}
+		for _, wrong := range []string{"launch-error", "no host can be reached", "rpc error"} {
+			if strings.Contains(said, wrong) {
+				t.Errorf("%d inodes: gangrun says %q:\n%s", inodes, wrong, said)
+			}
 		}
 	}
 }
