@@ -42,6 +42,7 @@ func podBed(t *testing.T) suite.Bed {
 // TestPodSuite runs those tests of the suite for all ways to start processes that depend most on
 // the way. TestSoakPodSuite runs all of them.
 func TestPodSuite(t *testing.T) {
+	t.Parallel()
 	bed := podBed(t)
 	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "a connection that is cut and restored", "a connection that breaks", "lost agent", "nothing is left", "given up"}
 	suite.Run(t, bed)

@@ -76,6 +76,7 @@ func (b *stepBed) suiteBed() suite.Bed {
 // the servers of a job. TestSoakStepSuite runs all of them, and launcher/ssh all over the same
 // transport.
 func TestStepSuite(t *testing.T) {
+	t.Parallel()
 	bed := newStepBed(t).suiteBed()
 	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "signals", "a connection that breaks", "lost agent", "nothing is left"}
 	suite.Run(t, bed)
