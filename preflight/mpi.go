@@ -17,7 +17,7 @@ var mpiCheck = Check{
 			"the program {path} needs the library of {family} ({library}), but --mpi says {asked}: each rank would take itself for the only one",
 			"use --mpi {flavour}, or leave --mpi out"},
 		{"mpi-launcher-missing", job.SeverityError, job.MissingLibrary,
-			"Open MPI's {commands} to start the program {path} with",
+			"the program {path} cannot be started: Open MPI's {commands}",
 			"install Open MPI's commands (Debian: openmpi-bin), or put the directory of its mpirun on PATH, as with -e PATH=DIRS"},
 		{"mpi-mixed", job.SeverityError, job.MPIError,
 			"the program {path} needs different MPI libraries on {hosts}: Open MPI's on {openmpi}, MPICH's on {mpich}",

@@ -58,11 +58,11 @@ var mpiCases = []struct {
 		[]string{`mpi error mpi-error h2: the program "/bin/train" needs the library of Open MPI (/usr/lib/libmpi.so.40.30.4), but --mpi says mpich: each rank would take itself for the only one`}},
 
 	{"no mpirun on one host", job.MPIAuto, 2, perHost(openMPI, func(f *job.Facts) { openMPI(f); f.OpenMPI = &job.OpenMPIFact{} }),
-		[]string{`mpi error missing-library h2: Open MPI's mpirun is not there to start the program "/bin/train" with`}},
+		[]string{`mpi error missing-library h2: the program "/bin/train" cannot be started: Open MPI's mpirun is not there`}},
 	{"no mpirun where Python is to have one", job.MPIOpenMPI, 1, on(func(f *job.Facts) { f.OpenMPI = &job.OpenMPIFact{} }),
-		[]string{`mpi error missing-library h1: Open MPI's mpirun is not there to start the program "/bin/train" with`}},
+		[]string{`mpi error missing-library h1: the program "/bin/train" cannot be started: Open MPI's mpirun is not there`}},
 	{"no daemon", job.MPIAuto, 2, on(func(f *job.Facts) { openMPI(f); f.OpenMPI.Daemon = "" }),
-		[]string{`mpi error missing-library : Open MPI's daemon (orted or prted) is not beside its mpirun "/usr/bin/mpirun" to start the program "/bin/train" with (on all 2 hosts)`}},
+		[]string{`mpi error missing-library : the program "/bin/train" cannot be started: Open MPI's daemon (orted or prted) is not beside its mpirun "/usr/bin/mpirun" (on all 2 hosts)`}},
 
 	{"two families", job.MPIAuto, 4, perHost(func(*job.Facts) {}, mpich, openMPI, mpich),
 		[]string{`mpi error mpi-error : the program "/bin/train" needs different MPI libraries on h2, h3 and h4: Open MPI's on h3, MPICH's on h2 and h4`}},

@@ -37,7 +37,7 @@ func Document(w io.Writer) error {
 			} else if p.Severity == job.SeverityError {
 				category = "the failure's"
 			}
-			hint := strings.Replace(p.Hint, "{hint}", "the hint of the failure; ", 1)
+			hint := strings.TrimSuffix(strings.Replace(p.Hint, "{hint}", "the hint of the failure; ", 1), "; ")
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.Signature, p.Severity, category, p.Text, hint)
 		}
 	}
@@ -106,7 +106,7 @@ If something is far slower than its peers, the check ` + "`health`" + ` reports 
 | disk of the checkpoint directory and of the logs (` + "`checkpoint-disk`" + `, ` + "`log-disk`" + `) | files of 256 KiB to 8 MiB, and of at most a twentieth of the free space, are written, synced and removed | %[4]s |
 | GPUs (` + "`gpu-matmul`" + `, ` + "`gpu-copy`" + `, ` + "`gpu-upload`" + `) | a product of matrices of 4096 x 4096 float16; copies of 64 MiB in the memory of the GPU, and from pinned memory of the host | %[5]s; below %[6]s a note |
 | network (` + "`link`" + `) | bytes in a second over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
-| network (` + "`round-trips`" + `) | the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
+| network (` + "`round-trips`" + `) | round trips in a second, by the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
 
 All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
 talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
@@ -151,8 +151,8 @@ The trial passes, and gangrun ends it, as soon as one of these holds:
 - every rank has ended with exit code 0;
 - the ranks have printed ` + "`" + `trial.steps` + "`" + ` lines of progress (%[2]d); a step that several
   ranks print counts once;
-- the trial has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs therefore passes. Only
-  ` + "`" + `--timeout` + "`" + ` ends a gang that hangs.
+- the trial has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs therefore passes.
+  ` + "`" + `--hang-timeout` + "`" + ` ends a gang that hangs ([hangs.md](hangs.md)).
 
 ` + "`" + `--trial off` + "`" + ` omits the trial. A gang of one rank has no trial, because it would be the
 same, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
@@ -177,7 +177,7 @@ These things differ from the gang:
 - Ranks do not see what ranks on another host write.
 - If gangrun is not root, the trial can change only files that belong to the user and to the
   user's main group, even if the mode of other files lets the user write to them. setuid programs
-  run without the rights of their owner. If the job has files of other users, a failed trial is only a warning, or is repeated on more ranks. Before Linux 6.6, a
+  run without the rights of their owner. If the job has files of other users, this may be why a trial fails. Such a failure is only a warning, unless the trial can be repeated on more ranks. Before Linux 6.6, a
   removed directory cannot be made again.
 - Files are on an overlay: after the first write to a file, its other hard links and the memory
   mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a

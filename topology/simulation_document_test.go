@@ -57,7 +57,7 @@ gang. No policy knows how long a gang will run.
 |---|---|---|
 | first-fit | on the first host with enough free GPUs; if there is none, on the first free GPUs of any hosts | nothing |
 | best-fit | on the first free GPUs of the host with the fewest free GPUs among those with room for the gang; if no host has room, under one switch, in one rack, or anywhere. Slurm with a topology does this | nothing |
-| best-fit with waiting | as best-fit, but with gangrun's rule for waiting. Slurm without Links between GPUs in its configuration places gangs so | a host, then a rack |
+| best-fit with waiting | as best-fit, but with gangrun's rule for waiting. Slurm places gangs in this way if its gres.conf has no Links | a host, then a rack |
 | ideal best-fit | as best-fit with waiting, but it knows islands: it uses an island on the fullest host that has a free island. No known scheduler does this | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 

@@ -25,7 +25,7 @@ func curveCommand() *cli.Command {
 			"W&B offline run, or trainer_state.json. RUN is an ID or the beginning of one, or last. The exit code is 0 if no verdict\n" +
 			"is sure at the end of the curve, 1 if no metric was found, and 2 if a verdict is sure.",
 		Flags: []cli.Flag{formatFlag(),
-			&cli.StringFlag{Name: "metric", Usage: "judge by the metric `NAME`, not by the one that looks best"},
+			&cli.StringFlag{Name: "metric", Usage: "judge by the metric `NAME`"},
 			&cli.BoolFlag{Name: "higher", Usage: "higher values of the metric are better"},
 			&cli.BoolFlag{Name: "lower", Usage: "lower values of the metric are better"},
 			&cli.Float64Flag{Name: "target", Usage: "the metric should reach `VALUE`"},

@@ -61,7 +61,7 @@ type Wireup struct {
 }
 
 // Words describes the wire-up of a gang with that number of ranks, as in "3 of 4 ranks have called
-// MPI_Init and wait there for the others; never spoke: rank 2".
+// MPI_Init and wait there for the others; not in MPI_Init: rank 2".
 func (up *Wireup) Words(size int) string {
 	if len(up.In)+len(up.Silent) == 0 {
 		return "which ranks are in MPI_Init cannot be seen"
@@ -74,7 +74,7 @@ func (up *Wireup) Words(size int) string {
 		text += fmt.Sprintf(", %d of them wait for the others there", n)
 	}
 	if len(up.Silent) > 0 {
-		text += "; never spoke: " + numbers(up.Silent)
+		text += "; not in MPI_Init: " + numbers(up.Silent)
 	}
 	return text
 }

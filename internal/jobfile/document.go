@@ -136,7 +136,7 @@ gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, an
 
 ## Secrets
 
-´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end. That includes output of ranks that these quote. gangrun changes neither the output of ranks, on the terminal and in logs, nor the arguments of the command.
+´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end. It also hides the values in lines of output that the journal, the report or the summary quotes. gangrun changes neither the output of ranks, on the terminal and in logs, nor the arguments of the command.
 If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It warns if the secret is not set there either. In the copy of the job file in the run's directory, secrets have the value ´***´. If you start a job from such a copy, set the secrets in the environment of gangrun.
 
 gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, gangrun does not hide values of less than 4 bytes, and warns of them. It also does not hide single lines and encoded forms of less than 8 bytes. To hide such short texts would hide too much other text.

@@ -262,7 +262,7 @@ var table = withDefaults([]Field{
 	{Name: "before-stop-wait", Kind: Duration, Value: "TIME", Flag: true, Key: true,
 		Usage: "wait for this checkpoint no longer than this",
 		at:    func(s *job.Spec) any { return &s.BeforeStopWait }},
-	{Name: "time-reserve", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "with before-stop: before-stop-wait, grace and 5s; with requeue, outside of Slurm, or if a shell has started gangrun: grace and 5s; else 0s",
+	{Name: "time-reserve", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "the sum of before-stop-wait, grace and 5s with before-stop; otherwise the sum of grace and 5s with requeue, in a batch system other than Slurm, or if a shell has started gangrun; otherwise 0s",
 		Usage: "inside a batch job with a time limit that gangrun knows, end the run cleanly this long before the limit",
 		at:    func(s *job.Spec) any { return &s.TimeReserve }},
 	{Name: "init-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
@@ -282,7 +282,7 @@ var table = withDefaults([]Field{
 		at:    func(s *job.Spec) any { return &s.EarlyStop }},
 	{Name: "curve", Kind: Group, Key: true, Default: "see below",
 		Usage: "what helps to judge the curves of the job"},
-	{Name: "curve.metric", FlagName: "metric", Kind: Text, Value: "NAME", Flag: true, Key: true, Default: "the one that looks best",
+	{Name: "curve.metric", FlagName: "metric", Kind: Text, Value: "NAME", Flag: true, Key: true, Default: "a validation loss, else another validation metric, else the training loss",
 		Usage: "judge the run by this metric",
 		at:    func(s *job.Spec) any { return &s.Curve.Metric }},
 	{Name: "curve.goal", FlagName: "goal", Kind: Choice, Value: "GOAL", Flag: true, Key: true, Choices: texts(job.Goals()),
@@ -315,7 +315,7 @@ var table = withDefaults([]Field{
 		Usage: "the mean time between failures of the gang, by which gangrun computes how often the job should save",
 		at:    func(s *job.Spec) any { return &s.MTBF }},
 	{Name: "faulthandler", Kind: Switch, Flag: true, Key: true,
-		Usage: "when the gang hangs, have Python ranks write their stacks, and ranks that use NCCL through PyTorch the collectives that they have called; for hosts that have no py-spy; uses PYTHONPATH and the signal 57",
+		Usage: "when the gang hangs, Python ranks write their stacks, for hosts that have no py-spy; ranks that use NCCL through PyTorch also write which collectives they have called; gangrun sets PYTHONPATH and uses the signal 57 for this",
 		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 

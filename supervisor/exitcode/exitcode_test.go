@@ -181,7 +181,7 @@ func TestOwnEndings(t *testing.T) {
 	}{
 		{"gangrun cannot make a directory", 70, 93},
 		{"A file system that gangrun itself needs is full", 75, 75},
-		{"The gang would not fit if every slot", 69, 93},
+		{"The gang would not fit even if every slot", 69, 93},
 		{"The gang does not fit because some GPUs are faulty", 69, 75},
 		{"The GPUs that the gang needs are in use", 69, 75},
 		{"The gang needs hosts that gangrun cannot reach", 69, 75},
