@@ -23,7 +23,7 @@ var errNotCheap = errors.New("the gang's own size is not cheap to try")
 // placeError is that no place was found for a step.
 type placeError struct{ error }
 
-// Unwrap returns why.
+// Unwrap returns the reason why no place was found.
 func (e placeError) Unwrap() error { return e.error }
 
 // attempt returns the next attempt of the trial, with its own directories, and a function that

@@ -119,8 +119,7 @@ type Supervisor struct {
 	Rand func() float64
 	// Asker asks the ranks for a checkpoint before gangrun ends them. If it is nil, they are not asked.
 	Asker Asker
-	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil,
-	// gangrun ends a gang that hangs without looking.
+	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil, gangrun ends a hung gang without collecting its stacks first.
 	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
 	// Pulse takes the pulses of an attempt's ranks, which are in no event that Emit gets. It may be
 	// nil.

@@ -51,8 +51,7 @@ type Choice struct {
 //     ways reach the smallest number of hosts.
 //
 // If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's
-// hosts. It prefers the placement after which these have well-connected sets for the most different
-// sizes of gangs, then the placement with the fewest free GPUs there, and then the one with hosts and
+// hosts. It prefers the placement after which these have well-connected sets for the largest number of gang sizes, then the placement with the fewest free GPUs there, and then the one with hosts and
 // GPUs early in the inventory.
 //
 // Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they are

@@ -26,7 +26,7 @@ const (
 // maxAnswer bounds the size of an answer, in bytes.
 const maxAnswer = 256 << 20
 
-// StacksRequest asks a controller where the ranks of its run are.
+// StacksRequest asks a controller for the stacks of the ranks of its run.
 type StacksRequest struct {
 	To job.Controller `json:"to"` // the controller that is asked; other processes ignore the request
 	By job.Controller `json:"by"` // the process that asks
@@ -42,7 +42,7 @@ type Stacks struct {
 	Took job.Duration `json:"took"`
 	// Refused is why there are no stacks; empty if there are.
 	Refused string `json:"refused,omitempty"`
-	// Groups are the ranks by where they are. Missing are those whose hosts have not answered in time.
+	// Groups are the ranks, grouped by equal stacks. Missing are those whose hosts have not answered in time.
 	Groups  []job.StackGroup `json:"groups"`
 	Missing []int            `json:"missing"`
 	Stacks  []job.RankStack  `json:"stacks"`

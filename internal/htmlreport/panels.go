@@ -54,7 +54,7 @@ type vertical struct {
 	Title string
 }
 
-// Number returns the number of the lane, of which its colour depends.
+// Number returns the number of the lane, which determines its colour.
 func (v vertical) Number() int { return int(v.Lane) }
 
 // hover is an invisible part of the plot that has its values as a title.

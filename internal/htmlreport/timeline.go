@@ -56,7 +56,7 @@ type row struct {
 // NameY returns where the name of the row is.
 func (r row) NameY() int { return r.Y - 12 }
 
-// Number returns the number of the lane, of which its colour depends.
+// Number returns the number of the lane, which determines its colour.
 func (r row) Number() int { return int(r.Lane) }
 
 // Glyph returns the shape of the marks, around the origin. Lanes differ by it, too, for those who see no colours.

@@ -65,5 +65,5 @@ const (
 	XIDRestart    XIDBucket = "restart"     // RESTART_BM, RESTART_VM: the host must be restarted
 	XIDInspect    XIDBucket = "inspect"     // CHECK_MECHANICALS: power or cables must be checked
 	XIDUpdate     XIDBucket = "update"      // UPDATE: the driver or firmware must be updated
-	XIDWorkflow   XIDBucket = "workflow"    // the errors that came with it decide
+	XIDWorkflow   XIDBucket = "workflow"    // what to do depends on the errors that came with it
 )

@@ -7,8 +7,7 @@ import (
 )
 
 // Spec is one training job as its user asked for it: the flags of "gangrun
-// run" and the job file, merged, with defaults filled in. It is written to the
-// run's home as job.yaml, with secret values replaced (see Redacted).
+// run" and the job file, merged, with defaults filled in. It is written to the run's directory as job.yaml, with secret values replaced (see Redacted).
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`

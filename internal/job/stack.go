@@ -56,7 +56,7 @@ type Frame struct {
 // StackGroup is a group of ranks that are at the same place.
 type StackGroup struct {
 	Ranks []int `json:"ranks"`
-	// Where is in a few words, as in "MPI_Allreduce (train.py:120 average)", or "" if it is not known.
+	// Where describes the place in a few words, as in "MPI_Allreduce (train.py:120 average)", or "" if it is not known.
 	Where string       `json:"where"`
 	State ProcessState `json:"state"`
 	// Frames is the stack that the ranks have in common, innermost first.

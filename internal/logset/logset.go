@@ -79,7 +79,7 @@ func Find(dir fs.FS, at string) ([]string, error) {
 }
 
 // Open returns the logs that a user has named. A name is the path of a log, the path of a directory with
-// logs, "-" for standard input, or the name of a run of gangrun. If no file has a name, Open calls run.
+// logs, "-" for standard input, or the name of a run of gangrun. If there is no file at a name, Open takes it for the name of a run, and calls run.
 // run returns the directory of the run of that name, or an error if there is no such run. The files are
 // not opened before they are read.
 func Open(names []string, run func(name string) (dir string, err error)) ([]Log, error) {
@@ -209,7 +209,7 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 	return count
 }
 
-// Text returns what a text says as the only log of a job.
+// Text returns the evidence in a text, read as the only log of a job.
 func Text(log string, book *rules.Book) (job.Evidence, error) {
 	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), diagnose.Telling(book))
 	globalRanks(lines, 0)

@@ -175,7 +175,7 @@ func (p *Page) Save(now Now) error {
 // leastPoints is how many values a curve must have to be worth a plot.
 const leastPoints = 8
 
-// Plot draws the loss of the latest attempt, with so many columns and rows for its values, as lines. It
+// Plot draws the loss of the latest attempt, as lines, with that number of columns and of rows for its values. It
 // returns none if there is no loss, or only a few values.
 func (p *Page) Plot(columns, rows int) []string {
 	c := p.last

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// Number returns the number in an environment variable. If the variable is not set, it returns otherwise.
-func Number(t testing.TB, name string, otherwise uint64) uint64 {
+// Number returns the number in an environment variable. If the variable is not set, it returns preset.
+func Number(t testing.TB, name string, preset uint64) uint64 {
 	t.Helper()
 	value := os.Getenv(name)
 	if value == "" {
-		return otherwise
+		return preset
 	}
 	n, err := strconv.ParseUint(value, 10, 63)
 	if err != nil {

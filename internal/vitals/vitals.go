@@ -120,8 +120,7 @@ func (v *Vitals) Of(rank int) *Rank {
 	return &v.Ranks[i]
 }
 
-// With returns the vitals together with those ranks of earlier vitals of the same attempt that are missing in them, as they
-// have ended.
+// With returns the vitals. If earlier is of the same attempt, it adds the ranks that only earlier has: they have ended since.
 func (v Vitals) With(earlier Vitals) Vitals {
 	if v.Attempt != earlier.Attempt {
 		return v
@@ -137,8 +136,7 @@ func (v Vitals) With(earlier Vitals) Vitals {
 	return v
 }
 
-// Age returns how old the figures are at the time now. Clocks of machines differ, so that it is at
-// least 0.
+// Age returns how old the figures are at the time now. It is never negative, even if the clocks of machines differ.
 func (v *Vitals) Age(now time.Time) time.Duration { return max(0, now.Sub(v.At)) }
 
 // Old reports whether newer figures should have replaced these by now.

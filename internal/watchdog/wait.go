@@ -14,7 +14,7 @@ import (
 // KillSignal makes a watchdog kill its agent, and then all that is left of it.
 const KillSignal = unix.SIGUSR1
 
-// Unswept is the exit code of an agent that has ended in order, and wants its watchdog to remove what
+// Unswept is the exit code of an agent that has ended normally, and wants its watchdog to remove what
 // may be left of its containers.
 const Unswept = 3
 
@@ -22,7 +22,7 @@ const Unswept = 3
 type End struct {
 	Inner  bool            // this process is the inner watchdog; its child was the agent
 	Status unix.WaitStatus // how the child ended
-	Agent  int             // the PID of the agent; 0 if the inner watchdog was killed before it told it
+	Agent  int             // the PID of the agent; 0 if the inner watchdog was killed before it reported the PID
 	Left   bool            // this process has other children: those that the child has left behind
 }
 

@@ -38,8 +38,7 @@ type Unused struct {
 	Used  time.Time // when it was last used
 }
 
-// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that were last
-// used before the time before and that no container uses.
+// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that no container uses and that were last used earlier than before.
 func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed []Unused, err error) {
 	ctx = in(ctx, Namespace)
 	all, err := r.client.ContainerService().List(ctx)

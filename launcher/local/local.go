@@ -26,8 +26,7 @@ type Dialer struct {
 	// LogDir, if not empty, is the directory in which each agent writes its own log, HOST.log.
 	// The directory is created when the first agent starts.
 	LogDir string
-	// Held is a file that each watchdog keeps open while it lives; nil means none. A watchdog
-	// lives longer than this process and all other processes of its host.
+	// Held is a file that each watchdog keeps open while it lives; nil means none. A watchdog may outlive this process: it ends after the agent and all ranks of its host.
 	Held *os.File
 }
 

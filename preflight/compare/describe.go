@@ -20,8 +20,7 @@ var signs = map[job.SpeedKind]string{
 	job.SpeedLink: "link", job.SpeedTrips: "link",
 }
 
-// Describe returns the words for a Slow: the end of its signature, and values for its text. These
-// are "what" is slow, its "value" or values, the "median", how many "times" faster that is, and
+// Describe returns the words for a Slow: the end of its signature, and values for its text. The keys of values are: what; value; median; times, which says how many times faster the median is; and
 // what the "peers" are.
 func Describe(s Slow) (signature string, values map[string]string) {
 	signature = signs[s.Kind]

@@ -28,7 +28,7 @@ var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 // note. The latter is 0 if there are no notes.
 func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn, limits[kind].note }
 
-// SlowTrip is how much longer than the median a round trip takes at least if it is slow.
+// A round trip counts as slow only if it takes at least SlowTrip longer than the median.
 const SlowTrip = 500 * time.Microsecond
 
 // spread is how far from the median a slow speed is at least, in robust standard deviations of the

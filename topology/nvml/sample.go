@@ -14,8 +14,7 @@ type Sample struct {
 	Temperature int `json:"temperature"` // degrees Celsius
 	// Throttle has the reasons why the clocks are not at their maximum, as in Device.
 	Throttle []string `json:"throttle,omitempty"`
-	// Generation and Width are those of the PCIe link now. The largest are those that GPU and slot
-	// can have. An idle GPU may lower the generation to save power.
+	// Generation and Width are those of the PCIe link now. LargestGeneration and LargestWidth are the best that GPU and slot support. An idle GPU may lower the generation to save power.
 	Generation        int          `json:"generation"`
 	Width             int          `json:"width"`
 	LargestGeneration int          `json:"largest_generation"`

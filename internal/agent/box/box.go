@@ -42,7 +42,7 @@ const (
 const endLimit = 10 * time.Second
 
 // Close kills every process of the container, and removes the container and its directories. If Close
-// cannot remove the container in time, an agent removes it that later starts a container on this host.
+// cannot remove the container in time, the next agent that starts a container on this host removes it.
 func (b *Box) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()

@@ -29,8 +29,7 @@ type Config struct {
 	Children *process.Children
 	Group    *cgroup.Group // the control group of the ranks; nil if there is none
 	Reports  *report.Queue
-	// Saves watches the checkpoints that the gang writes until its context ends; nil for nobody. It calls steps
-	// for the latest steps of each rank.
+	// Saves watches the checkpoints that the gang writes until its context ends; If it is nil, nobody watches them. steps returns the latest steps of each rank.
 	Saves func(ctx context.Context, steps func() [][]saves.Step)
 }
 
@@ -52,7 +51,7 @@ type Gang struct {
 	runtime Runtime // the wireup, if it starts the ranks; else nil
 }
 
-// New returns a gang that has not been started. Run uses its wire-up.
+// New returns a gang that has not been started. Its wire-up is given to Run.
 func New(config Config) *Gang {
 	return &Gang{
 		Config: config,

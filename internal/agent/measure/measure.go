@@ -24,8 +24,7 @@ type Measurer struct {
 // root is the root directory of this host.
 var root = os.DirFS("/")
 
-// Speeds makes the measurements of ask, one after the other. If ask has one kind of speeds of GPUs, Speeds
-// measures all kinds of them. When ctx ends, it returns what it has measured so far.
+// Speeds makes the measurements of ask, one after the other. If ask names any kind of GPU speed, Speeds measures all of those kinds. When ctx ends, it returns what it has measured so far.
 func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed) {
 	add := func(kind job.SpeedKind, speeds ...job.Speed) {
 		for _, s := range speeds {

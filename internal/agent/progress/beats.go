@@ -45,7 +45,7 @@ type Beats struct {
 	touched time.Time
 }
 
-// NewBeats returns the heartbeats of a rank, and the end of the program, which the caller closes. It must
+// NewBeats returns the heartbeats of a rank, and the file to which its program writes them, which the caller closes. It must
 // be called before the output of the rank is scanned.
 func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
 	const flags = unix.MFD_CLOEXEC
@@ -135,7 +135,7 @@ func (b *Beats) Touch() {
 	}
 }
 
-// Close closes the agent's end. What was written is read before.
+// Close reads what the program has written, and then closes the agent's end.
 func (b *Beats) Close() error {
 	b.Poll()
 	b.mu.Lock()

@@ -12,8 +12,7 @@ const share = 1000
 // slowest is the longest time between two rounds.
 const slowest = time.Minute
 
-// Pace returns the time until the next round, after a round that has used the CPU time cost. The result is at
-// least least, and longer if the round was expensive.
+// Pace returns the time until the next round, after a round. cost is the CPU time that the round has used. The result is never shorter than least.
 func Pace(least, cost time.Duration) time.Duration {
 	return min(max(least, share*cost), max(least, slowest))
 }

@@ -30,8 +30,7 @@ type fileID struct {
 	inode        uint64
 }
 
-// SharedMemory remembers which files of MPI libraries in shared memory the processes of a gang have
-// had mapped. It never removes any other file, because such a file may belong to processes of
+// SharedMemory remembers the shared memory files of MPI libraries that processes of a gang have mapped. It never removes any other file, because such a file may belong to processes of
 // another PID namespace, which this process cannot see.
 type SharedMemory struct {
 	mu     sync.Mutex

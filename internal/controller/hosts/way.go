@@ -89,7 +89,7 @@ type podDialer struct {
 	target func(host string) string // the name of a host's pod
 }
 
-// Dial implements ssh.Dialer. An error of kubectl comes from the first command that runs in the pod.
+// Dial implements ssh.Dialer. It does not contact the pod: if kubectl cannot reach it, the first command reports that.
 func (d podDialer) Dial(_ context.Context, host string) (*ssh.Conn, error) {
 	name := d.target(host)
 	pod := d.pods.Pod(name)

@@ -67,7 +67,7 @@ func ReadFingerprint(dir string) (m Fingerprint, err error) {
 	return m, err
 }
 
-// Difference describes how an environment with the fingerprint now differs from that of m.
+// Difference describes in which variables two environments differ: m is the fingerprint of the earlier one, now that of the present one.
 // It returns "" if they are the same.
 func (m Fingerprint) Difference(now Fingerprint) string {
 	var changed, missing, added []string

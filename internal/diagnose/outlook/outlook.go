@@ -1,5 +1,5 @@
 // Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes
-// on, or failed. Of logs alone it is not known how the ranks ended, and what follows a sign of failure shows
+// on, or failed. Logs alone do not say how the ranks ended. What follows a sign of failure shows
 // whether the program survived it.
 package outlook
 
@@ -16,7 +16,7 @@ type Mark uint16
 
 // The marks. A line may have several.
 const (
-	Aside    Mark = 1 << iota // no word of the program: empty, part of a sign, of a launcher
+	Aside    Mark = 1 << iota // not printed by the program: an empty line, a part of a sign of failure, or a launcher's line
 	Long                      // too long to say anything
 	Done                      // the work is done, or a process ended with code 0
 	All                       // all of a number of things are done
@@ -130,6 +130,5 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Troubled reports whether a line is about a problem. If it says that the program goes on in
-// another way, it speaks of the sign of failure that follows it.
+// Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it refers to the sign of failure after it.
 func Troubled(t string) bool { return trouble.MatchString(t) }

@@ -21,7 +21,7 @@ const readBytes = 64 << 10
 // no longer carries the stream. By then it has closed carrier, and all its goroutines have ended.
 // The error is
 //
-//   - nil if the stream has ended in order in both directions,
+//   - nil if both sides have closed the stream and all data was delivered,
 //   - ErrSuperseded if a newer carrier has replaced this one,
 //   - a *Refused if either side has refused the carrier,
 //   - the cause of ctx if ctx has ended,

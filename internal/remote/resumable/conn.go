@@ -140,8 +140,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write adds p to what is sent to the peer. It blocks while the peer has not consumed Buffer
-// bytes, even without a carrier. Otherwise it does not wait for the peer.
+// Write adds p to what is sent to the peer. It blocks while Buffer bytes are waiting for the peer to consume them, even without a carrier. Otherwise it does not wait for the peer.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()

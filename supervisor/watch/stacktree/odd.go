@@ -10,7 +10,7 @@ import (
 type Suspect struct {
 	Ranks []int // in order; empty if no rank stands out
 	Why   string
-	// Confidence is from 0 to 1. The figures of the rules are judgements, not measured.
+	// Confidence is from 0 to 1. The rules' confidences are estimates, which nobody has measured.
 	Confidence float64
 }
 

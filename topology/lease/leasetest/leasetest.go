@@ -49,7 +49,7 @@ func Small(t *testing.T, dir, host string, devices []string, device string) *lea
 	return held
 }
 
-// Host returns a host with so many GPUs, of which all pairs are connected alike.
+// Host returns a host with that number of GPUs. Every pair of them has the same kind of link.
 func Host(name string, gpus int) job.Host {
 	h := job.Host{Name: name, Slots: gpus}
 	for i := range gpus {
