@@ -284,11 +284,12 @@ func (v view) unlike() Suspect {
 	return Suspect{}
 }
 
-// elsewhere finds the few ranks that are not where most are. This is all that can be said if no rank
-// is in a call of a communication library that is known by its names.
+// elsewhere finds the few ranks that are not where most are. This is all that can be said if either
+// none of the ranks or all of them are in calls of a communication library that is known by its names.
 func (v view) elsewhere() Suspect {
-	calling := slices.ContainsFunc(v.groups, func(g job.StackGroup) bool { return g.Collective })
-	if calling || len(v.groups) < 2 || len(v.groups[0].Ranks)*2 <= len(v.ranks) || v.groups[0].Where == "" {
+	inside := func(g job.StackGroup) bool { return g.Collective }
+	outside := func(g job.StackGroup) bool { return !g.Collective }
+	if slices.ContainsFunc(v.groups, inside) && slices.ContainsFunc(v.groups, outside) || len(v.groups) < 2 || len(v.groups[0].Ranks)*2 <= len(v.ranks) || v.groups[0].Where == "" {
 		return Suspect{}
 	}
 	most := &v.groups[0]

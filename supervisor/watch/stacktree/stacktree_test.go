@@ -188,6 +188,7 @@ func TestOdd(t *testing.T) {
 		{"outside, others in two calls", gang(allreduce, bcast, allreduce, spin), nil, []int{3}, 0.75, 0.75, "iterate"},
 		{"a rank that is not known does not count", gang(allreduce, allreduce, unknown, reading), nil, []int{3}, 0.9, 1, "read"},
 		{"mismatch", gang(allreduce, allreduce, bcast, allreduce), nil, []int{2}, 0.8, 0.8, "rank 2 is in MPI_Bcast (solver.c:31 main), while ranks 0-1,3 wait in MPI_Allreduce"},
+		{"the same call from another place", gang(bcast, bcast, bcast, elsewhere), nil, []int{3}, 0.55, 0.55, "rank 3 is in MPI_Bcast (solver.c:57 main), while most ranks are in MPI_Bcast (solver.c:31 main)"},
 		{"mismatch of halves", gang(allreduce, bcast), nil, nil, 0.5, 0.5, "different calls"},
 		{"GPU of one rank never joined", gang(gpu, gpu, gpu, sleeping), nil, []int{3}, 0.9, 1, "evaluate"},
 		{"behind", gang(allreduce, allreduce, allreduce), steps(9, 8, 9), []int{1}, 0.8, 0.8, "rank 1 has not reached step 9"},
