@@ -155,7 +155,7 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | verdict | when | sure |
 |---|---|---|
 | ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only the validation loss is not finite |
-| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long |
+| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
 | ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and the metric cannot improve by more than 1 % until the end: neither by the trend of the last 30 % plus two standard deviations, nor by three standard deviations of its noise |
 | ` + "`reached`" + ` | the target is reached | always |
@@ -163,16 +163,25 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
 | ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
 
+### When diverged is sure
+Losses rise and stay high in many runs that are in order: when the task becomes harder or another one, when a part of the loss gets more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
+- There is a validation since the loss is high. The loss is as high as it ever was, and the validation metric is worse than at first.
+- There is no validation since the loss is high. The loss has fallen before, and is now ten times as high as it ever was.
+- There is no validation in the whole run. The loss has fallen before, is now higher than it ever was, and the norm of the gradient is a hundred times as high as before the loss rose.
+- There is a loss that has never fallen, and is now a thousand times as high as at first, and ten times as high as a sum of all losses.
+
+It is never sure if the name of a metric in the job is one of reinforcement learning or GANs: policy, actor, critic, reward, return, episode, generator, discriminator and the like.
+
 A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
 Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours until the planned end. ` + "`slower`" + ` has the number of GPU-hours that the lower throughput costs until then. These numbers are missing if the duration of the steps or the number of planned steps is not known.
+`
 
+const corpusText = `
 ## The corpus
 The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
-`
-
-const corpusText = `There are %d runs:
+There are %d runs:
 - *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.
 - *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
 - *fresh*: other data again. These runs were trained after the last change of a rule, and measured once.

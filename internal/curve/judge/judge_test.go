@@ -54,39 +54,56 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
-// TestDivergence checks that a loss that stays high has diverged, and that this is sure within a tenth of the
-// run.
+// TestDivergence checks that a loss that stays high has diverged. That is sure, within a tenth of the run, only
+// if the loss is many times as high as it ever was, or if the validation is worse than it was at first.
 func TestDivergence(t *testing.T) {
-	for name, high := range map[string]func(i float64) float64{
-		"to a level": func(float64) float64 { return 7.5 },
-		"rising":     func(i float64) float64 { return 3 + i/50 },
-		"slowly":     func(i float64) float64 { return min(9, 2.2+i/100) },
-		"exploded":   func(i float64) float64 { return 1e8 * (1 + i) },
+	for _, c := range []struct {
+		name       string
+		high       func(i float64) float64
+		validation func(loss float64) float64 // nil if there is none
+		norm       float64                    // of the gradient, after the loss has risen; 0 if it is not known
+		sure       bool
+	}{
+		{"to a level", func(float64) float64 { return 7.5 }, nil, 0, false},
+		{"above the first loss", func(float64) float64 { return 20 }, nil, 0, false},
+		{"above the first loss, with an exploded gradient", func(float64) float64 { return 20 }, nil, 1e4, true},
+		{"rising", func(i float64) float64 { return 3 + i/3 }, nil, 0, true},
+		{"slowly", func(i float64) float64 { return min(9, 2.2+i/100) }, nil, 0, false},
+		{"exploded", func(i float64) float64 { return 1e8 * (1 + i) }, nil, 0, true},
+		{"with the validation", func(float64) float64 { return 12 }, func(loss float64) float64 { return loss + 1 }, 0, true},
+		{"without the validation", func(float64) float64 { return 12 }, func(float64) float64 { return 2.3 }, 0, false},
+		{"exploded, without the validation", func(i float64) float64 { return 1e8 }, func(float64) float64 { return 2.3 }, 1e4, false},
 	} {
 		noise := rand.New(rand.NewPCG(1, 2))
 		j := New(Setup{Total: 10000})
 		first, sure := int64(-1), int64(-1)
 		for step := range int64(4000) {
-			loss := drawn(step)
+			loss, norm := drawn(step), 1.0
 			if step >= 2000 {
-				loss = high(float64(step - 2000))
+				loss, norm = c.high(float64(step-2000)), c.norm
+			}
+			if c.norm > 0 {
+				j.Add(GradNorm, step, float64(3600*step), norm)
 			}
 			j.Add(Train, step, float64(3600*step), loss+0.03*noise.NormFloat64())
+			if c.validation != nil && step%50 == 0 {
+				j.Add(Validation, step, float64(3600*step), c.validation(loss))
+			}
 			if step%20 != 0 {
 				continue
 			}
 			if v, ok := ask(j, Diverged); ok && first < 0 {
 				first = step
 				if v.Since < 1990 || v.Since > step || *v.Saves != float64(10000-step) || !strings.Contains(v.Sentence, "has risen from") {
-					t.Errorf("%s: %+v, saves %g", name, v, *v.Saves)
+					t.Errorf("%s: %+v, saves %g", c.name, v, *v.Saves)
 				}
 			}
 			if v, ok := ask(j, Diverged); ok && v.Sure && sure < 0 {
 				sure = step
 			}
 		}
-		if first < 2200 || first > 2900 || sure < first || sure > 3400 {
-			t.Errorf("%s: found at step %d, certain at %d", name, first, sure)
+		if first < 2200 || first > 2900 || (sure >= 0) != c.sure || c.sure && (sure < first || sure > 3400) {
+			t.Errorf("%s: found at step %d, certain at %d", c.name, first, sure)
 		}
 	}
 }
