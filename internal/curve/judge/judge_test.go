@@ -148,6 +148,17 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
+// TestNoRewardYet checks that a reward that is NaN gives no sure verdict: the first episode may not have ended.
+func TestNoRewardYet(t *testing.T) {
+	j := New(Setup{Higher: true})
+	for step := range int64(20) {
+		j.Add(Validation, step, float64(step), math.NaN())
+	}
+	if v, ok := ask(j, NotFinite); !ok || v.Sure {
+		t.Errorf("got %v, %+v", ok, v)
+	}
+}
+
 // TestPlateau checks which metrics without an improvement for a long time are a plateau.
 func TestPlateau(t *testing.T) {
 	at := func(step int64) *int64 { return &step }
@@ -271,15 +282,19 @@ func TestSlower(t *testing.T) {
 		late     float64 // seconds per step in the second half
 		pause    bool    // there is one pause of an hour
 		want     bool
+		from, to int64 // the steps at which it is slow; 0 means from step 500 to the end
 	}{
-		"as before": {false, 1, false, false}, "a pause": {false, 1, true, false}, "a little": {false, 1.1, false, false}, "by a third": {false, 1.5, false, true},
-		"reported": {true, 1.5, false, true},
+		"as before": {late: 1}, "a pause": {late: 1, pause: true}, "a little": {late: 1.1}, "by a third": {late: 1.5, want: true},
+		"reported": {reported: true, late: 1.5, want: true}, "only at the end": {late: 3, from: 900, to: 1000}, "for a while": {late: 3, from: 500, to: 960},
 	} {
+		if c.from == 0 {
+			c.from, c.to = 500, 1000
+		}
 		j := New(Setup{Total: 2000})
 		gpu := 0.0
 		for step := range int64(1000) {
 			each := 1.0
-			if step >= 500 {
+			if step >= c.from && step < c.to {
 				each = c.late
 			}
 			if gpu += each; c.pause && step == 500 {
@@ -294,6 +309,36 @@ func TestSlower(t *testing.T) {
 		if ok != c.want || ok && (v.Saves == nil || *v.Saves <= 0 || v.Since < 400 || v.Since > 560) {
 			t.Errorf("%s: %v, %+v", name, ok, v)
 		}
+	}
+}
+
+// TestSlowerSteps checks that a few steps that were slow, at the end of a short run, give no verdict.
+func TestSlowerSteps(t *testing.T) {
+	j := New(Setup{Total: 400})
+	gpu := 0.0
+	for step := range int64(90) {
+		if gpu++; step >= 65 {
+			gpu += 2
+		}
+		j.Add(Train, step, gpu, drawn(step))
+		if v, ok := ask(j, Slower); ok {
+			t.Fatalf("step %d: %+v", step, v)
+		}
+	}
+}
+
+// TestPlateauText checks that a plateau of an uneven metric does not promise an improvement by more than it can be.
+func TestPlateauText(t *testing.T) {
+	j := New(Setup{Total: 1000})
+	for step := range int64(600) {
+		loss := 0.05 + 0.5*math.Exp(-float64(step)/100)
+		if step > 400 {
+			loss = 1 + 1.3*math.Exp(-float64(step-400)/150) // another task
+		}
+		j.Add(Train, step, float64(step), loss)
+	}
+	if v, ok := ask(j, Plateau); !ok || !strings.Contains(v.Sentence, "may still improve by more than half") {
+		t.Errorf("got %v, %+v", ok, v)
 	}
 }
 

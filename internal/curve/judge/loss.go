@@ -37,8 +37,8 @@ func (j *Judge) finite() (Verdict, bool) {
 		name = "the validation metric"
 	}
 	confidence := 0.99
-	if j.bad.of == Validation && j.curves[Train].n > 0 {
-		confidence = 0.7 // there were finite values before
+	if j.bad.of == Validation && (j.curves[Train].n > 0 || j.setup.Higher) {
+		confidence = 0.7 // the loss may be finite
 	}
 	return Verdict{Kind: NotFinite, Since: j.bad.since, Confidence: confidence,
 		Sentence: fmt.Sprintf("%s has been NaN or infinite since step %d, %d values in a row", name, j.bad.since, j.bad.n)}, true
