@@ -169,8 +169,8 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 
 ### When diverged is sure
 Losses rise and stay high in many runs that are in order: when the task becomes harder or another one, when a part of the loss gets more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
-- There is a validation since the loss is high. The loss is as high as it ever was, and the validation metric is worse than at first.
-- There is no validation since the loss is high. The loss has fallen before, and is now ten times as high as it ever was.
+- There is a validation since the loss is high. The loss is as high as it ever was, and the last two values of the validation metric are worse than the first.
+- There is no validation since the loss is high. The loss has fallen before, and is now ten times as high as it ever was, still rises, and has become so high in less time than it had fallen. Or it is a thousand times as high.
 - There is no validation in the whole run. The loss has fallen before, is now higher than it ever was, and the norm of the gradient is a hundred times as high as before the loss rose.
 - There is a loss that has never fallen, and is now a thousand times as high as at first, and ten times as high as a sum of all losses.
 

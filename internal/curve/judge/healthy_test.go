@@ -29,6 +29,20 @@ func TestHealthyRises(t *testing.T) {
 		{name: "DQN: the loss grows with the values", loss: func(s, e float64) float64 { return 0.01 + 0.0009*s*(1+0.1*e) }},
 		{name: "reinforcement learning: the loss falls, and then grows a hundredfold", setup: Setup{Indirect: true},
 			loss: func(s, e float64) float64 { return 0.5*exp(-s/20) + 0.01 + exp(s/150)/10 + 0.001*e }},
+		{name: "reinforcement learning without a name: the loss falls, and then grows a hundredfold",
+			loss: func(s, e float64) float64 { return 0.5*exp(-s/20) + 0.01 + 0.06*max(0, s-60) + 0.001*e }},
+		{name: "another loss, which is twenty times as high", loss: func(s, e float64) float64 {
+			if s > 600 {
+				return 50 + 0.1*e
+			}
+			return 0.5 + 2*exp(-s/100) + 0.02*e
+		}},
+		{name: "the validation varies about its first value, and a harder task begins", loss: func(s, e float64) float64 {
+			if s > 500 {
+				return 2.8 + 0.02*e
+			}
+			return 0.5 + 2*exp(-s/100) + 0.02*e
+		}, validation: func(s float64) float64 { return 0.5 + 0.01*math.Sin(s) }},
 		{name: "GAN: the loss of the generator", loss: func(s, e float64) float64 { return 0.3 + 2.6*(1-exp(-s/150)) + 0.2*e }},
 		{name: "the loss of the entropy", loss: func(s, e float64) float64 { return -0.3 - 1.5*exp(-s/250) + 0.03*e }},
 		{name: "a sum over the run", loss: func(s, e float64) float64 { sum += 0.3 + 2*exp(-s/170) + 0.02*e; return sum }},

@@ -69,6 +69,8 @@ func TestDivergence(t *testing.T) {
 		{"above the first loss, with an exploded gradient", func(float64) float64 { return 20 }, nil, 1e4, true},
 		{"rising", func(i float64) float64 { return 3 + i/3 }, nil, 0, true},
 		{"slowly", func(i float64) float64 { return min(9, 2.2+i/100) }, nil, 0, false},
+		{"to a level twenty times as high", func(float64) float64 { return 200 }, nil, 0, false},
+		{"exploded, and then at a level", func(i float64) float64 { return min(1e5, 3+i*i) }, nil, 0, true},
 		{"exploded", func(i float64) float64 { return 1e8 * (1 + i) }, nil, 0, true},
 		{"with the validation", func(float64) float64 { return 12 }, func(loss float64) float64 { return loss + 1 }, 0, true},
 		{"without the validation", func(float64) float64 { return 12 }, func(float64) float64 { return 2.3 }, 0, false},

@@ -1,17 +1,23 @@
 package judge
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// ordinary is the most that a Diverged may be sure of without strong evidence. Losses rise, and stay high,
 	// in many runs that are in order: if the task becomes harder or another one, if a part of the loss gets
 	// more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum.
 	ordinary = 0.85
-	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before.
+	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before,
+	// still rises, and has become so high in less time than it had fallen.
 	tenfold = 10
-	// A loss that has never fallen has certainly diverged if it is so many times as high as at first, and so
-	// many times as high as a sum of all losses would be.
+	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before.
+	// If it has never fallen, it must also be ten times as high as a sum of all losses.
 	thousandfold = 1000
+	// worse is the share of its former gain by which a validation metric must be worse than at first.
+	worse = 0.05
 	// A gradient has exploded if its norm is so many times as high as before the loss rose.
 	exploded = 100
 )
@@ -48,7 +54,7 @@ func (j *Judge) doubt(r rose) (most float64, why string) {
 			return 1, ""
 		}
 		return ordinary, "; the validation has not become worse than at first"
-	case grown >= (tenfold-1)*scale, !validated && grown > 0 && j.explodes(r):
+	case grown >= (thousandfold-1)*scale, grown >= (tenfold-1)*scale && r.sudden(r.early+(tenfold-1)*scale), !validated && grown > 0 && j.explodes(r):
 		return 1, ""
 	}
 	return ordinary, "; a harder task, or another weight of a part of the loss, may be the reason"
@@ -61,7 +67,16 @@ func (j *Judge) lost(r rose) bool {
 	if len(late) < 2 || len(all)-len(late) < 2 {
 		return false
 	}
-	return median(late[len(late)-min(3, len(late)):]) > all[0].value
+	first := all[0].value
+	return lowest(late[len(late)-2:]).value > first+worse*(first-lowest(all).value)
+}
+
+// sudden reports whether the loss still rises, and has reached a value in less time than it had fallen before.
+func (r rose) sudden(value float64) bool {
+	high := since(r.all, r.since-1)
+	i := slices.IndexFunc(high, func(p point) bool { return p.value >= value })
+	third := len(high) / 3
+	return i >= 0 && high[i].step-r.since <= r.since-r.all[0].step && third > 0 && median(high[2*third:]) > 1.1*median(high[third:2*third])
 }
 
 // validatedSince reports whether there is a validation since the loss is high.
