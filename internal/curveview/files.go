@@ -22,7 +22,7 @@ func files(paths []string) (all []string, err error) {
 		var found []string
 		metrics.Walk([]string{path}, func(path string, _ os.DirEntry) { found = append(found, path) })
 		if len(found) == 0 || len(found) > maxFiles {
-			return nil, failure.Usage("name the files", "directory %s has %s whose name is that of a file with metrics", path, text.Count(len(found), "file"))
+			return nil, failure.Usage("name the files; in a directory, gangrun looks for *.csv, *.tsv, *.jsonl, *.ndjson, *.wandb, *tfevents* and trainer_state.json", "directory %s has %s whose name is that of a file with metrics", path, text.Count(len(found), "file"))
 		}
 		slices.Sort(found)
 		all = append(all, found...)

@@ -95,6 +95,9 @@ func document(w io.Writer, measures []*measured) {
 			default:
 				fmt.Fprintf(w, "| %s | %s | %s |\n", k, m.advice[k].cell(), m.sure[k].cell())
 			}
+			if k == Diverged {
+				fmt.Fprintf(w, "| diverged, without validations | %s | %s |\n", m.bare.cell(), m.bareSure.cell())
+			}
 		}
 	}
 	fmt.Fprint(w, wrongStops)
