@@ -35,7 +35,11 @@ func (o *output) line(line []byte, emit func(Point)) error {
 	if ok {
 		whole := o.counter.Add(p)
 		o.at, o.byEpoch = whole.Count, whole.ByEpoch
-		o.total = o.plan.add(p, whole, curve.Epochs(line))
+		var epochs int64
+		if p.Epoch >= 0 && o.plan.epochs == 0 {
+			epochs = curve.Epochs(line)
+		}
+		o.total = o.plan.add(p, whole, epochs)
 	}
 	found := map[string]bool{}
 	add := func(name string, v float64) {
