@@ -71,6 +71,8 @@ func TestPattern(t *testing.T) {
 		{`E(?P<epoch>\d+)`, "E3", "3/- 3 -"},
 		{`done (?P<step>[\d,]+)`, "done 1,234", "1234/- - -"},
 		{`(?P<step>\d+) (?P<loss>\S+)`, "7 nan", "7/- - nan"},
+		{`(?P<step>\d+) (?P<loss>\S+)`, "7 -2,2932", "7/- - -2.2932"},
+		{`(?P<step>\d+) (?P<loss>\S+)`, "7 2,293", "7/- - -"}, // 2.293 or 2293
 		{`(?P<step>\d+) (?P<loss>\S+)`, "7 high", "7/- - -"},
 		{`t=(?P<step>[\d.e+]+)`, "\x1b[32mt=1.5e3\x1b[0m", "1500/- - -"},
 		{`(?P<step>-?\d+)`, "-3", ""},

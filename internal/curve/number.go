@@ -45,6 +45,33 @@ func number(t []byte, i int) (float64, int, bool) {
 	return value, i, err == nil
 }
 
+// decimal reads an unsigned number with a decimal comma at i, as in "2,2932" and "0,385". It also returns the index after
+// it. ok is false if the comma may separate thousands or two numbers.
+func decimal(t []byte, i int) (value float64, end int, ok bool) {
+	start := i
+	for i < len(t) && isDigit(t[i]) {
+		i++
+	}
+	comma := i
+	if i == start || i-start > 18 || i+1 >= len(t) || t[i] != ',' || !isDigit(t[i+1]) {
+		return 0, i, false
+	}
+	for i++; i < len(t) && isDigit(t[i]); i++ {
+	}
+	if i-comma-1 == 3 && t[start] != '0' {
+		return 0, i, false
+	}
+	if i < len(t) && (t[i] == '.' && i+1 < len(t) && isDigit(t[i+1]) || t[i] == ',' && i+1 < len(t) && isDigit(t[i+1])) {
+		return 0, i, false
+	}
+	text := append(append(append([]byte(nil), t[start:comma]...), '.'), t[comma+1:i]...)
+	if _, last, more := number(append(text, t[i:min(len(t), i+6)]...), 0); more && last > len(text) { // an exponent
+		text, i = append(text, t[i:i+last-len(text)]...), i+last-len(text)
+	}
+	value, err := strconv.ParseFloat(string(text), 64)
+	return value, i, err == nil
+}
+
 // notFinite reads the word "nan", "inf" or "infinity" at i. It also returns the index after the word.
 func notFinite(t []byte, i int) (float64, int, bool) {
 	end := i

@@ -43,6 +43,19 @@ func Parse(line []byte) (job.Progress, bool) {
 	return s.progress()
 }
 
+// Epochs returns the number of planned epochs that a line has beside its epoch, as in "Epoch [1/10]"; 0 if it has none.
+func Epochs(line []byte) int64 {
+	if line = visible(line); !promising(line) {
+		return 0
+	}
+	var buf [longest]byte
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none, weak: none, row: none, pair: [2]count{none, none}}
+	if s.scan(); s.refused || !s.epoch.found() {
+		return 0
+	}
+	return s.epoch.total
+}
+
 // visible returns the part of a line that is read: the end of what a terminal shows of it.
 func visible(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n \t")

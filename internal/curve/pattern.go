@@ -1,6 +1,7 @@
 package curve
 
 import (
+	"bytes"
 	"regexp"
 	"strconv"
 	"strings"
@@ -56,8 +57,24 @@ func (p *Pattern) Line(line []byte) (job.Progress, bool) {
 	}
 	found.Step = step
 	found.Total, _ = whole(p.total)
-	if loss, ok := value(p.loss); ok {
-		found.SetLoss(loss)
+	if p.loss >= 0 && at[2*p.loss] >= 0 {
+		if loss, ok := pointed(line[at[2*p.loss]:at[2*p.loss+1]]); ok {
+			found.SetLoss(loss)
+		}
 	}
 	return found, true
+}
+
+// pointed reads a number with a decimal point or a decimal comma.
+func pointed(text []byte) (float64, bool) {
+	text = bytes.TrimSpace(text)
+	bare := bytes.TrimPrefix(text, []byte("-"))
+	if v, end, ok := decimal(bare, 0); ok && end == len(bare) {
+		if len(bare) < len(text) {
+			v = -v
+		}
+		return v, true
+	}
+	v, err := strconv.ParseFloat(string(text), 64)
+	return v, err == nil
 }

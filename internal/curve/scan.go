@@ -59,7 +59,7 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 		s.refused = true
 		return end
 	case strings.HasSuffix(word, "loss"):
-		if _, _, ok := s.measure(end); ok && !validation[before] && !validation[first(word)] {
+		if _, _, ok := s.measureOf(word, end); ok && !validation[before] && !validation[first(word)] {
 			s.noteLoss(word, end)
 		}
 	case measured[word]:
@@ -269,38 +269,4 @@ func (s *scanner) boundary(i int) bool {
 		return i+1 >= len(t) || t[i+1] == ' ' || t[i+1] == '\t'
 	}
 	return false
-}
-
-// measure reads the value of a metric, which follows its name at i.
-func (s *scanner) measure(i int) (float64, int, bool) {
-	t := s.text
-	for n := 0; i < len(t) && n < 12 && bytes.IndexByte([]byte(" \t:='\"|(["), t[i]) >= 0; n++ {
-		i++
-	}
-	if bytes.HasPrefix(t[i:], []byte("tensor(")) {
-		i += len("tensor(")
-	}
-	sign := 1.0
-	if i+1 < len(t) && (t[i] == '-' || t[i] == '+' && isLetter(t[i+1])) {
-		if t[i] == '-' {
-			sign = -1
-		}
-		i++
-	}
-	value, end, ok := notFinite(t, i)
-	if !ok {
-		value, end, ok = number(t, i)
-	}
-	return sign * value, end, ok
-}
-
-// noteLoss records the loss of the line. A name of the whole loss replaces the name of a part of it.
-func (s *scanner) noteLoss(word string, end int) {
-	s.metric = true
-	whole := word == "loss" || word == "train_loss" || word == "training_loss" || word == "total_loss" || word == "avg_loss" || word == "lm_loss"
-	if s.loss.plain || s.loss.found && !whole {
-		return
-	}
-	value, _, _ := s.measure(end)
-	s.loss.found, s.loss.plain, s.loss.value = true, whole, value
 }

@@ -57,7 +57,7 @@ func Values(line []byte) []Value {
 			if name = append(name, word); len(name) > maxWords {
 				name = name[1:]
 			}
-			v, after, ok := s.measure(end)
+			v, after, ok := s.measureOf(word, end)
 			if ok && !counters[word] && (after >= len(s.text) || s.ends(after)) {
 				full := strings.Join(name, " ")
 				if heading != "" && !validation[first(name[0])] && name[0] != "train" {

@@ -108,15 +108,19 @@ type (
 	DirectionError = metrics.DirectionError
 )
 
-// Read reads the files and judges the run whose metrics they have. A file that does not exist is an error. A
-// damaged file is a problem in the Report if there are other files, and otherwise an error. If there is
-// nothing to judge, the error is a *NoMetricError.
+// Read reads the files and judges the run whose metrics they have. Of a directory, it reads the files that have
+// the names of files with metrics. A file that does not exist is an error. A damaged file is a problem in the Report if
+// there are other files, and otherwise an error. If there is nothing to judge, the error is a *NoMetricError.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
+	paths, err := files(paths)
+	if err != nil {
+		return r, err
+	}
 	var all []*series
 	var first error
 	for _, path := range paths {
-		file, found, total, err := read(ctx, path)
+		file, found, total, err := read(ctx, path, o.Metric)
 		if errors.Is(err, fs.ErrNotExist) {
 			return r, err
 		}
@@ -157,9 +161,9 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 		r.Throughput = c.curve(judge.Throughput)
 		r.Throughput.Higher = true
 	}
-	setup := judge.Setup{Higher: c.higher, Total: r.Total, Settled: o.Settled, Target: o.Target}
+	setup := judge.Setup{Higher: c.higher, Indirect: c.indirect, Total: r.Total, Settled: o.Settled, Target: o.Target}
 	for _, path := range o.Earlier {
-		_, found, _, err := read(ctx, path)
+		_, found, _, err := read(ctx, path, o.Metric)
 		if err != nil {
 			return r, fmt.Errorf("earlier run %q: %w", path, err)
 		}
@@ -172,10 +176,10 @@ func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 }
 
 // read returns the series of a file, ordered by their names.
-func read(ctx context.Context, path string) (File, []*series, int64, error) {
+func read(ctx context.Context, path, metric string) (File, []*series, int64, error) {
 	file := File{Path: path, Series: []string{}}
 	by := map[string]*series{}
-	f, err := metrics.Each(ctx, path, func(p metrics.Point) {
+	f, err := metrics.Each(ctx, path, metric, func(p metrics.Point) {
 		s := by[p.Series]
 		if s == nil {
 			s = newSeries(p.Series, path)
@@ -243,8 +247,9 @@ func (s *series) halve() {
 
 // chosen has the series by which a run is judged.
 type chosen struct {
-	by     map[judge.Signal]*series
-	higher bool
+	by       map[judge.Signal]*series
+	higher   bool
+	indirect bool
 }
 
 // choose picks the series of each signal.
@@ -257,7 +262,7 @@ func choose(all []*series, o Options) (chosen, error) {
 	for of, i := range choice.By {
 		c.by[of] = all[i]
 	}
-	c.higher = choice.Higher
+	c.higher, c.indirect = choice.Higher, choice.Indirect
 	return c, nil
 }
 

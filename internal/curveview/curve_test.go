@@ -73,12 +73,36 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+// TestDirectory checks that of a directory, the files with metrics in it and below it are read.
+func TestDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Read(t.Context(), []string{dir}, Options{}); err == nil || !strings.Contains(err.Error(), "has 0 files whose name is") {
+		t.Errorf("without files: %v", err)
+	}
+	for name, text := range map[string]string{
+		"notes.txt": "step 1 loss 9\n", "log/version_0/metrics.csv": table(20, "loss", func(s int) string { return fmt.Sprint(20 - s) }),
+		"log/eval/metrics.jsonl": "{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":2}\n", ".git/metrics.csv": "step,val_loss\n1,0\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Read(t.Context(), []string{dir}, Options{})
+	if err != nil || len(r.Files) != 2 || r.Metric.Series != "eval/loss" || r.Train.Values != 20 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
 // TestSaves checks that the GPU-hours come from the times in the file and the number of GPUs. Without times,
 // there are none.
 func TestSaves(t *testing.T) {
 	loss := func(s int) float64 {
 		if s > 100 {
-			return 9
+			return 1e5
 		}
 		return 2 - float64(s)/100
 	}

@@ -37,7 +37,10 @@ func readJournal(ctx context.Context, path string) (File, []*series, int64, erro
 		if byRank[e.Rank] == nil {
 			byRank[e.Rank] = newSeries("loss", path)
 		}
-		if p.Total > 0 && !p.Restarts {
+		switch {
+		case p.Restarts:
+			total = 0 // the number is that of the steps of an epoch
+		case p.Total > 0:
 			total = p.Total
 		}
 		s := byRank[e.Rank]

@@ -88,7 +88,7 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 		files = newFiles(w.options.Dirs, began)
 	}
 	files.again(began, w.step(a))
-	for _, r := range []*reader{{from: began, files: newLogs(a, t.tellers).all}, {from: began, files: files.all}} {
+	for _, r := range []*reader{{from: began, files: newLogs(a, w.options.Metric, t.tellers).all}, {from: began, files: files.all}} {
 		readers.Go(func() { r.run(watching, found) })
 	}
 	earlier := make(chan []Curve, 1)
@@ -237,6 +237,7 @@ func totalOf(p job.Progress) int64 {
 // the loss of pipelines, and of ranks that report progress.
 type logs struct {
 	dir     string
+	metric  string // to judge by
 	ranks   int
 	tellers func() []int
 	known   map[string]*source
@@ -245,8 +246,8 @@ type logs struct {
 // firstRanks is how many of the first ranks are read.
 const firstRanks = 3
 
-func newLogs(a job.Attempt, tellers func() []int) *logs {
-	return &logs{dir: a.LogDir, ranks: len(a.Placement.Ranks), tellers: tellers, known: map[string]*source{}}
+func newLogs(a job.Attempt, metric string, tellers func() []int) *logs {
+	return &logs{dir: a.LogDir, metric: metric, ranks: len(a.Placement.Ranks), tellers: tellers, known: map[string]*source{}}
 }
 
 // all returns the files to read now.
@@ -260,6 +261,7 @@ func (l *logs) all(context.Context) (all []*source) {
 			path := filepath.Join(l.dir, job.LogName(rank, stream))
 			if l.known[path] == nil {
 				l.known[path] = &source{name: path, file: metrics.NewFile(path)}
+				l.known[path].file.Metric = l.metric
 			}
 		}
 	}

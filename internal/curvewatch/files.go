@@ -5,16 +5,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
 const (
-	maxFiles   = 32   // that are followed at the same time
-	maxEntries = 4096 // that are looked at in one search, of all directories together
-	maxDepth   = 5    // below a directory
+	maxFiles = 32 // that are followed at the same time
 	// minSearch and maxSearch bound the time between two searches. It doubles with each that finds nothing new.
 	minSearch = 2 * time.Second
 	maxSearch = time.Minute
@@ -75,11 +72,11 @@ const coarse = time.Second
 // search looks for files.
 func (f *files) search() {
 	found := map[string]fs.FileInfo{}
-	left := maxEntries
-	seen := map[string]bool{}
-	for _, dir := range f.dirs {
-		walk(dir, 0, &left, seen, found)
-	}
+	metrics.Walk(f.dirs, func(path string, e os.DirEntry) {
+		if info, err := e.Info(); err == nil {
+			found[path] = info
+		}
+	})
 	if f.was == nil {
 		f.was = map[string]fs.FileInfo{}
 		for path, info := range found {
@@ -101,7 +98,7 @@ func (f *files) search() {
 		}
 		following++
 		s := &source{name: path, file: metrics.NewFile(path), step: f.step}
-		if filepath.Base(path) == stateName {
+		if filepath.Base(path) == metrics.StateName {
 			s = f.state(path)
 		} else if old && os.SameFile(before, info) {
 			s.file = metrics.NewFileFrom(path, before.Size())
@@ -118,7 +115,7 @@ func same(a, b fs.FileInfo) bool {
 // state returns the source for a trainer_state.json. Each has the whole history of its run, so the newest takes the place of
 // the one before, and only what is new in it counts.
 func (f *files) state(path string) *source {
-	s := &source{name: filepath.Join(filepath.Dir(filepath.Dir(path)), "*", stateName), file: metrics.NewFile(path), step: f.step}
+	s := &source{name: filepath.Join(filepath.Dir(filepath.Dir(path)), "*", metrics.StateName), file: metrics.NewFile(path), step: f.step}
 	for other, before := range f.known {
 		if before != nil && before.name == s.name {
 			s.step, s.read = before.step, before.read
@@ -126,37 +123,4 @@ func (f *files) state(path string) *source {
 		}
 	}
 	return s
-}
-
-// unlikely are directories in which no job leaves metrics.
-var unlikely = map[string]bool{"node_modules": true, "__pycache__": true, "site-packages": true, "venv": true, "env": true}
-
-// walk adds the files of a directory that have the names of files with metrics, and those below it. It looks at *left
-// entries at most, and at no directory in seen.
-func walk(dir string, depth int, left *int, seen map[string]bool, found map[string]fs.FileInfo) {
-	if dir == "" || seen[dir] || depth > maxDepth || *left <= 0 {
-		return
-	}
-	seen[dir] = true
-	in, err := os.Open(dir)
-	if err != nil {
-		return
-	}
-	defer in.Close()
-	entries, _ := in.ReadDir(*left)
-	*left -= len(entries)
-	var below []string
-	for _, e := range entries {
-		switch {
-		case e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !unlikely[e.Name()]:
-			below = append(below, filepath.Join(dir, e.Name()))
-		case e.Type().IsRegular() && hasMetrics(e.Name()):
-			if info, err := e.Info(); err == nil {
-				found[filepath.Join(dir, e.Name())] = info
-			}
-		}
-	}
-	for _, d := range below {
-		walk(d, depth+1, left, seen, found)
-	}
 }

@@ -3,7 +3,6 @@ package curvewatch
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/metrics"
@@ -99,20 +98,3 @@ func (r *reader) read(ctx, short context.Context, s *source, found chan<- batch)
 		s.read = now
 	}
 }
-
-// hasMetrics reports whether the name of a file is one that programs give files with metrics.
-func hasMetrics(name string) bool {
-	name = strings.ToLower(name)
-	if strings.HasPrefix(name, ".") {
-		return false
-	}
-	for _, end := range []string{".csv", ".tsv", ".jsonl", ".ndjson", ".wandb"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return strings.Contains(name, "tfevents") || name == stateName
-}
-
-// stateName is the file of Hugging Face's Trainer, of which each checkpoint has one.
-const stateName = "trainer_state.json"

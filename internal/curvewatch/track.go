@@ -11,6 +11,10 @@ import (
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
+// slowFor is for how long a run must have been slower. Its times are those of looks at its output, so a pause makes some
+// seconds appear slower.
+const slowFor = 20 * time.Second
+
 const (
 	maxSeries = 256  // that are kept
 	maxPoints = 4096 // of a series; of a longer one, older points are thinned out
@@ -18,9 +22,10 @@ const (
 
 // track has the curves of a run, and judges them. It has no clock and reads nothing. Its memory is bounded.
 type track struct {
-	metric string
-	higher *bool
-	setup  judge.Setup
+	metric  string
+	higher  *bool
+	setup   judge.Setup
+	planned bool // the user has told how many steps the run has
 
 	earlier []Curve // of other runs of the job
 
@@ -49,7 +54,7 @@ type point struct {
 }
 
 func newTrack(metric string, higher *bool, setup judge.Setup) *track {
-	return &track{metric: metric, higher: higher, setup: setup, told: map[judge.Kind]bool{}}
+	return &track{metric: metric, higher: higher, setup: setup, planned: setup.Total > 0, told: map[judge.Kind]bool{}}
 }
 
 // begin begins an attempt that starts from a checkpoint of that step; 0 is the beginning of the job, and -1 a
@@ -69,9 +74,10 @@ func (t *track) begin(step int64) {
 	}
 }
 
-// total tells how many steps the run has.
+// total tells how many steps the run has, as far as a source knows. The largest number counts: that of an epoch is smaller
+// than that of the run.
 func (t *track) total(steps int64) {
-	if t.setup.Total == 0 && steps > 0 {
+	if !t.planned && steps > t.setup.Total {
 		t.setup.Total, t.stale = steps, true
 	}
 }
@@ -93,7 +99,9 @@ func (t *track) find(source, name string) int {
 func (t *track) add(source, name string, p point) {
 	i := t.find(source, name)
 	if i < 0 {
-		if _, known := metrics.MeaningOf(name); !known && metrics.Named([]metrics.Candidate{{Name: name}}, t.metric) < 0 || len(t.series) == maxSeries {
+		m, known := metrics.MeaningOf(name)
+		known = known || m.Training || metrics.Indirect(name) || metrics.Named([]metrics.Candidate{{Name: name}}, t.metric) >= 0
+		if !known || len(t.series) == maxSeries {
 			return
 		}
 		i = len(t.series)
@@ -147,7 +155,7 @@ func (t *track) choose() bool {
 	}
 	t.choice, t.stale = choice, false
 	setup := t.setup
-	setup.Higher = choice.Higher
+	setup.Higher, setup.Indirect = choice.Higher, choice.Indirect
 	if s := t.about(judge.BelowPeers); s != nil {
 		for _, c := range t.earlier {
 			if c.Metric == s.name {
@@ -186,8 +194,15 @@ func (t *track) verdicts() (all []job.CurveVerdict) {
 		if sure, told := t.told[v.Kind]; s == nil || !s.new || told && (sure || !v.Sure) {
 			continue
 		}
+		said := s.verdict(v)
+		if v.Kind == judge.Slower && s.points[len(s.points)-1].at.Sub(said.SinceTime) < slowFor {
+			continue
+		}
+		if v.Kind == judge.Diverged && v.Sure {
+			said.Text += "; if that is how this job learns, run it with --early-stop diverged=advise"
+		}
 		t.told[v.Kind] = v.Sure
-		all = append(all, s.verdict(v))
+		all = append(all, said)
 	}
 	return all
 }

@@ -111,6 +111,47 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// TestRewards: where a reward tells how good the model is, a loss that explodes has not surely diverged, and where there
+// is no loss, an accuracy of training data is judged.
+func TestRewards(t *testing.T) {
+	explodes := func(step int64) float64 { return map[bool]float64{false: falls(step), true: 1e6}[step > 300] }
+	for _, other := range []string{"", "episode_reward", "trainer/actor_loss", "loss_D"} {
+		r := newTrack("", nil, judge.Setup{Total: 1000})
+		feed(r, "a", "loss", 0, 900, explodes)
+		feed(r, "a", other, 0, 900, falls)
+		got := r.verdicts()
+		if len(got) != 1 || got[0].Kind != "diverged" || got[0].Sure != (other == "") {
+			t.Errorf("beside %q: %+v", other, got)
+		}
+	}
+	target := 0.5
+	r := newTrack("", nil, judge.Setup{Target: &target})
+	feed(r, "a", "accuracy", 0, 20, func(step int64) float64 { return float64(step) / 20 })
+	if said := r.said(); said != "accuracy reached since 10; " {
+		t.Errorf("of an accuracy: %s", said)
+	}
+}
+
+// TestSlowerForLong: a pause of a fast job makes the times of some looks appear slower. A fall of some seconds is not told.
+func TestSlowerForLong(t *testing.T) {
+	for _, c := range []struct {
+		each time.Duration // of a step, at first
+		want bool
+	}{{10 * time.Millisecond, false}, {200 * time.Millisecond, true}} {
+		r := newTrack("", nil, judge.Setup{Total: 1000})
+		now := time.Unix(1e9, 0)
+		for step := range int64(400) {
+			if now = now.Add(c.each); step >= 200 {
+				now = now.Add(2 * c.each)
+			}
+			r.add("a", "loss", point{step: step, at: now, gpu: now.Sub(time.Unix(1e9, 0)).Seconds(), value: falls(step)})
+		}
+		if said := r.said(); strings.Contains(said, "loss slower since 199; ") != c.want {
+			t.Errorf("steps of %s: %q", c.each, said)
+		}
+	}
+}
+
 func TestBounded(t *testing.T) {
 	r := newTrack("", nil, judge.Setup{})
 	feed(r, "a", "loss", 0, 20*maxPoints, falls)
@@ -125,8 +166,13 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%d series", len(r.series))
 	}
 	r.total(5)
-	if r.total(7); r.setup.Total != 5 {
+	r.total(7)
+	if r.total(5); r.setup.Total != 7 { // an epoch has fewer steps
 		t.Errorf("the run has %d steps", r.setup.Total)
+	}
+	r = newTrack("", nil, judge.Setup{Total: 5})
+	if r.total(7); r.setup.Total != 5 {
+		t.Errorf("the user has said 5 steps, but the run has %d", r.setup.Total)
 	}
 }
 

@@ -19,6 +19,8 @@ type Candidate struct {
 type Choice struct {
 	By     map[judge.Signal]int
 	Higher bool // higher values of judge.Validation are better
+	// Indirect says that the names are of reinforcement learning, GANs or variational models; see judge.Setup.
+	Indirect bool
 }
 
 // NoMetricError reports that there is no metric that is known.
@@ -68,6 +70,7 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 		if !slices.Contains(names, s.Name) {
 			names = append(names, s.Name)
 		}
+		c.Indirect = c.Indirect || Indirect(s.Name)
 		if !known[i] {
 			continue
 		}
@@ -96,7 +99,10 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 	_, train := c.By[judge.Train]
 	i, validation := c.By[judge.Validation]
 	if !train && !validation {
-		return c, &NoMetricError{Series: names}
+		if i = ofTrainingData(all, meanings); i < 0 {
+			return c, &NoMetricError{Series: names}
+		}
+		c.By[judge.Validation], validation = i, true
 	}
 	if validation {
 		c.Higher = meanings[i].Higher
@@ -105,6 +111,17 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 		}
 	}
 	return c, nil
+}
+
+// ofTrainingData returns the best metric of training data other than the loss; -1 if there is none.
+func ofTrainingData(all []Candidate, meanings []Meaning) int {
+	best := -1
+	for i, m := range meanings {
+		if m.Training && (best < 0 || better(all[i], all[best], m.Rank-meanings[best].Rank)) {
+			best = i
+		}
+	}
+	return best
 }
 
 // better reports whether a is better than b to judge by. rank is how much worse its name is.

@@ -49,6 +49,9 @@ type parser interface {
 
 // File is a file with metrics, which may still grow. Only one goroutine may use it.
 type File struct {
+	// Metric is the name of a metric that is read in the output of ranks whatever its name means.
+	Metric string
+
 	path   string
 	under  string // "validation/" if the name of the file's directory says that the metrics are of validation data
 	format Format
@@ -106,7 +109,7 @@ func (f *File) Poll(ctx context.Context, emit func(Point)) error {
 		return err
 	}
 	if f.info != nil && (info.Size() < f.offset || !os.SameFile(info, f.info)) || f.format == HFState && changed(info, f.info) {
-		*f = File{path: f.path, under: f.under, total: f.total}
+		*f = File{Metric: f.Metric, path: f.path, under: f.under, total: f.total}
 	}
 	if f.broken != nil || f.info != nil && info.Size() == f.offset {
 		return nil
@@ -215,23 +218,24 @@ func (f *File) text(line []byte) {
 		f.format, f.parser = CSV, &lines{each: (&table{}).line}
 		return
 	}
-	f.output = &output{at: -1}
+	f.output = &output{at: -1, metric: f.Metric}
 	f.format, f.parser = Output, &lines{each: f.output.line}
 }
 
 // ReadAll returns all points that a file has now, also those of a last line that has no end.
 func ReadAll(ctx context.Context, path string) (f *File, points []Point, err error) {
-	f, err = Each(ctx, path, func(p Point) { points = append(points, p) })
+	f, err = Each(ctx, path, "", func(p Point) { points = append(points, p) })
 	return f, points, err
 }
 
-// Each calls emit for each point of a file as it is now. If the last line has no end, Each reads it, too.
-func Each(ctx context.Context, path string, emit func(Point)) (*File, error) {
+// Each calls emit for each point of a file as it is now. If the last line has no end, Each reads it, too. metric is that
+// of a File.
+func Each(ctx context.Context, path, metric string, emit func(Point)) (*File, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
 	f := NewFile(path)
-	f.final = true
+	f.final, f.Metric = true, metric
 	err := f.Poll(ctx, emit)
 	if text, ok := f.parser.(*lines); ok && err == nil && len(text.rest) > 0 {
 		err = text.add([]byte("\n"), func(p Point) { p.Series = f.under + p.Series; emit(p) })

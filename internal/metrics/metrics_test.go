@@ -95,18 +95,85 @@ func TestText(t *testing.T) {
 		{"out", "step 250: train loss 2.4305, val loss 2.5102\niter 250: loss 2.40, time 20.1ms, mfu 3.1%\n", Output, "loss@250=2.43 val loss@250=2.51 loss@250=2.4 mfu@250=3.1"}, // nanoGPT
 		{"out", "{'loss': 0.6, 'grad_norm': 2.5, 'learning_rate': 4e-05, 'epoch': 1.0}\n{'eval_loss': 0.55, 'eval_accuracy': 0.8, 'epoch': 1.0}\n", Output,
 			"loss@1=0.6 grad_norm@1=2.5 learning_rate@1=4e-05 eval_loss@1=0.55 eval_accuracy@1=0.8"}, // HF Trainer
-		{"out", "Epoch 3/10\n100/100 - 2s - 20ms/step - loss: 0.3105 - accuracy: 0.91 - val_loss: 0.3500 - val_accuracy: 0.9000\n", Output, "loss@100=0.3105 val_loss@100=0.35 val_accuracy@100=0.9"},
+		{"out", "Epoch 3/10\n100/100 - 2s - 20ms/step - loss: 0.3105 - accuracy: 0.91 - val_loss: 0.3500 - val_accuracy: 0.9000\n", Output, "loss@100=0.3105 accuracy@100=0.91 val_loss@100=0.35 val_accuracy@100=0.9"},
 		{"out", "Train Epoch: 2 [640/60000 (1%)]\tLoss: 0.301\nTest set: Average loss: 0.0500, Accuracy: 9840/10000 (98%)\n", Output, "loss@640=0.301 test average loss@640=0.05 test accuracy@640=9840"},
 		{"out", `:::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "submission_benchmark", "value": "gpt3", "metadata": {}}` + "\n" +
 			`:::MLLOG {"namespace": "", "time_ms": 2, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 2.75, "metadata": {"samples_count": 512}}` + "\n", Output, "eval_loss@512=2.75"},
 		{"out", `:::MLLOG {"key": "eval_accuracy", "value": 0.75, "metadata": {"epoch_num": 3}}` + "\n", Output, "eval_accuracy@3=0.75"},
-		{"out", "hello\nno numbers here\n", Output, ""},
+		{"out", "step 3/9 accuracy 0.5\nstep 4/9 accuracy: 0.6\nstep 5/9 acc=0.7\nstep 6/9 f1=0.8 auc 0.9 bleu 30\n", Output, "accuracy@3=0.5 accuracy@4=0.6 acc@5=0.7 f1@6=0.8 auc@6=0.9 bleu@6=30"},
+		{"out", "step 3/9 loss: 1.5 acc: 0.5 best_acc: 0.7 energy 5\nperplexity 7\n", Output, "loss@3=1.5 acc@3=0.5"},
+		{"out", "step 3/9 policy_loss 0.1 value_loss 0.2 loss 0.3 reward 4\n", Output, "loss@3=0.3 policy_loss@3=0.1 value_loss@3=0.2 reward@3=4"},
+		{"a.csv", "step,accuracy\n1,0.5\n", CSV, "accuracy@1=0.5"},
+		{"out", "step 3/9 loss 2,2932 acc 0,5 throughput 1,234\nstep 4/9 loss 2,293\n", Output, "loss@3=2.293 acc@3=0.5 throughput@3=1234"},
+		{"a.csv", "step;loss\n1;0,25\n2;0.5\n", CSV, "loss@1=0.25 loss@2=0.5"},
+		{"hello.txt", "hello\nno numbers here\n", Output, ""},
 		{"empty", "", Unknown, ""},
 		{"a.json", `{"loss": 1}`, JSONLines, "loss@1=1"},
 	} {
 		format, points, err := read(t, c.name, []byte(c.text))
 		if format != c.format || say(points) != c.want || err != nil {
 			t.Errorf("%s %.60q:\n got %s %s, %v\nwant %s %s", c.name, c.text, format, say(points), err, c.format, c.want)
+		}
+	}
+}
+
+// TestNamed checks that a metric that was named is read in the output whatever its name means.
+func TestNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	text := "zeal 9\nstep 3/9 loss 0.5 zeal 1.5 other 3\nepoch zeal: 2.5\nstep 4/9 the_zeal=3.5 zealous 4\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var points []Point
+	_, err := Each(t.Context(), path, "zeal", func(p Point) { points = append(points, p) })
+	if want := "loss@3=0.5 zeal@3=1.5 zeal@3=2.5 zeal@4=3.5"; say(points) != want || err != nil {
+		t.Errorf("got %s, %v, want %s", say(points), err, want)
+	}
+}
+
+func TestIndirect(t *testing.T) {
+	for name, want := range map[string]bool{
+		"policy_loss": true, "train/value_loss": true, "losses/td_loss": true, "rollout/ep_rew_mean": true, "episode_reward": true, "loss_D": true,
+		"generator loss": true, "entropy_loss": true, "kl_loss": true,
+		"loss": false, "train_loss": false, "lm loss": false, "value": false, "val_loss": false, "gradient": false, "d_model": false,
+	} {
+		if got := Indirect(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestTotal checks that the planned steps are those of the count by which steps are counted.
+func TestTotal(t *testing.T) {
+	each := func(format string, epochs, steps int, of func(epoch, step int) int) (text string) {
+		for e := 1; e <= epochs; e++ {
+			for s := 1; s <= steps; s++ {
+				text += fmt.Sprintf(format, e, of(e, s))
+			}
+		}
+		return text
+	}
+	again := func(_, s int) int { return s }
+	on := func(e, s int) int { return 20*(e-1) + s }
+	for text, want := range map[string]int64{
+		each("Epoch %d/5 step %d/20 loss 0.5\n", 5, 20, again):                                100,
+		each("Epoch [%d/10], Step [%d/20], Loss: 0.5\n", 2, 20, again):                        200,
+		each("Epoch [%d/10], Step [%d/20], Loss: 0.5\n", 1, 20, again):                        0, // the steps of the run, or of an epoch
+		each("Epoch %d/5 step %d/100 loss 0.5\n", 2, 20, on):                                  100,
+		each("Epoch %d/1 step %d/20 loss 0.5\n", 1, 20, again):                                20,
+		each("Epoch %d step %d/20 loss 0.5\n", 3, 20, again):                                  0, // the number of epochs is not known
+		each("Epoch %d step %d/100 loss 0.5\n", 3, 20, on):                                    100,
+		"step 1/50 loss 0.5\nstep 2/50 loss 0.5\n":                                            50,
+		"Epoch 1/5 loss 0.5\nEpoch 2/5 loss 0.5\n":                                            5,
+		"Epoch 1/2\n20/20 [====] - 1s - loss: 0.5\nEpoch 2/2\n1/20 [=>..] - 1s - loss: 0.5\n": 40,
+	} {
+		path := filepath.Join(t.TempDir(), "out")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, points, err := ReadAll(t.Context(), path)
+		if err != nil || f.Total() != want || len(points) == 0 {
+			t.Errorf("%.60q: %d steps are planned, want %d; %v", text, f.Total(), want, err)
 		}
 	}
 }

@@ -14,6 +14,9 @@ type Meaning struct {
 	Signal judge.Signal
 	// Higher is true if higher values are better. It is valid only if Known is true.
 	Higher, Known bool
+	// Training says that it is a metric of training data other than the loss. It is not a signal, but a run
+	// that has nothing else is judged by it.
+	Training bool
 	// Rank orders the series of one signal. The run is judged by the series with the lowest Rank.
 	Rank int
 }
@@ -23,6 +26,9 @@ var (
 	lowerWords = words("loss nll ppl perplexity err error mse mae rmse wer cer bpb bpc fid kl logloss mlogloss merror crossentropy xent energy")
 	highWords  = words("acc accuracy top1 top5 acc1 acc5 f1 bleu rouge rougel auc auroc reward return iou miou dice r2 psnr ssim map recall precision mcc score mrr ndcg")
 	workWords  = words("throughput wps ups tps tflops tgs sps fps mfu ips")
+	ofTraining = words("acc accuracy top1 top5 acc1 acc5 f1 bleu rouge rougel auc auroc reward iou miou dice r2 psnr ssim mcc mrr ndcg nll ppl perplexity mse mae rmse wer cer bpb bpc")
+	indirect   = words("policy actor critic reward rewards rew return returns episode episodes episodic generator discriminator gan ppo dqn sac td3 kld elbo vae")
+	beside     = words("value q td entropy kl g d vf qf pg adv adversarial")
 	per        = words("s sec second seconds gpu")
 	noMetric   = words("time runtime eta elapsed count num total best min max smoothed std var weight coef coefficient lambda memory mem")
 )
@@ -93,6 +99,7 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 		return m, true
 	}
 	if !is["loss"] && !is["nll"] {
+		m.Training = has(ofTraining)
 		return m, false // the training loss is a better signal than a training accuracy
 	}
 	m.Signal = judge.Train
@@ -100,6 +107,20 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 		m.Rank += 5 // it may be only a part of the loss
 	}
 	return m, true
+}
+
+// Indirect reports whether a name is one of reinforcement learning, GANs or variational models. The losses of these do
+// not tell how good the model is.
+func Indirect(name string) bool {
+	of := tokens(name)
+	loss, part := false, false
+	for _, w := range of {
+		if indirect[w] {
+			return true
+		}
+		loss, part = loss || w == "loss", part || beside[w]
+	}
+	return loss && part
 }
 
 // place returns the order among metrics of validation. A loss comes before an accuracy, because it changes in

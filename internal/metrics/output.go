@@ -1,19 +1,23 @@
 package metrics
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/curve"
 	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // output reads metrics from the lines that a rank has printed.
 type output struct {
 	reader  curve.Reader
 	counter curve.Counter
-	at      int64 // the last step in the output; -1 before the first
+	metric  string // that is read whatever its name means
+	at      int64  // the last step in the output; -1 before the first
 	byEpoch bool
 	total   int64
+	plan    plan
 	// lossEval is true if the output is of a benchmark in lossBenchmarks.
 	lossEval bool
 }
@@ -31,9 +35,11 @@ func (o *output) line(line []byte, emit func(Point)) error {
 	if ok {
 		whole := o.counter.Add(p)
 		o.at, o.byEpoch = whole.Count, whole.ByEpoch
-		if whole.Total > 0 && !whole.Restarts && whole.Total >= o.at {
-			o.total = whole.Total
+		var epochs int64
+		if p.Epoch >= 0 && o.plan.epochs == 0 {
+			epochs = curve.Epochs(line)
 		}
+		o.total = o.plan.add(p, whole, epochs)
 	}
 	found := map[string]bool{}
 	add := func(name string, v float64) {
@@ -51,10 +57,62 @@ func (o *output) line(line []byte, emit func(Point)) error {
 		if o.lossEval && v.Name == "eval_accuracy" {
 			v.Name = "eval_loss"
 		}
+		if o.wants(v.Name) {
+			add(o.metric, v.Value)
+			continue
+		}
+		if strings.HasPrefix(v.Name, "best") {
+			continue
+		}
 		m, known := MeaningOf(v.Name)
-		if known && !(m.Signal == judge.Train && found["loss"]) && (ok || m.Signal == judge.Validation) && !strings.HasPrefix(v.Name, "best") {
+		part := m.Signal == judge.Train && found["loss"] // it is the loss that was added already, or a part of it
+		if known && !part && (ok || m.Signal == judge.Validation) || ok && (m.Training || Indirect(v.Name)) {
 			add(v.Name, v.Value)
 		}
 	}
 	return nil
+}
+
+// wants reports whether a name in the output is that of the metric that was asked for. Words may come before it there.
+func (o *output) wants(name string) bool {
+	want, of := tokens(o.metric), tokens(name)
+	return len(want) > 0 && len(of) >= len(want) && slices.Equal(of[len(of)-len(want):], want)
+}
+
+// plan finds the number of planned steps in the counts of a job. It is the number in the count by which steps are
+// counted: of all epochs, if the steps begin again with each.
+type plan struct {
+	epochs int64 // the number of planned epochs; 0 if not known
+	first  int64 // the first epoch, plus one; 0 before it
+	steps  int64 // the largest number of planned steps of a count
+	total  int64
+}
+
+// add adds a report, as it is printed and in the count of the whole run, and the number of epochs in its line. It returns
+// the number of planned steps; 0 if it is not known.
+func (n *plan) add(p, whole job.Progress, epochs int64) int64 {
+	if p.ByEpoch {
+		n.epochs = max(n.epochs, p.Total)
+		if n.steps == 0 && !whole.Restarts {
+			n.total = n.epochs
+		}
+		return n.total
+	}
+	n.epochs = max(n.epochs, epochs)
+	if n.first == 0 && whole.Epoch >= 0 {
+		n.first = whole.Epoch + 1
+	}
+	if p.Total == 0 || p.Total < n.steps {
+		return n.total
+	}
+	n.steps = p.Total
+	switch {
+	case whole.Restarts:
+		n.total = n.epochs * p.Total
+	case n.epochs > 1 && whole.Epoch+1 == n.first: // the second epoch will tell whether the steps begin again
+		n.total = 0
+	case p.Total >= whole.Count:
+		n.total = p.Total
+	}
+	return n.total
 }

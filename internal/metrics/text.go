@@ -69,7 +69,7 @@ func (t *table) line(line []byte, emit func(Point)) error {
 	}
 	of := map[string]float64{}
 	for i, text := range cells {
-		if v, ok := cell(text); ok {
+		if v, ok := cell(text); ok || t.sep != ',' && decimal(text, &v) {
 			of[t.names[i]] = v
 		}
 	}
@@ -88,6 +88,12 @@ func (t *table) line(line []byte, emit func(Point)) error {
 func cell(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return v, err == nil || errors.Is(err, strconv.ErrRange) && math.IsInf(v, 0)
+}
+
+// decimal reads a number with a decimal comma in a table whose cells are not separated by commas.
+func decimal(text string, v *float64) (ok bool) {
+	*v, ok = cell(strings.Replace(text, ",", ".", 1))
+	return ok
 }
 
 func cut(line []byte, sep rune) ([]string, bool) {
@@ -112,8 +118,8 @@ func header(line []byte) (names []string, sep rune) {
 			if _, number := cell(name); number || len(name) > 100 || strings.ContainsAny(name, ":={}") || name != "" && seen[name] {
 				return nil, 0
 			}
-			_, ok := MeaningOf(name)
-			known = known || ok
+			m, ok := MeaningOf(name)
+			known = known || ok || m.Training
 			seen[name] = true
 			cells[i] = canonical(name)
 		}

@@ -23,6 +23,7 @@ type training struct {
 	steps, settled int64
 	seconds        float64
 	rows           []row
+	bare           bool // the Judge gets no validations
 	known          *hindsight
 }
 
@@ -111,7 +112,9 @@ func (r *training) play(j *Judge, at func(step int64) bool) {
 		j.Add(GradNorm, x.step, gpu, x.norm)
 		j.Add(Train, x.step, gpu, x.loss)
 		if x.hasValidation {
-			j.Add(Validation, x.step, gpu, x.validation)
+			if !r.bare {
+				j.Add(Validation, x.step, gpu, x.validation)
+			}
 			if !at(x.step) {
 				return
 			}

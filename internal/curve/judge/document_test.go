@@ -95,6 +95,9 @@ func document(w io.Writer, measures []*measured) {
 			default:
 				fmt.Fprintf(w, "| %s | %s | %s |\n", k, m.advice[k].cell(), m.sure[k].cell())
 			}
+			if k == Diverged {
+				fmt.Fprintf(w, "| diverged, without validations | %s | %s |\n", m.bare.cell(), m.bareSure.cell())
+			}
 		}
 	}
 	fmt.Fprint(w, wrongStops)
@@ -123,7 +126,7 @@ func document(w io.Writer, measures []*measured) {
 const introduction = `# Curves
 Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
 
-` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. Of a directory, it reads the files that have the names of files with metrics ([While a job runs](#while-a-job-runs)), at most 256. ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
 
 ` + "```" + `
 gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
@@ -137,42 +140,55 @@ The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 
 |---|---|
 | output | the lines of [progress.md](progress.md); the metrics below in these lines and in lines about validation |
 | TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is checked. If the directory is named ` + "`validation`, `eval`" + ` or similarly, the metrics are of validation data |
-| CSV | also with tabs or semicolons; the first line names the columns |
+| CSV | also with tabs or semicolons, and then also with decimal commas; the first line names the columns |
 | JSON lines | one object per line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
 | W&B | ` + "`run-*.wandb`" + ` of an offline run: the history |
 | Hugging Face | ` + "`trainer_state.json`" + ` |
 | MLPerf | ` + "`:::MLLOG`" + ` lines: ` + "`eval_accuracy`, `eval_loss`, `train_loss`" + `. For the benchmarks gpt3, llama2_70b_lora, llama31_405b, llama31_8b and flux1, ` + "`eval_accuracy`" + ` is a loss |
 
+In the output, a loss of ` + "`2,2932` or `0,385`" + ` has a decimal comma. ` + "`2,293`" + ` may be 2.293 or 2293, so a loss like that is left out.
+
 gangrun recognises the format of a file by its first bytes. If a file was truncated or replaced, gangrun reads it from the beginning. It reads a TensorBoard or W&B file up to the first wrong checksum.
 
 gangrun knows the meaning of a metric by its name. A metric with ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in its name is of validation data. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
 
-gangrun judges the run by a validation loss. If there is none, it uses another metric of validation, and if there is none, the training loss. ` + "`--metric NAME`" + ` chooses another.
+gangrun judges the run by a validation loss. If there is none, it uses another metric of validation, and if there is none, the training loss. If there is no loss at all, it uses a metric of training data: an accuracy, F1, BLEU, AUC, reward, perplexity or the like. ` + "`--metric NAME`" + ` chooses another. In the output of ranks, it may have any name, if a number follows it.
+
+The number of planned steps is that of the whole run. If the steps begin again with each epoch, as in ` + "`Epoch 2/5 step 10/200`" + `, it is the product, 1000; in the first epoch, gangrun does not yet know it.
 
 ## Verdicts
 A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherwise, the verdict is advice.
 
 | verdict | when | sure |
 |---|---|---|
-| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only the validation loss is not finite |
-| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long |
+| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only a validation metric, an accuracy or a reward is not finite |
+| ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
 | ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and the metric cannot improve by more than 1 % until the end: neither by the trend of the last 30 % plus two standard deviations, nor by three standard deviations of its noise |
 | ` + "`reached`" + ` | the target is reached | always |
 | ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight standard deviations, in the second half of the run, if gangrun knows that the learning rate no longer falls |
 | ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
-| ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run | never |
+| ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run so far, 30 steps and, while a job runs, 20 s | never |
+
+### When diverged is sure
+Losses rise and stay high in many runs that are in order: when the task becomes harder or another one, when a part of the loss gets more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
+- There is a validation since the loss is high. The loss is as high as it ever was, and the last two values of the validation metric are worse than the first.
+- There is no validation since the loss is high. The loss has fallen before, and is now ten times as high as it ever was, still rises, and has become so high in less time than it had fallen. Or it is a thousand times as high.
+- There is no validation in the whole run. The loss has fallen before, is now higher than it ever was, and the norm of the gradient is a hundred times as high as before the loss rose.
+- There is a loss that has never fallen, and is now a thousand times as high as at first, and ten times as high as a sum of all losses.
+
+It is never sure if the name of a metric in the job is one of reinforcement learning or GANs: policy, actor, critic, reward, return, episode, generator, discriminator and the like.
 
 A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
 Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours until the planned end. ` + "`slower`" + ` has the number of GPU-hours that the lower throughput costs until then. These numbers are missing if the duration of the steps or the number of planned steps is not known.
+`
 
+const corpusText = `
 ## The corpus
 The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
-`
-
-const corpusText = `There are %d runs:
+There are %d runs:
 - *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.
 - *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
 - *fresh*: other data again. These runs were trained after the last change of a rule, and measured once.

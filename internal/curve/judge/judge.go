@@ -66,6 +66,9 @@ type Setup struct {
 	Settled *int64
 	Target  *float64 // value of Validation, or of Train if there is no Validation
 	Earlier []Trace  // earlier runs of the same job that succeeded
+	// Indirect says that the loss does not tell how good the model is, as in reinforcement learning and of
+	// GANs. No Diverged is then sure.
+	Indirect bool
 }
 
 // Judge judges one run. The memory of a Judge is bounded.

@@ -54,39 +54,58 @@ func TestSpikes(t *testing.T) {
 	}
 }
 
-// TestDivergence checks that a loss that stays high has diverged, and that this is sure within a tenth of the
-// run.
+// TestDivergence checks that a loss that stays high has diverged. That is sure, within a tenth of the run, only
+// if the loss is many times as high as it ever was, or if the validation is worse than it was at first.
 func TestDivergence(t *testing.T) {
-	for name, high := range map[string]func(i float64) float64{
-		"to a level": func(float64) float64 { return 7.5 },
-		"rising":     func(i float64) float64 { return 3 + i/50 },
-		"slowly":     func(i float64) float64 { return min(9, 2.2+i/100) },
-		"exploded":   func(i float64) float64 { return 1e8 * (1 + i) },
+	for _, c := range []struct {
+		name       string
+		high       func(i float64) float64
+		validation func(loss float64) float64 // nil if there is none
+		norm       float64                    // of the gradient, after the loss has risen; 0 if it is not known
+		sure       bool
+	}{
+		{"to a level", func(float64) float64 { return 7.5 }, nil, 0, false},
+		{"above the first loss", func(float64) float64 { return 20 }, nil, 0, false},
+		{"above the first loss, with an exploded gradient", func(float64) float64 { return 20 }, nil, 1e4, true},
+		{"rising", func(i float64) float64 { return 3 + i/3 }, nil, 0, true},
+		{"slowly", func(i float64) float64 { return min(9, 2.2+i/100) }, nil, 0, false},
+		{"to a level twenty times as high", func(float64) float64 { return 200 }, nil, 0, false},
+		{"exploded, and then at a level", func(i float64) float64 { return min(1e5, 3+i*i) }, nil, 0, true},
+		{"exploded", func(i float64) float64 { return 1e8 * (1 + i) }, nil, 0, true},
+		{"with the validation", func(float64) float64 { return 12 }, func(loss float64) float64 { return loss + 1 }, 0, true},
+		{"without the validation", func(float64) float64 { return 12 }, func(float64) float64 { return 2.3 }, 0, false},
+		{"exploded, without the validation", func(i float64) float64 { return 1e8 }, func(float64) float64 { return 2.3 }, 1e4, false},
 	} {
 		noise := rand.New(rand.NewPCG(1, 2))
 		j := New(Setup{Total: 10000})
 		first, sure := int64(-1), int64(-1)
 		for step := range int64(4000) {
-			loss := drawn(step)
+			loss, norm := drawn(step), 1.0
 			if step >= 2000 {
-				loss = high(float64(step - 2000))
+				loss, norm = c.high(float64(step-2000)), c.norm
+			}
+			if c.norm > 0 {
+				j.Add(GradNorm, step, float64(3600*step), norm)
 			}
 			j.Add(Train, step, float64(3600*step), loss+0.03*noise.NormFloat64())
+			if c.validation != nil && step%50 == 0 {
+				j.Add(Validation, step, float64(3600*step), c.validation(loss))
+			}
 			if step%20 != 0 {
 				continue
 			}
 			if v, ok := ask(j, Diverged); ok && first < 0 {
 				first = step
 				if v.Since < 1990 || v.Since > step || *v.Saves != float64(10000-step) || !strings.Contains(v.Sentence, "has risen from") {
-					t.Errorf("%s: %+v, saves %g", name, v, *v.Saves)
+					t.Errorf("%s: %+v, saves %g", c.name, v, *v.Saves)
 				}
 			}
 			if v, ok := ask(j, Diverged); ok && v.Sure && sure < 0 {
 				sure = step
 			}
 		}
-		if first < 2200 || first > 2900 || sure < first || sure > 3400 {
-			t.Errorf("%s: found at step %d, certain at %d", name, first, sure)
+		if first < 2200 || first > 2900 || (sure >= 0) != c.sure || c.sure && (sure < first || sure > 3400) {
+			t.Errorf("%s: found at step %d, certain at %d", c.name, first, sure)
 		}
 	}
 }
@@ -128,6 +147,17 @@ func TestNotFinite(t *testing.T) {
 		if v, ok := ask(j, NotFinite); ok {
 			t.Errorf("%s: after a finite value: %+v", c.name, v)
 		}
+	}
+}
+
+// TestNoRewardYet checks that a reward that is NaN gives no sure verdict: the first episode may not have ended.
+func TestNoRewardYet(t *testing.T) {
+	j := New(Setup{Higher: true})
+	for step := range int64(20) {
+		j.Add(Validation, step, float64(step), math.NaN())
+	}
+	if v, ok := ask(j, NotFinite); !ok || v.Sure {
+		t.Errorf("got %v, %+v", ok, v)
 	}
 }
 
@@ -254,15 +284,19 @@ func TestSlower(t *testing.T) {
 		late     float64 // seconds per step in the second half
 		pause    bool    // there is one pause of an hour
 		want     bool
+		from, to int64 // the steps at which it is slow; 0 means from step 500 to the end
 	}{
-		"as before": {false, 1, false, false}, "a pause": {false, 1, true, false}, "a little": {false, 1.1, false, false}, "by a third": {false, 1.5, false, true},
-		"reported": {true, 1.5, false, true},
+		"as before": {late: 1}, "a pause": {late: 1, pause: true}, "a little": {late: 1.1}, "by a third": {late: 1.5, want: true},
+		"reported": {reported: true, late: 1.5, want: true}, "only at the end": {late: 3, from: 900, to: 1000}, "for a while": {late: 3, from: 500, to: 960},
 	} {
+		if c.from == 0 {
+			c.from, c.to = 500, 1000
+		}
 		j := New(Setup{Total: 2000})
 		gpu := 0.0
 		for step := range int64(1000) {
 			each := 1.0
-			if step >= 500 {
+			if step >= c.from && step < c.to {
 				each = c.late
 			}
 			if gpu += each; c.pause && step == 500 {
@@ -277,6 +311,36 @@ func TestSlower(t *testing.T) {
 		if ok != c.want || ok && (v.Saves == nil || *v.Saves <= 0 || v.Since < 400 || v.Since > 560) {
 			t.Errorf("%s: %v, %+v", name, ok, v)
 		}
+	}
+}
+
+// TestSlowerSteps checks that a few steps that were slow, at the end of a short run, give no verdict.
+func TestSlowerSteps(t *testing.T) {
+	j := New(Setup{Total: 400})
+	gpu := 0.0
+	for step := range int64(90) {
+		if gpu++; step >= 65 {
+			gpu += 2
+		}
+		j.Add(Train, step, gpu, drawn(step))
+		if v, ok := ask(j, Slower); ok {
+			t.Fatalf("step %d: %+v", step, v)
+		}
+	}
+}
+
+// TestPlateauText checks that a plateau of an uneven metric does not promise an improvement by more than it can be.
+func TestPlateauText(t *testing.T) {
+	j := New(Setup{Total: 1000})
+	for step := range int64(600) {
+		loss := 0.05 + 0.5*math.Exp(-float64(step)/100)
+		if step > 400 {
+			loss = 1 + 1.3*math.Exp(-float64(step-400)/150) // another task
+		}
+		j.Add(Train, step, float64(step), loss)
+	}
+	if v, ok := ask(j, Plateau); !ok || !strings.Contains(v.Sentence, "may still improve by more than half") {
+		t.Errorf("got %v, %+v", ok, v)
 	}
 }
 

@@ -37,8 +37,8 @@ func (j *Judge) finite() (Verdict, bool) {
 		name = "the validation metric"
 	}
 	confidence := 0.99
-	if j.bad.of == Validation && j.curves[Train].n > 0 {
-		confidence = 0.7 // there were finite values before
+	if j.bad.of == Validation && (j.curves[Train].n > 0 || j.setup.Higher) {
+		confidence = 0.7 // the loss may be finite
 	}
 	return Verdict{Kind: NotFinite, Since: j.bad.since, Confidence: confidence,
 		Sentence: fmt.Sprintf("%s has been NaN or infinite since step %d, %d values in a row", name, j.bad.since, j.bad.n)}, true
@@ -68,7 +68,8 @@ func (j *Judge) diverged() (Verdict, bool) {
 	spread := noise(all[:max(at+1, min(len(all), 20))])
 	start := median(even[:min(len(even), max(5, at/20))])
 	gained := start - best.value
-	if gained < 4*spread || gained < 0.05*math.Abs(best.value) {
+	learned := gained >= 4*spread && gained >= 0.05*math.Abs(best.value)
+	if !learned {
 		gained = max(gained, math.Abs(best.value)) // the loss has hardly fallen before it rose
 	}
 	least := max(outOfNoise*spread, 0.05*math.Abs(best.value))
@@ -90,9 +91,10 @@ func (j *Judge) diverged() (Verdict, bool) {
 	if now < steep {
 		confidence = min(confidence, 0.85)
 	}
-	return Verdict{Kind: Diverged, Since: high[0].step, Confidence: confidence,
-		Sentence: fmt.Sprintf("the loss has risen from %s at step %d to %s, and has stayed above %s for %.0f steps",
-			short(best.value), best.step, short(now), short(limit), held)}, true
+	most, why := j.doubt(rose{all: all, best: best, since: high[0].step, now: now, learned: learned, early: highest(even[:at+1], all[:min(3, len(all))])})
+	return Verdict{Kind: Diverged, Since: high[0].step, Confidence: min(confidence, most),
+		Sentence: fmt.Sprintf("the loss has risen from %s at step %d to %s, and has stayed above %s for %.0f steps%s",
+			short(best.value), best.step, short(now), short(limit), held, why)}, true
 }
 
 // falls reports whether a high loss falls again.

@@ -127,6 +127,7 @@ func (c tally) cell() string {
 // measured has the results of the verdicts on one part of the corpus.
 type measured struct {
 	advice, sure      map[Kind]*tally
+	bare, bareSure    tally // of Diverged, without validations
 	ends              stops // stops by any sure verdict that needs no target, if it is known when the learning rate no longer falls
 	untold            stops // the same if only the number of steps is known
 	plateau           stops
@@ -172,6 +173,11 @@ func (m *measured) run(r *training, all []training) {
 	}
 	count(m.advice, advice)
 	count(m.sure, sure)
+	bare := *r
+	bare.bare = true
+	advice, bareSure := bare.firstOf(Setup{Total: r.steps}, func(j *Judge) []Verdict { return j.those(j.finite, j.diverged) })
+	m.bare.add(said(advice, Diverged) || said(advice, NotFinite), h.diverged)
+	m.bareSure.add(said(bareSure, Diverged) || said(bareSure, NotFinite), h.diverged)
 	first := func(in map[Kind]Verdict) int64 {
 		step := int64(-1)
 		for _, k := range []Kind{NotFinite, Diverged, Flat, Plateau} {

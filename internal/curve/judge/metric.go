@@ -98,7 +98,10 @@ func (j *Judge) plateau() (Verdict, bool) {
 	switch {
 	case more > worth*scale:
 		confidence = 0.75
-		why = fmt.Sprintf("; it may still improve by %.1f %%", 100*more/max(scale, math.SmallestNonzeroFloat64))
+		why = "; it may still improve by more than half, as uneven as it is"
+		if more < scale/2 {
+			why = fmt.Sprintf("; it may still improve by %.1f %%", 100*more/scale)
+		}
 	case before.value-(median(late)-lucky*max(noise(half), slope(half).noise)) > worth*scale:
 		confidence = 0.8
 		why = "; its noise alone may bring a better value"

@@ -97,6 +97,9 @@ const (
 	fell = 0.8
 	// paces is the least number of values of the throughput.
 	paces = 40
+	// A fall must last for this share of the run so far, and for so many steps.
+	slowShare = 0.15
+	slowSteps = 30
 )
 
 // slower finds a throughput that has fallen and stays low. If the run reports no throughput, slower uses its
@@ -119,7 +122,11 @@ func (j *Judge) slower() (Verdict, bool) {
 	if lasts < 3 || low < 4 || usual <= 0 {
 		return Verdict{}, false
 	}
-	now := median(parts[low:])
+	steps := j.step - parts[low-1].step
+	now := median(since(all, parts[low-1].step))
+	if steps < slowSteps || float64(steps) < slowShare*float64(j.step-j.first) || now >= fell*usual {
+		return Verdict{}, false
+	}
 	v := Verdict{Kind: Slower, Since: parts[low-1].step, Confidence: min(0.85, 0.5+0.07*float64(lasts)),
 		Sentence: fmt.Sprintf("the throughput has fallen by %.0f %% at about step %d, and has stayed low", 100*(1-now/usual), parts[low-1].step)}
 	if left, ok := j.left(); ok {
