@@ -18,7 +18,7 @@ const everyEnv = "GANGRUN_CHECKPOINT_EVERY_S"
 // should save: their costs are known better each time.
 var adviseAfter = map[int]bool{3: true, 10: true, 30: true, 100: true, 300: true, 1000: true}
 
-// JobName returns what the runs of a job have in common in the history: its name, or its command without one.
+// JobName returns what the runs of a job have in common in the history: its name or, if it has none, its command.
 func JobName(name string, command []string) string {
 	if name != "" {
 		return name

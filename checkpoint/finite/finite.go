@@ -79,7 +79,7 @@ func NewScanner(k Kind, bigEndian bool) *Scanner {
 	return s
 }
 
-// Write counts in the next bytes. It never fails.
+// Write counts the numbers in the next bytes that are not finite. It never fails.
 func (s *Scanner) Write(p []byte) (int, error) {
 	n := len(p)
 	s.bytes += int64(n)

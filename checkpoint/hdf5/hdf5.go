@@ -25,7 +25,7 @@ func find(f *blob.File) (int64, error) {
 }
 
 // Check checks the superblock ("HDF5 File Format Specification", II.A). The file must have been closed after
-// it was written, and must have the length that the superblock has.
+// it was written, and must have the length that the superblock states.
 func Check(f *blob.File) error {
 	at, err := find(f)
 	if err != nil {

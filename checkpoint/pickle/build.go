@@ -16,8 +16,7 @@ type Builder struct {
 	marks []int
 	memo  map[int64]any
 	made  int
-	// Persist is called for every persistent ID and returns what it stands for, and Built for
-	// every object whose state is set. Called is called for every call of a function or class
+	// Persist is called for every persistent ID, and returns the object. Built is called for every object whose state is set. Called is called for every call of a function or class
 	// and returns its result, nil for one of which nothing is to be known. Each may be nil.
 	Persist func(id any) (any, error)
 	Built   func(class Global, state *Dict) error

@@ -50,7 +50,7 @@ type Pruned struct {
 	DryRun      bool                `json:"dry_run"`
 }
 
-// PrintPruned writes what was removed of those checkpoints, or in a dry run would be.
+// PrintPruned writes a line for each checkpoint that was removed, or in a dry run would be.
 func PrintPruned(w io.Writer, removed []checkpoint.Listed, dry bool) error {
 	verb := "removed"
 	if dry {

@@ -21,11 +21,11 @@ type Options struct {
 	Metric  string   // the series by which the run is judged; "" means the best one whose name is known
 	Higher  *bool    // whether higher values of Metric are better; nil if its name tells that
 	Target  *float64 // the value that Metric shall reach
-	Total   int64    // planned steps; 0 if at most the files have that number
+	Total   int64    // planned steps; 0: take the number from the files, if they have it
 	Settled *int64   // see judge.Setup
 	Earlier []string // files of earlier runs of the same job
 	Journal string   // the journal of a run of gangrun; "" if there is none
-	// Seconds is the time that the run has taken; 0 if at most the files have times. GPUs is the number of
+	// Seconds is the time that the run has taken; 0: take it from the times in the files, if they have any. GPUs is the number of
 	// GPUs that the run had.
 	Seconds float64
 	GPUs    float64

@@ -77,7 +77,7 @@ func line(v judge.Verdict) string {
 	return out
 }
 
-// Plot draws a curve with labels, at most width columns wide, with so many rows for its values. It returns an empty
+// Plot draws a curve with labels, at most width columns wide, with that number of rows for its values. It returns an empty
 // string if the curve has less than two points, or none that is finite. Values that are not finite are gaps. If the values are positive and the largest is more than a
 // hundred times the smallest, the scale is logarithmic.
 func (c *Curve) Plot(width, rows int, colour bool) string {

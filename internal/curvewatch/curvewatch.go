@@ -22,7 +22,7 @@ type Runner interface {
 
 // Options say how the curves of a job are judged, and where its metrics are.
 type Options struct {
-	Metric string      // the name of the one to judge by; "" for the best
+	Metric string      // the name of the metric to judge by; "": gangrun chooses
 	Higher *bool       // whether higher values of it are better; nil if its name says so
 	Setup  judge.Setup // without Higher
 	Dirs   []string    // in which the job may leave files with metrics
@@ -60,7 +60,7 @@ func New(runner Runner, o Options) *Watcher {
 // Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
 func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
-// Run runs an attempt to its end. Nothing that the metrics have, or lack, disturbs the gang.
+// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Trial() {
 		return w.runner.Run(ctx, a, emit)

@@ -93,7 +93,7 @@ func exitTone(x job.Exit) string {
 	return "bad"
 }
 
-// Failed returns the part of a table that is folded whose ranks failed by themselves; nil if there are none.
+// Failed returns the rows of a folded table whose ranks failed by themselves; nil if there are none.
 func (r ranks) Failed() *ranks {
 	if !r.Folded {
 		return nil

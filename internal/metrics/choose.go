@@ -57,7 +57,7 @@ func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 // few is how many values a series needs to be judged by.
 const few = 3
 
-// Choose picks the series of each signal: that with the best name, and of several with the same, the longest. metric is
+// For each signal, Choose picks the series whose name has the lowest Rank (see Meaning), and the longest one if several have that Rank. metric is
 // the one to judge by, or "" for the best. higher says whether higher values of it are better; it is nil if its
 // name says so. The error is a *NoMetricError or a *DirectionError.
 func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {

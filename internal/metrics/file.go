@@ -74,8 +74,7 @@ func NewFile(path string) *File {
 	return f
 }
 
-// NewFileFrom is like NewFile, but the points in the first bytes of the file, up to from, are not reported, unless the
-// file is a trainer_state.json or becomes shorter.
+// NewFileFrom is like NewFile, but skips the points before offset from. If the file is a trainer_state.json, or becomes shorter, all points are reported.
 func NewFileFrom(path string, from int64) *File {
 	f := NewFile(path)
 	f.quiet = from

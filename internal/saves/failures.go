@@ -59,7 +59,7 @@ func Rate(past []Span, name string, hosts []string) job.SaveInterval {
 	return job.SaveInterval{Failures: job.Duration(UsualBetween(int(n))), Source: job.FailuresUsual}
 }
 
-// Costs returns what the checkpoints of the newest attempt of a job cost that has written some. ok is false if
+// Costs returns what a checkpoint cost in the newest attempt of a job that has written any. ok is false if
 // there is none. past has the newest attempt first.
 func Costs(past []Span, name string) (write time.Duration, stall *time.Duration, ok bool) {
 	for _, s := range past {

@@ -32,7 +32,7 @@ const leastCost = 10 * time.Millisecond
 // arXiv 2410.21680, of RSC-1).
 const usualNodeFailures = 6.5 / 1000 / 24
 
-// UsualBetween returns the mean time between failures of a gang on so many hosts of a large cluster.
+// UsualBetween returns the mean time between failures of a gang on that number of hosts of a large cluster.
 func UsualBetween(hosts int) time.Duration {
 	return time.Duration(float64(time.Hour) / (usualNodeFailures * float64(max(1, hosts))))
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Step is when a rank was first seen to have made so many steps.
+// Step is when a rank was first seen to have made Count steps.
 type Step struct {
 	Time  time.Time
 	Count int64

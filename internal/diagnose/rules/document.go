@@ -76,11 +76,9 @@ signature.
 		fmt.Fprintf(out, "| `%s` | %s |\n", a, actions[a])
 	}
 	fmt.Fprint(out, `
-*Fault* is where such a failure mostly comes from: the user's job, the engine (the framework, CUDA or
-MPI), the infrastructure, either the job or the infrastructure, or the course of the run.
+*Fault* is where such a failure mostly comes from: the user's job, the engine (the framework, CUDA or MPI), the infrastructure, either the job or the infrastructure, or the course of the run.
 A signature marked *echo* usually follows from the failure of another rank. It is
-the cause only if there is no other sign of a failure. "Charged" retries count
-against `+"`--retries`"+`.
+the cause only if there is no other sign of a failure. "Charged" retries count against `+"`--retries`"+`.
 
 | category | fault | default action | retry charged |
 |---|---|---|---|
