@@ -114,7 +114,7 @@ func document(w io.Writer, measures []*measured) {
 	for i, name := range parts {
 		m := measures[i]
 		fmt.Fprintf(w, "\n### %s\n", strings.ToUpper(name[:1])+name[1:])
-		fmt.Fprint(w, "| rule | stopped | GPU time saved | saved at no more than 0.1 % | more than 0.1 % from the final value | more than 1 % from the best | median distance |\n|---|---|---|---|---|---|---|\n")
+		fmt.Fprint(w, "| rule | stopped | GPU time saved | GPU time saved by stops within 0.1 % of the final value | more than 0.1 % from the final value | more than 1 % from the best | median distance |\n|---|---|---|---|---|---|---|\n")
 		fmt.Fprint(w, m.plateau.row("`plateau`, sure"))
 		for _, rule := range ruleNames {
 			fmt.Fprint(w, m.rules[rule].row(rule))
@@ -164,10 +164,10 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only a validation metric, an accuracy or a reward is not finite |
 | ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
-| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and the metric cannot improve by more than 1 % until the end: neither by the trend of the last 30 % plus two standard deviations, nor by three standard deviations of its noise |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and and two upper estimates of the further improvement are both below 1 %: the trend of the last 30 % plus two standard deviations, and three standard deviations of the noise |
 | ` + "`reached`" + ` | the target is reached | always |
-| ` + "`will-miss`" + ` | power laws and a logarithm, fitted to the curve and to its second half, do not reach the target at the end, by two standard deviations | by eight standard deviations, in the second half of the run, if gangrun knows that the learning rate no longer falls |
-| ` + "`below-peers`" + ` | the best value is worse than the median of the means of at least three earlier runs until the same step | never |
+| ` + "`will-miss`" + ` | power laws and a logarithm are fitted to the curve and to its second half; all of them end at least two standard deviations short of the target | by eight standard deviations, in the second half of the run, if gangrun knows that the learning rate no longer falls |
+| ` + "`below-peers`" + ` | the best value so far is worse than the median, over at least three earlier runs, of the mean value of each run up to the same step | never |
 | ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run so far, 30 steps and, while a job runs, 20 s | never |
 
 ### When diverged is sure
@@ -186,7 +186,7 @@ Each verdict has a sentence that says what gangrun has found, and the number of 
 
 const corpusText = `
 ## The corpus
-The curves are of small models that were trained for this: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
+The rules for verdicts were tested on a corpus of curves. They are of small models that were trained for that purpose: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
 There are %d runs:
 - *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.

@@ -22,7 +22,7 @@ What helps to judge a curve, in the job file or as flags:
 ´´´yaml
 early-stop: {plateau: stop, reached: stop}
 curve:
-  metric: val_loss    # --metric; by default, the one that looks best
+  metric: val_loss    # --metric; by default, a validation loss, else another validation metric, else the training loss
   goal: min           # --goal: min, max, or auto: as its name tells
   target: 0.25        # --target
   total: 20000        # --total-steps: of the whole run; by default, what the job tells
@@ -65,7 +65,7 @@ for step in range(start, steps):
         break
 ´´´
 
-A rank that exits after it was asked has been ended by gangrun, whatever its exit code is, unless the gang has made the last of its steps.
+A rank that exits after it was asked counts as ended by gangrun, whatever its exit code is, unless the gang has made the last of its steps.
 
 | end | are the ranks asked |
 |---|---|
@@ -84,7 +84,7 @@ retry-on-diverge:
   times: 1
 ´´´
 
-A job whose model has diverged is then started again, from the newest checkpoint that is complete, that was written before the loss rose, and whose numbers are all finite. The step in the name of a checkpoint decides, and the time of its last change. Newer checkpoints are not used again in this run, but gangrun removes none. If there is no such checkpoint, the run ends.
+A job whose model has diverged is then started again, from the newest checkpoint that is complete, that was written before the loss rose, and whose numbers are all finite. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. Newer checkpoints are not used again in this run, but gangrun removes none. If there is no such checkpoint, the run ends.
 
-All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out so many batches of data. ´times´ is how often a run does so. ´retries´ does not count it. It also applies if the job itself has failed because it has diverged (´model-diverged´); then the checkpoint is the newest one without NaN and Inf.
+All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out so many batches of data. ´times´ is how often a run does so. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has failed because it has diverged (´model-diverged´); then the checkpoint is the newest one without NaN and Inf.
 `, "´", "`")
