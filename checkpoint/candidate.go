@@ -22,6 +22,15 @@ type candidate struct {
 	files tree // the files below a directory, or the one file that it is
 	tier  tier
 	last  bool // it is taken only when nothing else is left
+
+	program bool    // it is of a known program, whose names follow other rules
+	numbers []int64 // of the rank or shard, in its name
+	of      int64   // how many shards there are, in its name; 0 if it does not say
+	// shards are the files or directories of a checkpoint to which each rank has written its own. It then is the first
+	// of them, with the files and the time of all.
+	shards  []candidate
+	others  []candidate // of the same step
+	checked *checked
 }
 
 // tier says how likely something is a checkpoint. Only those of the highest
@@ -43,8 +52,17 @@ var (
 )
 
 // candidates returns what may be a checkpoint in dir, newest first, and links
-// that lead nowhere.
+// that lead nowhere. The files of several ranks that make one checkpoint are one candidate.
 func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
+	return find(dir, together)
+}
+
+// separate is candidates with each file of a rank as a candidate of its own.
+func separate(dir string) (all []candidate, skipped []Skipped, err error) {
+	return find(dir, func(all []candidate) []candidate { return all })
+}
+
+func find(dir string, join func([]candidate) []candidate) (all []candidate, skipped []Skipped, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -91,13 +109,13 @@ func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 			all = append(all, c)
 		}
 	}
-	return rank(dir, all, whole), skipped, nil
+	return rank(dir, all, whole, join), skipped, nil
 }
 
 // consider returns what lies at path as a candidate, if it can be one at all.
 func consider(path string) (candidate, bool) {
 	name := filepath.Base(path)
-	c := candidate{path: path, step: Step(name), last: finest().MatchString(name)}
+	c := candidate{path: path, step: Step(name), last: finest().MatchString(name), checked: &checked{}}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil: // a name that stands for several files
@@ -107,7 +125,7 @@ func consider(path string) (candidate, bool) {
 			index = base
 		}
 		if info, err = os.Stat(index); err == nil {
-			c.time = info.ModTime()
+			c.time, c.program = info.ModTime(), true
 		}
 	case info.IsDir():
 		files, err := lookAt(path)
@@ -117,7 +135,7 @@ func consider(path string) (candidate, bool) {
 		}
 		c.dir, c.files, c.time = true, files, files.newest()
 		if files.has(espressoSchema) {
-			c.tier, c.step = tierKnown, stepOf(name, formatEspresso)
+			c.tier, c.step, c.program = tierKnown, stepOf(name, formatEspresso), true
 		}
 		for i := 0; i < len(files) && c.tier < tierKnown; i++ {
 			t, _ := tierOf(filepath.Join(path, files[i].name), files[i].size, c.step)
@@ -126,7 +144,7 @@ func consider(path string) (candidate, bool) {
 	case info.Mode().IsRegular():
 		var format string
 		c.tier, format = tierOf(path, info.Size(), c.step)
-		c.step, c.time = stepOf(name, format), info.ModTime()
+		c.step, c.time, c.program = stepOf(name, format), info.ModTime(), programOfFormat(format) != nil
 		c.files = tree{{name, info.Size(), info.ModTime()}}
 	}
 	return c, c.tier > tierNone

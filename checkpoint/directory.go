@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/layout"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
+	"github.com/gangrun/gangrun/checkpoint/tensorflow"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -117,7 +118,7 @@ func (d *directory) check(m member) (string, error) {
 			return formatTensorFlow, nil
 		}
 		d.checked[prefix] = true
-		_, err := checkTensorFlow(d.pool, prefix)
+		_, err := tensorflow.Check(d.pool, prefix)
 		return formatTensorFlow, err
 	}
 	if bookkeeping(base, m.size) {

@@ -38,8 +38,9 @@ type judgement struct {
 // judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers
 // of its tensors are looked at, too.
 func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judgement {
-	seen := &blob.Seen{Deep: deep}
-	found, open, err := c.verify(ctx, older, seen)
+	seen := &c.checked.seen
+	seen.Deep = deep
+	found, open, err := c.verify(ctx, older)
 	var incomplete *IncompleteError
 	switch {
 	case errors.As(err, &incomplete):
@@ -59,7 +60,15 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	case seen.Doubt != "":
 		return judgement{found, Suspect, seen.Doubt, nil, false}
 	}
-	return judgement{found, Good, remark(seen, found.Format), nil, false}
+	if why := c.half(ctx, older, deep); why != "" {
+		return judgement{found, Suspect, why, nil, false}
+	}
+	why := remark(seen, found.Format)
+	if len(c.shards) > 1 && why == "" {
+		set, _, _, _ := shard(filepath.Base(c.path))
+		why = fmt.Sprintf("%s: %s", files(len(c.shards)), set)
+	}
+	return judgement{found, Good, why, nil, false}
 }
 
 // remark says what the checks of a good checkpoint cannot tell.
@@ -85,9 +94,14 @@ func remark(seen *blob.Seen, format string) string {
 // verify verifies a candidate. A directory of plain files must have as many of
 // every kind as the one before it: a program that died between two files leaves whole
 // ones.
-func (c candidate) verify(ctx context.Context, older []candidate, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
-	found, open, err := verify(ctx, c.path, seen)
+func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpoint, open tree, _ error) {
+	found, open, err := c.checked.verify(ctx, c)
 	found.Step = c.step
+	if err == nil && c.shards != nil {
+		if missing := c.lacksShards(older); missing != "" {
+			return job.Checkpoint{}, nil, &IncompleteError{c.path, missing}
+		}
+	}
 	if err != nil || !c.dir || c.files.has(dcpMetadata) || c.step < 0 {
 		return found, open, err
 	}

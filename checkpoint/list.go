@@ -45,6 +45,9 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 			return nil, ctx.Err()
 		}
 		l := Listed{Checkpoint: j.found, Verdict: j.verdict, Why: j.why, NamedBy: named[filepath.Base(c.path)], Own: c.own(dir)}
+		for _, s := range c.shards {
+			l.NamedBy = cmp.Or(l.NamedBy, named[filepath.Base(s.path)])
+		}
 		if j.err != nil {
 			l.Checkpoint = job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
 		}
@@ -66,6 +69,17 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 
 // own returns the names of what a candidate consists of in dir.
 func (c candidate) own(dir string) []string {
+	if c.shards != nil {
+		var own []string
+		for _, s := range c.shards {
+			names := s.own(dir)
+			if names == nil {
+				return nil
+			}
+			own = append(own, names...)
+		}
+		return own
+	}
 	name := filepath.Base(c.path)
 	if filepath.Dir(c.path) != filepath.Clean(dir) || filepath.Clean(c.path) == filepath.Clean(dir) {
 		return nil

@@ -11,8 +11,11 @@ import (
 )
 
 var (
-	stamps   = re(`(19|20)\d\d-?[01]\d-?[0-3]\d([T_-][0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
-	shardEnd = re(`-\d+-of-\d+$`)
+	stamps  = re(`(19|20)\d\d-?[01]\d-?[0-3]\d([T_-][0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
+	shardOf = re(`(?i)\d+[-_]?of[-_]?(\d+)`)
+	// shardWord matches the number of a rank, a shard or the like.
+	shardWord = re(`(?i)((?:^|[^a-z])(?:(?:mp|tp|pp|dp|cp|ep|local|global)?_?rank|shard|part|slice|proc|process|worker|node|host|local|gpu|device|replica|` +
+		`world_?size|tp|pp|dp|cp|ep)s?[=_.-]?)(\d+)`)
 	version  = re(`-v\d+$`) // Lightning's, for a name that is taken
 	suffix   = re(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
 	stepWord = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
@@ -22,13 +25,14 @@ var (
 
 // Step returns the step in a checkpoint's name, or -1. That is the number after "step" or a
 // similar word, otherwise after "epoch", otherwise the last whole number. Extensions, dates
-// and shard numbers are ignored.
+// and the numbers of ranks and shards are ignored.
 func Step(name string) int64 {
 	for suffix().MatchString(name) {
 		name = suffix().ReplaceAllString(name, "")
 	}
 	name = stamps().ReplaceAllString(name, " ")
-	name = version().ReplaceAllString(shardEnd().ReplaceAllString(name, ""), "")
+	name = version().ReplaceAllString(name, "")
+	name = shardWord().ReplaceAllString(shardOf().ReplaceAllString(name, " "), "$1 ")
 	digits := ""
 	for _, word := range []func() *regexp.Regexp{stepWord, epoch} {
 		if all := word().FindAllStringSubmatch(name, -1); len(all) > 0 {
@@ -44,6 +48,20 @@ func Step(name string) int64 {
 		digits = all[len(all)-1]
 	}
 	return stepNumber(digits)
+}
+
+// shard returns the name without the numbers of ranks and shards, and these numbers. of is how many shards the
+// name says that there are; 0 if it does not. It is not ok if the name has no such number.
+func shard(name string) (set string, numbers []int64, of int64, ok bool) {
+	set = shardOf().ReplaceAllStringFunc(name, func(found string) string {
+		all := integer().FindAllString(found, -1)
+		numbers, of = append(numbers, stepNumber(all[0])), stepNumber(all[1])
+		return "*" + found[len(all[0]):]
+	})
+	for _, found := range shardWord().FindAllStringSubmatch(set, -1) {
+		numbers = append(numbers, stepNumber(found[2]))
+	}
+	return shardWord().ReplaceAllString(set, "$1*"), numbers, of, len(numbers) > 0
 }
 
 // stepNumber returns the number that digits are, -1 when it is too long for a step.

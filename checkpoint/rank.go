@@ -11,7 +11,7 @@ import (
 // without one among them by time; then what is only the best; then dir itself,
 // if it is one checkpoint, whose files are none of their own. One whose name
 // says that it was before another follows that one.
-func rank(dir string, all []candidate, whole bool) []candidate {
+func rank(dir string, all []candidate, whole bool, join func([]candidate) []candidate) []candidate {
 	highest := tierNone
 	if whole {
 		highest = tierKnown
@@ -20,6 +20,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		highest = max(highest, c.tier)
 	}
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.tier < highest || whole && !c.dir })
+	all = join(all)
 	all, followers := parted(all)
 	var steps, times, last []candidate
 	for _, c := range all {
@@ -33,6 +34,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		}
 	}
 	slices.SortFunc(steps, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.step, a.step), byTime(a, b)) })
+	pairs(steps)
 	slices.SortFunc(times, byTime)
 	slices.SortFunc(last, byTime)
 	var out []candidate
@@ -49,7 +51,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		add(c)
 	}
 	if whole {
-		out = append(out, candidate{path: dir, step: -1, dir: true})
+		out = append(out, candidate{path: dir, step: -1, dir: true, checked: &checked{}})
 	}
 	return out
 }

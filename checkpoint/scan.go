@@ -26,9 +26,9 @@ type Found struct {
 }
 
 // Scan returns the possible checkpoints of a directory, the newest first, and then what has the name of a
-// temporary file. It reads only the first bytes of files.
+// temporary file. Each file of a rank is one of its own. It reads only the first bytes of files.
 func Scan(dir string) ([]Found, error) {
-	all, _, err := candidates(dir)
+	all, _, err := separate(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func Scan(dir string) ([]Found, error) {
 	found := make([]Found, 0, len(all)+len(unfinished))
 	add := func(c job.Checkpoint, files int, unfinished bool) {
 		found = append(found, Found{
-			Checkpoint: c, Kind: filepath.Join(filepath.Dir(c.Path), pattern(filepath.Base(c.Path))),
+			Checkpoint: c, Kind: candidate{path: c.Path}.kind(),
 			Files: files, Born: born(c.Path), Unfinished: unfinished,
 		})
 	}
@@ -56,7 +56,7 @@ func Scan(dir string) ([]Found, error) {
 func (c candidate) describe() job.Checkpoint {
 	d := job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
 	if c.files == nil { // a name that stands for several files, or the directory that is a checkpoint itself
-		if files, err := c.together(); err == nil {
+		if files, err := c.members(); err == nil {
 			d.Bytes = files.bytes()
 			if newest := files.newest(); newest.After(d.Time) {
 				d.Time = newest
@@ -66,8 +66,8 @@ func (c candidate) describe() job.Checkpoint {
 	return d
 }
 
-// together returns the files of a candidate that is no single file and no directory of its own.
-func (c candidate) together() (tree, error) {
+// members returns the files of a candidate that is no single file and no directory of its own.
+func (c candidate) members() (tree, error) {
 	if c.dir {
 		return lookAt(c.path)
 	}
@@ -95,7 +95,7 @@ func born(path string) time.Time {
 // small is true if it is suspect only because of its size. The error wraps fs.ErrNotExist if it is not there any
 // more. Its numbers are not looked at.
 func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err error) {
-	all, _, err := candidates(dir)
+	all, _, err := separate(dir)
 	if err != nil {
 		return Listed{}, false, err
 	}
@@ -103,6 +103,7 @@ func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err e
 	if i < 0 {
 		return Listed{}, false, fmt.Errorf("%q: %w", path, fs.ErrNotExist)
 	}
+	all[i].others = nil // whoever asks knows which belong together
 	j := all[i].judge(ctx, all[i+1:], false)
 	switch {
 	case ctx.Err() != nil:

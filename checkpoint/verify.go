@@ -21,6 +21,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/tensorflow"
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -293,7 +294,7 @@ func isTable(path string) bool {
 func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.Checkpoint, error) {
 	p := blob.NewPool(ctx, seen)
 	defer p.Close()
-	size, err := checkTensorFlow(p, prefix)
+	size, err := tensorflow.Check(p, prefix)
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
