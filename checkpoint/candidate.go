@@ -138,12 +138,12 @@ func consider(path string) (candidate, bool) {
 			c.tier, c.step, c.program = tierKnown, stepOf(name, formatEspresso), true
 		}
 		for i := 0; i < len(files) && c.tier < tierKnown; i++ {
-			t, _ := tierOf(filepath.Join(path, files[i].name), files[i].size, c.step)
+			t, _ := tierOf(path, filepath.Join(path, files[i].name), files[i].size, c.step)
 			c.tier = max(c.tier, t)
 		}
 	case info.Mode().IsRegular():
 		var format string
-		c.tier, format = tierOf(path, info.Size(), c.step)
+		c.tier, format = tierOf(path, path, info.Size(), c.step)
 		c.step, c.time, c.program = stepOf(name, format), info.ModTime(), programOfFormat(format) != nil
 		c.files = tree{{name, info.Size(), info.ModTime()}}
 	}
@@ -151,8 +151,8 @@ func consider(path string) (candidate, bool) {
 }
 
 // tierOf returns how likely a file is a checkpoint, or part of one with that step,
-// and the format that it seems to have.
-func tierOf(path string, size, step int64) (_ tier, format string) {
+// and the format that it seems to have. root is the candidate to which the file belongs.
+func tierOf(root, path string, size, step int64) (_ tier, format string) {
 	name := filepath.Base(path)
 	if name == dcpMetadata || strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 		return tierKnown, ""
@@ -165,7 +165,7 @@ func tierOf(path string, size, step int64) (_ tier, format string) {
 		head, _ = f.Bytes(0, min(f.Size, 64)) // a file that cannot be read is recognised by its name
 		done()
 	}
-	format = sniff(name, head)
+	format = judged(root, path, head)
 	switch {
 	case isOutput(head):
 		return tierNone, ""

@@ -124,7 +124,7 @@ func (d *directory) check(m member) (string, error) {
 	if bookkeeping(base, m.size) {
 		return "", nil
 	}
-	c, err := verifyFile(d.pool.Ctx, path, d.pool.Seen)
+	c, err := verifyFile(d.pool.Ctx, d.root, path, d.pool.Seen)
 	return c.Format, err
 }
 

@@ -82,7 +82,7 @@ func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint
 	} else if err == nil && info.IsDir() {
 		c, open, err = verifyDirectory(ctx, path, seen)
 	} else if err == nil {
-		c, err = verifyFile(ctx, path, seen)
+		c, err = verifyFile(ctx, path, path, seen)
 		if one := (tree{{filepath.Base(path), c.Bytes, c.Time}}); err == nil && isOpen(c.Format) {
 			open = one
 			if programOfFormat(c.Format) != nil || c.Format == formatPlain {
@@ -102,8 +102,8 @@ func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint
 	return c, open, nil
 }
 
-// verifyFile checks one file; of a plain one, that it is not empty.
-func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoint, error) {
+// verifyFile checks one file of the candidate root; of a plain one, that it is not empty.
+func verifyFile(ctx context.Context, root, path string, seen *blob.Seen) (job.Checkpoint, error) {
 	f, done, err := blob.Open(ctx, path, seen)
 	if err != nil {
 		return job.Checkpoint{}, err
@@ -116,7 +116,7 @@ func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoi
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
-	format, err := check(f, sniff(filepath.Base(path), head), path)
+	format, err := check(f, judged(root, path, head), path)
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
