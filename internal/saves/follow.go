@@ -78,6 +78,16 @@ type past struct {
 	key, kind, format, name string
 	begun, ended            time.Time
 	bytes                   int64
+	step                    int64
+}
+
+// apart reports whether a checkpoint is another one than the one before it, from its begin on, and no further part of
+// that one: one step is one checkpoint, and parts without a step are written together.
+func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) bool {
+	if step >= 0 && stepBefore >= 0 {
+		return step != stepBefore && begun.After(before)
+	}
+	return begun.Sub(before) >= max(quiet, took)
 }
 
 // New returns a Follower of a directory in which these were before the gang began.
@@ -162,18 +172,20 @@ func (f *Follower) see(l Look, key string, parts []Found) {
 		s.inPlace = !born.IsZero() && born.Equal(parts[0].Born)
 	}
 	if !s.open {
-		s.open, s.told, s.begun = true, false, f.began(l.Noticed, parts)
+		s.open, s.told, s.begun = true, false, f.began(l, parts)
 	}
 	s.parts, s.changed, s.checked, s.why, s.small = parts, l.Now, false, "", false
 }
 
-// began returns when the first byte was written: when the first of the parts was made, or when the change was
-// noticed. A file that was renamed has been made when its writer began.
-func (f *Follower) began(noticed time.Time, parts []Found) time.Time {
-	begun := noticed
+// began returns when the first byte was written: when the first of the parts was made, which may be after the first
+// change since the last look: that may have been of another checkpoint. If no part was made since the last checkpoint,
+// it is when the change was noticed. A file that was renamed has been made when its writer began.
+func (f *Follower) began(l Look, parts []Found) time.Time {
+	begun := l.Noticed
+	known := false
 	for _, p := range parts {
-		if p.Born.After(f.lastEnd()) && p.Born.Before(begun) {
-			begun = p.Born
+		if p.Born.After(f.lastEnd()) && !p.Born.After(l.Now) && (!known || p.Born.Before(begun)) {
+			begun, known = p.Born, true
 		}
 	}
 	return begun
@@ -351,7 +363,7 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 	s.report = r
 	f.past = append(f.past, past{
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
-		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes,
+		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes, step: r.Step,
 	})
 	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // the newest are verified first
 	f.past = f.past[max(0, len(f.past)-maxPast):]

@@ -267,6 +267,52 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestShortlyAfter holds that checkpoints that follow each other within the time that a look and a verification take are
+// measured as those that do not: a change of one is not the begin of the next, and each counts.
+func TestShortlyAfter(t *testing.T) {
+	d := newDir(t)
+	var noticed time.Time
+	for tick := range 100 * 20 { // 100 s in steps of 50 ms: a file each second for 5 s, a look each second
+		d.now = start.Add(time.Duration(tick) * 50 * time.Millisecond)
+		if tick%20 == 16 && tick < 100 {
+			name, at := fmt.Sprintf("ckpt-%d.pt", tick/20), d.now
+			d.write(name, int64(tick/20), mib)
+			f := d.files["/c/"+name]
+			f.Time = at.Add(5 * time.Millisecond)
+			d.files[f.Path] = f
+		}
+		if tick%20 == 0 && tick <= 100 || tick%20 == 16 && tick < 100 { // something else changes, too
+			if noticed.IsZero() {
+				noticed = d.now
+			}
+		}
+		if tick%20 == 19 {
+			l := Look{Now: d.now, Noticed: noticed, Found: d.found(), Free: -1}
+			if noticed.IsZero() {
+				l.Noticed = d.now
+			}
+			noticed = time.Time{}
+			d.tell(d.follower.Look(l))
+		}
+		if key, parts := d.follower.Due(d.now); key != "" {
+			d.verify(key, parts)
+		}
+	}
+	if d.good() != 5 || len(d.told) != 6 || d.told[5].State != job.SaveOverdue || d.told[5].Usual != job.Duration(time.Second) {
+		t.Fatalf("%+v", d.told)
+	}
+	var s Summary
+	for _, r := range d.told {
+		if r.Good() && (r.Write != job.Duration(5*time.Millisecond) || r.Begun != start.Add(time.Duration(r.Step)*time.Second+800*time.Millisecond)) {
+			t.Errorf("step %d: begun %v, written in %v", r.Step, r.Begun.Sub(start), r.Write)
+		}
+		s.Add(r)
+	}
+	if s.Every != job.Duration(time.Second) || s.Write != job.Duration(5*time.Millisecond) {
+		t.Errorf("each %v, written in %v", s.Every, s.Write)
+	}
+}
+
 // TestBefore holds that what was there before is not reported, until it is written again.
 func TestBefore(t *testing.T) {
 	d := newDir(t, Found{Path: "/c/ckpt-1.pt", Step: 1, Bytes: mib, Files: 1, Time: start.Add(-time.Hour)})

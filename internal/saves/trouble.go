@@ -38,7 +38,7 @@ func (f *Follower) gaps() (all []time.Duration) {
 	}
 	last := f.past[0]
 	for _, p := range f.past[1:] {
-		if p.begun.Sub(last.begun) >= max(quiet, last.ended.Sub(last.begun)) {
+		if apart(p.begun, last.begun, last.ended.Sub(last.begun), p.step, last.step) {
 			all = append(all, p.begun.Sub(last.begun))
 			last = p
 		}
