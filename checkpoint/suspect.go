@@ -61,9 +61,9 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 		switch {
 		case !isShort(m.size, sizes):
 		case c.dir:
-			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, SizeText(m.size), larger, SizeText(largerThan))
+			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, sizeBeside(m.size, largerThan), larger, sizeBeside(largerThan, m.size))
 		default:
-			return fmt.Sprintf("suspect: %s, %s has %s", SizeText(m.size), larger, SizeText(largerThan))
+			return fmt.Sprintf("suspect: %s, %s has %s", sizeBeside(m.size, largerThan), larger, sizeBeside(largerThan, m.size))
 		}
 	}
 	return ""
@@ -81,6 +81,14 @@ func (c candidate) sibling(m member, o candidate) (size int64, ok bool) {
 		}
 	}
 	return size, ok
+}
+
+// sizeBeside formats a number of bytes, to the byte if it would otherwise look like another one.
+func sizeBeside(n, other int64) string {
+	if SizeText(n) == SizeText(other) {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return SizeText(n)
 }
 
 // SizeText formats a number of bytes, as in "4.1 MB".

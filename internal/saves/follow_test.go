@@ -218,6 +218,22 @@ func TestFollow(t *testing.T) {
 			d.saves(3)
 			d.save("ckpt-900.pt", 900, 40*mib, time.Second)
 		}, 4, "shrinking /c/ckpt-900.pt"},
+		"shrinking, and again": {func(d *dir) {
+			d.saves(3)
+			d.save("ckpt-900.pt", 900, 40*mib, time.Second)
+			d.save("ckpt-950.pt", 950, 40*mib, time.Second)
+			for _, r := range d.told[3:] { // the one before it was small, too
+				if r.Why != "it has 40 MiB, and ckpt-300.pt had 100 MiB" {
+					d.t.Errorf("why %q", r.Why)
+				}
+			}
+		}, 5, "shrinking /c/ckpt-900.pt, shrinking /c/ckpt-950.pt"},
+		"a later step is bigger": {func(d *dir) {
+			for i := range int64(3) {
+				d.save(fmt.Sprintf("ckpt-%d.pt", 300+i), 300+i, 100*mib, time.Second)
+			}
+			d.save("ckpt-200.pt", 200, 40*mib, time.Second)
+		}, 4, ""},
 		"another kind is small": {func(d *dir) {
 			d.saves(3)
 			d.save("ema-900.pt", 900, 4*mib, time.Second)
