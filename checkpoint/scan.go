@@ -12,22 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 )
-
-// Found is a possible checkpoint that was not verified.
-type Found struct {
-	job.Checkpoint // without Format
-	// Kind is the path without its numbers, which the checkpoints of one job have in common.
-	Kind  string
-	Files int       // below it, if it is a directory
-	Born  time.Time // when the file or directory was made; zero if the file system does not tell
-	// Unfinished is true if it has the name of a temporary file.
-	Unfinished bool
-}
 
 // Scan returns the possible checkpoints of a directory, the newest first, and then what has the name of a
 // temporary file. Each file of a rank is one of its own. It reads only the first bytes of files.
-func Scan(dir string) ([]Found, error) {
+func Scan(dir string) ([]saves.Found, error) {
 	all, _, err := separate(dir)
 	if err != nil {
 		return nil, err
@@ -36,11 +26,11 @@ func Scan(dir string) ([]Found, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	found := make([]Found, 0, len(all)+len(unfinished))
+	found := make([]saves.Found, 0, len(all)+len(unfinished))
 	add := func(c job.Checkpoint, files int, unfinished bool) {
-		found = append(found, Found{
-			Checkpoint: c, Kind: candidate{path: c.Path}.kind(),
-			Files: files, Born: born(c.Path), Unfinished: unfinished,
+		found = append(found, saves.Found{
+			Path: c.Path, Step: c.Step, Kind: candidate{path: c.Path}.kind(), Bytes: c.Bytes,
+			Files: files, Time: c.Time, Born: born(c.Path), Unfinished: unfinished,
 		})
 	}
 	for _, c := range all {

@@ -40,7 +40,8 @@ type Checked struct {
 }
 
 const (
-	quiet       = 2 * time.Second  // without a change, until a checkpoint is verified
+	// Quiet is how long an agent sees no change of a checkpoint before it verifies it.
+	Quiet       = 2 * time.Second
 	slow        = 10 * time.Second // of writing, until it is told
 	patience    = time.Minute      // without a change, until one that is not complete counts as broken
 	endPatience = 5 * time.Second  // the same, when the gang has ended
@@ -87,7 +88,7 @@ func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) 
 	if step >= 0 && stepBefore >= 0 {
 		return step != stepBefore && begun.After(before)
 	}
-	return begun.Sub(before) >= max(quiet, took)
+	return begun.Sub(before) >= max(Quiet, took)
 }
 
 // New returns a Follower of a directory in which these were before the gang began.
@@ -220,17 +221,26 @@ func (s *save) unfinished() bool {
 	return !slices.ContainsFunc(s.parts, func(p Found) bool { return !p.Unfinished })
 }
 
-// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. The key is "" if
-// there is none.
-func (f *Follower) Due(now time.Time) (key string, parts []Found) { return f.due(now, quiet) }
-
-func (f *Follower) due(now time.Time, still time.Duration) (key string, parts []Found) {
+// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. Nothing of its step has
+// changed for the time still. The key is "" if there is none.
+func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []Found) {
 	for _, s := range slices.Backward(f.sorted()) {
-		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still {
+		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still && !f.grows(now, s, still) {
 			return s.key, s.parts
 		}
 	}
 	return "", nil
+}
+
+// grows reports whether another part of the same step still has a temporary name, and has changed lately.
+func (f *Follower) grows(now time.Time, s *save, still time.Duration) bool {
+	of := s.parts[0]
+	for _, u := range f.saves {
+		if of.Step >= 0 && u.open && u.unfinished() && u.parts[0].Step == of.Step && filepath.Dir(u.parts[0].Path) == filepath.Dir(of.Path) && now.Sub(u.changed) < still {
+			return true
+		}
+	}
+	return false
 }
 
 // sorted returns the checkpoints in the order in which they were begun.
@@ -376,4 +386,4 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 func (f *Follower) Close(now time.Time) []job.SaveReport { return f.broken(now, endPatience) }
 
 // CloseDue is Due when the gang has ended, so that nothing is being written any more.
-func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.due(now, 0) }
+func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.Due(now, 0) }

@@ -62,7 +62,7 @@ func (d *dir) pass(span time.Duration) {
 	for end := d.now.Add(span); d.now.Before(end); {
 		d.now = d.now.Add(min(time.Second, end.Sub(d.now)))
 		d.tell(d.follower.Look(Look{Now: d.now, Noticed: d.now, Found: d.found(), Free: d.free}))
-		if key, parts := d.follower.Due(d.now); key != "" {
+		if key, parts := d.follower.Due(d.now, Quiet); key != "" {
 			d.verify(key, parts)
 		}
 	}
@@ -163,6 +163,24 @@ func TestFollow(t *testing.T) {
 				d.t.Errorf("begun %v, written in %v", r.Begun, r.Write)
 			}
 		}, 1, ""},
+		"a part that still has a temporary name": {func(d *dir) {
+			for step := range int64(2) {
+				d.write(fmt.Sprintf("ckpt-%d-rank0.pt", step), step, mib)
+				name := fmt.Sprintf("ckpt-%d-rank1.pt.tmp", step)
+				for i := range int64(6) {
+					d.write(name, step, i*mib)
+					d.pass(time.Second)
+				}
+				f := d.files["/c/"+name]
+				delete(d.files, f.Path)
+				f.Path, f.Unfinished = strings.TrimSuffix(f.Path, ".tmp"), false
+				d.files[f.Path] = f
+				d.pass(4 * time.Second)
+				if r := d.told[len(d.told)-1]; len(d.told) != int(step)+1 || r.Files != 2 {
+					d.t.Errorf("%+v", d.told)
+				}
+			}
+		}, 2, ""},
 		"a temporary file that stays": {func(d *dir) {
 			d.write("ckpt-1.pt.tmp", 1, mib)
 			d.pass(30 * time.Minute)
@@ -310,7 +328,7 @@ func TestShortlyAfter(t *testing.T) {
 			noticed = time.Time{}
 			d.tell(d.follower.Look(l))
 		}
-		if key, parts := d.follower.Due(d.now); key != "" {
+		if key, parts := d.follower.Due(d.now, Quiet); key != "" {
 			d.verify(key, parts)
 		}
 	}
