@@ -29,7 +29,7 @@ type candidate struct {
 	// shards are the files or directories of a checkpoint to which each rank has written its own. It then is the first
 	// of them, with the files and the time of all.
 	shards  []candidate
-	others  []candidate // of the same step
+	others  []candidate // of the same step, and itself; nil if there are none
 	checked *checked
 }
 

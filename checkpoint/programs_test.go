@@ -127,7 +127,7 @@ func TestPrograms(t *testing.T) {
 		"ExaML": {[]entry{at("ExaML_binaryCheckpoint.T1_9", junk, 9), at("ExaML_binaryCheckpoint.T1_10", junk, 8), at("ExaML_info.T1", junk, 0), at("ExaML_log.T1", junk, 0), at("RAxML_info.b", junk, 0), at("ExaML_TreeFile.T1.RUN.77", junk, 0)},
 			"ExaML_binaryCheckpoint.T1_10", 10, nil},
 		"ExaML, cut off": {[]entry{at("ExaML_binaryCheckpoint.T1_3", make([]byte, 9000), 9), at("ExaML_binaryCheckpoint.T1_4", make([]byte, 9000), 8), at("ExaML_binaryCheckpoint.T1_5", make([]byte, 8999), 7)},
-			"ExaML_binaryCheckpoint.T1_4", 4, []string{"ExaML_binaryCheckpoint.T1_5: suspect: 9.0 kB, ExaML_binaryCheckpoint.T1_4 has 9.0 kB"}},
+			"ExaML_binaryCheckpoint.T1_4", 4, []string{"ExaML_binaryCheckpoint.T1_5: suspect: 8999 bytes, ExaML_binaryCheckpoint.T1_4 has 9000 bytes"}},
 		"the one before, of any program": {[]entry{at("state.bin", junk, 9), at("state.bin.bak", junk, 0), at("state_prev.bin", junk, 0)}, "state.bin", -1, nil},
 		"the one before the one before":  {[]entry{at("s.npy", nil, 9), at("s_prev.npy.old", realFile(t, "fortran.npy"), 0), at("s_prev.npy", nil, 0)}, "s_prev.npy.old", -1, []string{"s.npy: it is empty", "s_prev.npy: it is empty"}},
 	} {

@@ -109,10 +109,11 @@ func (c candidate) kind() string {
 // count returns how many files or directories of the checkpoint directory the candidate consists of.
 func (c candidate) count() int { return max(1, len(c.shards)) }
 
-// lacksShards returns why a checkpoint has fewer files than the ones before it; "" if it has as many.
+// lacksShards returns why a checkpoint has fewer files than the ones before it, or others; "" if it has as many, from
+// the same first rank on.
 func (c candidate) lacksShards(older []candidate) string {
 	least, like := 0, ""
-	compared := 0
+	compared, sameFirst := 0, false
 	for _, o := range older {
 		if compared == comparedSteps {
 			break
@@ -123,10 +124,14 @@ func (c candidate) lacksShards(older []candidate) string {
 		if n := o.count(); compared == 0 || n < least {
 			least, like = n, filepath.Base(o.path)
 		}
+		sameFirst = sameFirst || slices.Equal(o.shards[0].numbers, c.shards[0].numbers)
 		compared++
 	}
-	if c.count() >= least {
+	switch {
+	case c.count() >= least && (sameFirst || compared == 0):
 		return ""
+	case c.count() >= least:
+		return fmt.Sprintf("it has nothing like %s", like)
 	}
 	return fmt.Sprintf("it has %s, and there are %d as %s", files(c.count()), least, like)
 }
@@ -138,7 +143,7 @@ func files(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// pairs tells each candidate which others have the same step: a job may write weights and optimizer to files of their
+// pairs tells each candidate which ones have the same step, itself among them: a job may write weights and optimizer to files of their
 // own.
 func pairs(steps []candidate) {
 	for from := 0; from < len(steps); {
@@ -149,7 +154,7 @@ func pairs(steps []candidate) {
 		if to-from > 1 {
 			group := slices.Clone(steps[from:to])
 			for i := from; i < to; i++ {
-				steps[i].others = slices.DeleteFunc(slices.Clone(group), func(o candidate) bool { return o.path == steps[i].path })
+				steps[i].others = group
 			}
 		}
 		from = to
@@ -161,6 +166,9 @@ func pairs(steps []candidate) {
 func (c candidate) half(ctx context.Context, older []candidate, deep bool) string {
 	have := map[string]bool{}
 	for _, o := range c.others {
+		if o.path == c.path {
+			continue
+		}
 		have[o.kind()] = true
 		o.checked.seen.Deep = deep
 		if _, _, err := o.checked.verify(ctx, o); err != nil {
@@ -169,7 +177,7 @@ func (c candidate) half(ctx context.Context, older []candidate, deep bool) strin
 			}
 		}
 	}
-	usual := map[string]string{} // the kinds that all of the steps before have beside this one's, with a name of the latest
+	usual := map[string]string{} // the kinds that all of the steps before have beside this one, with a name of the latest
 	compared := 0
 	for _, o := range older {
 		if compared == comparedSteps {

@@ -92,6 +92,17 @@ func TestFewerRanks(t *testing.T) {
 	}
 }
 
+// TestRanksThatDisagree holds that files of different ranks at different steps are no checkpoints.
+func TestRanksThatDisagree(t *testing.T) {
+	good := realFile(t, "arrays.npz")
+	dir := t.TempDir()
+	write(t, dir, map[string][]byte{"c-40-rank0.npz": good, "c-40-rank1.npz": good, "c-205-rank0.npz": good, "c-209-rank1.npz": good})
+	best, skipped, err := Newest(t.Context(), dir)
+	if err != nil || best.Step != 40 || len(skipped) != 2 || skipped[0].Reason != "it has nothing like c-205-rank0.npz" {
+		t.Errorf("%+v, %v (%v)", best, skipped, err)
+	}
+}
+
 // TestFilesOfOneStep holds that half of a step is not good: its other file is broken, or the steps before have one.
 func TestFilesOfOneStep(t *testing.T) {
 	good := realFile(t, "arrays.npz")
