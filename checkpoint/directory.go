@@ -32,13 +32,13 @@ var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 
 // verifyDirectory checks every file in a directory and what binds them: the
 // metadata of torch.distributed.checkpoint, the index of sharded files,
-// TensorFlow's index. Files of no known format must have bytes, and nothing
-// may change meanwhile. It also returns the files that may have been cut off
-// all the same.
-func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
+// TensorFlow's index. Files of no known format must have bytes. It also returns
+// the files that may have been cut off all the same, and all files, of which none
+// may change meanwhile.
+func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open, files tree, _ error) {
 	files, err := lookAt(root)
 	if err != nil {
-		return job.Checkpoint{}, nil, err
+		return job.Checkpoint{}, nil, nil, err
 	}
 	d := directory{root: root, files: files, pool: blob.NewPool(ctx, seen), checked: map[string]bool{}}
 	defer d.pool.Close()
@@ -47,7 +47,7 @@ func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.C
 	for _, m := range files {
 		kind, err := d.check(m)
 		if err != nil {
-			return job.Checkpoint{}, nil, flaw.Within(m.name, err)
+			return job.Checkpoint{}, nil, nil, flaw.Within(m.name, err)
 		}
 		if kind == "" {
 			continue
@@ -65,16 +65,16 @@ func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.C
 		}
 	}
 	if empty {
-		return job.Checkpoint{}, nil, flaw.New("it holds no checkpoint")
+		return job.Checkpoint{}, nil, nil, flaw.New("it holds no checkpoint")
 	}
 	laid, err := d.checkLayouts()
 	if err != nil {
-		return job.Checkpoint{}, nil, err
+		return job.Checkpoint{}, nil, nil, err
 	}
 	if laid != "" && format != layout.Megatron {
 		format = laid
 	}
-	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, settled(ctx, root, files)
+	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, files, nil
 }
 
 // directory is a directory that is being verified.

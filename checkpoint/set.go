@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -78,15 +79,16 @@ func (c candidate) verifyShards(ctx context.Context, seen *blob.Seen) (found job
 	if n := int64(len(c.shards)); n < c.of {
 		return found, nil, &IncompleteError{c.path, fmt.Sprintf("it has %d of its %d files", n, c.of)}
 	}
+	var rest []unsettled
 	for i, s := range c.shards {
-		part, files, err := verify(ctx, s.path, seen)
-		if flawed, ok := err.(*IncompleteError); ok {
-			return job.Checkpoint{}, nil, &IncompleteError{c.path, fmt.Sprintf("%s: %s", filepath.Base(s.path), flawed.Reason)}
+		part, files, more, err := verifyOnce(ctx, s.path, seen)
+		if flaw.Is(err) {
+			return job.Checkpoint{}, nil, &IncompleteError{c.path, flaw.Within(filepath.Base(s.path), err).Error()}
 		}
 		if err != nil {
 			return job.Checkpoint{}, nil, err
 		}
-		if i == 0 {
+		if rest = append(rest, more...); i == 0 {
 			found = part
 			found.Bytes = 0
 		}
@@ -98,7 +100,11 @@ func (c candidate) verifyShards(ctx context.Context, seen *blob.Seen) (found job
 			open = append(open, s.within(m))
 		}
 	}
-	return found, open, nil
+	err = settled(ctx, rest)
+	if flaw.Is(err) {
+		err = &IncompleteError{c.path, err.Error()}
+	}
+	return found, open, err
 }
 
 // kind is what the checkpoints of one job that differ only in their numbers have in common.

@@ -16,45 +16,50 @@ import (
 func TestShardsAreOne(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	for _, form := range []string{"ckpt-%d-rank%d.npz", "ckpt_%d_rank_%d.npz", "model.%d.shard-%d.npz", "%d-rank%d.npz", "ckpt-%d.rank%d", "checkpoint_%04d_%04d-of-0002.npz", "%d_part%d/w.npz"} {
-		dir := t.TempDir()
-		name := func(step, rank int) string { return fmt.Sprintf(form, step, rank) }
-		top := func(step, rank int) string { first, _, _ := strings.Cut(name(step, rank), "/"); return first }
-		for _, step := range []int{9, 30, 100} {
-			write(t, dir, map[string][]byte{name(step, 0): good, name(step, 1): good})
-		}
-		expect := func(what string, want ...string) {
-			t.Helper()
-			var got []string
-			for _, l := range listOf(t, dir) {
-				newest := ""
-				if l.Newest {
-					newest = " newest"
-				}
-				got = append(got, fmt.Sprintf("%s %d %s of %d%s", filepath.Base(l.Path), l.Step, l.Verdict, len(l.Own), newest))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s, %s: got\n%s\nwant\n%s", form, what, strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
-		}
-		expect("all good", top(100, 0)+" 100 good of 2 newest", top(30, 0)+" 30 good of 2", top(9, 0)+" 9 good of 2")
-		best, _, err := Newest(t.Context(), dir)
-		if err != nil || filepath.Base(best.Path) != top(100, 0) || best.Step != 100 || best.Bytes != 2*int64(len(good)) {
-			t.Errorf("%s: %+v (%v)", form, best, err)
-		}
-		write(t, dir, map[string][]byte{name(100, 1): good[:len(good)/2]})
-		expect("one is torn", top(100, 0)+" 100 broken of 2", top(30, 0)+" 30 good of 2 newest", top(9, 0)+" 9 good of 2")
-		if err := os.RemoveAll(filepath.Join(dir, top(100, 1))); err != nil {
-			t.Fatal(err)
-		}
-		expect("one is missing", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest", top(9, 0)+" 9 good of 2")
-		list := listOf(t, dir)
-		for _, l := range (Keep{Newest: 1}).Superfluous(list) {
-			if err := Remove(dir, l); err != nil {
-				t.Error(err)
-			}
-		}
-		expect("pruned", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest")
+		t.Run(form, func(t *testing.T) { shardsAreOne(t, form, good) })
 	}
+}
+
+func shardsAreOne(t *testing.T, form string, good []byte) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := func(step, rank int) string { return fmt.Sprintf(form, step, rank) }
+	top := func(step, rank int) string { first, _, _ := strings.Cut(name(step, rank), "/"); return first }
+	for _, step := range []int{9, 30, 100} {
+		write(t, dir, map[string][]byte{name(step, 0): good, name(step, 1): good})
+	}
+	expect := func(what string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, l := range listOf(t, dir) {
+			newest := ""
+			if l.Newest {
+				newest = " newest"
+			}
+			got = append(got, fmt.Sprintf("%s %d %s of %d%s", filepath.Base(l.Path), l.Step, l.Verdict, len(l.Own), newest))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s, %s: got\n%s\nwant\n%s", form, what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	expect("all good", top(100, 0)+" 100 good of 2 newest", top(30, 0)+" 30 good of 2", top(9, 0)+" 9 good of 2")
+	best, _, err := Newest(t.Context(), dir)
+	if err != nil || filepath.Base(best.Path) != top(100, 0) || best.Step != 100 || best.Bytes != 2*int64(len(good)) {
+		t.Errorf("%s: %+v (%v)", form, best, err)
+	}
+	write(t, dir, map[string][]byte{name(100, 1): good[:len(good)/2]})
+	expect("one is torn", top(100, 0)+" 100 broken of 2", top(30, 0)+" 30 good of 2 newest", top(9, 0)+" 9 good of 2")
+	if err := os.RemoveAll(filepath.Join(dir, top(100, 1))); err != nil {
+		t.Fatal(err)
+	}
+	expect("one is missing", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest", top(9, 0)+" 9 good of 2")
+	list := listOf(t, dir)
+	for _, l := range (Keep{Newest: 1}).Superfluous(list) {
+		if err := Remove(dir, l); err != nil {
+			t.Error(err)
+		}
+	}
+	expect("pruned", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest")
 }
 
 // TestOf holds that a name says how many shards there are.

@@ -74,32 +74,43 @@ func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
 // verify is Verify. It also returns the files of the checkpoint that may have
 // been cut off though nothing shows it, and what is to be noticed in seen.
 func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, err error) {
+	c, open, rest, err := verifyOnce(ctx, path, seen)
+	if err == nil {
+		err = settled(ctx, rest)
+	}
+	if flaw.Is(err) {
+		err = &IncompleteError{filepath.Clean(path), err.Error()}
+	}
+	if err != nil {
+		return job.Checkpoint{}, nil, err
+	}
+	return c, open, nil
+}
+
+// verifyOnce is verify without the look whether files are still being written. It returns those to look at.
+func verifyOnce(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, rest []unsettled, err error) {
 	path = filepath.Clean(path)
 	info, err := os.Stat(path)
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		path = prefix
 		c, err = verifyTensorFlow(ctx, prefix, seen)
 	} else if err == nil && info.IsDir() {
-		c, open, err = verifyDirectory(ctx, path, seen)
+		var files tree
+		c, open, files, err = verifyDirectory(ctx, path, seen)
+		rest = []unsettled{{path, files}}
 	} else if err == nil {
 		c, err = verifyFile(ctx, path, path, seen)
 		if one := (tree{{filepath.Base(path), c.Bytes, c.Time}}); err == nil && isOpen(c.Format) {
 			open = one
 			if programOfFormat(c.Format) != nil || c.Format == formatPlain {
-				err = settled(ctx, path, one)
+				rest = []unsettled{{path, one}}
 			}
 		}
 	} else if base, ok := lammpsBase(path); ok {
 		c, err = verifyLAMMPS(ctx, path, base)
 	}
-	if flaw.Is(err) {
-		return job.Checkpoint{}, nil, &IncompleteError{path, err.Error()}
-	}
-	if err != nil {
-		return job.Checkpoint{}, nil, err
-	}
 	c.Path, c.Step = path, stepOf(filepath.Base(path), c.Format)
-	return c, open, nil
+	return c, open, rest, err
 }
 
 // verifyFile checks one file of the candidate root; of a plain one, that it is not empty.
@@ -305,9 +316,17 @@ func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.
 	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: info.ModTime()}, nil
 }
 
-// settled looks a second time at the files below path: what is not as before
-// is still being written.
-func settled(ctx context.Context, path string, before tree) error {
+// unsettled is the files below a path, which may still be being written.
+type unsettled struct {
+	path  string
+	files tree
+}
+
+// settled looks a second time at files: what is not as before is still being written.
+func settled(ctx context.Context, all []unsettled) error {
+	if len(all) == 0 {
+		return nil
+	}
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {
@@ -315,9 +334,14 @@ func settled(ctx context.Context, path string, before tree) error {
 		return ctx.Err()
 	case <-timer.C:
 	}
-	after, err := lookAt(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(before, after, member.same) {
-		return flaw.New("it is still being written")
+	for _, u := range all {
+		after, err := lookAt(u.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(u.files, after, member.same) {
+			return flaw.New("it is still being written")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
