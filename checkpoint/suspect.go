@@ -43,11 +43,16 @@ func isShort(size int64, earlier []int64) bool {
 // that may have been cut off and of the same files of older candidates; empty
 // when it is not.
 func (c candidate) suspicion(open tree, older []candidate) string {
+	known := map[int]map[string]int64{} // by the index in older
 	for _, m := range open {
 		var sizes []int64
+		kind := pattern(m.name)
 		larger, largerThan := "", int64(0)
-		for _, o := range older {
-			size, ok := c.sibling(m, o)
+		for i, o := range older {
+			if known[i] == nil {
+				known[i] = c.siblings(o)
+			}
+			size, ok := known[i][kind]
 			if !ok {
 				continue
 			}
@@ -69,18 +74,20 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 	return ""
 }
 
-// sibling returns the size of the file of another candidate that is the same as
-// one of this candidate, numbers apart: the smallest, when there are several.
-func (c candidate) sibling(m member, o candidate) (size int64, ok bool) {
+// siblings returns the sizes of the files of another candidate that is the same as this one, numbers apart, by their
+// names without numbers: the smallest, when there are several.
+func (c candidate) siblings(o candidate) map[string]int64 {
+	sizes := map[string]int64{}
 	if o.dir != c.dir || pattern(filepath.Base(o.path)) != pattern(filepath.Base(c.path)) {
-		return 0, false
+		return sizes
 	}
 	for _, other := range o.files {
-		if other.size > 0 && pattern(other.name) == pattern(m.name) && (!ok || other.size < size) {
-			size, ok = other.size, true
+		kind := pattern(other.name)
+		if size, ok := sizes[kind]; other.size > 0 && (!ok || other.size < size) {
+			sizes[kind] = other.size
 		}
 	}
-	return size, ok
+	return sizes
 }
 
 // sizeBeside formats a number of bytes, to the byte if it would otherwise look like another one.
