@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // candidate is what may be a checkpoint.
@@ -81,7 +82,7 @@ func find(dir string, join func([]candidate) []candidate) (all []candidate, skip
 		if strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 			whole = true
 		}
-		if temporary(name) || hidden(name) || besides(name) {
+		if naming.Temporary(name) || naming.Hidden(name) || besides(name) {
 			continue
 		}
 		path := filepath.Join(dir, name)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/layout"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -65,7 +66,7 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	}
 	why := remark(seen, found.Format)
 	if len(c.shards) > 1 && why == "" {
-		set, _, _, _ := shard(filepath.Base(c.path))
+		set, _, _, _ := naming.Shard(filepath.Base(c.path))
 		why = fmt.Sprintf("%s: %s", files(len(c.shards)), set)
 	}
 	return judgement{found, Good, why, nil, false}
@@ -107,7 +108,7 @@ func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpo
 	}
 	name := filepath.Base(c.path)
 	for _, o := range older {
-		if !o.dir || o.step < 0 || pattern(filepath.Base(o.path)) != pattern(name) {
+		if !o.dir || o.step < 0 || naming.Pattern(filepath.Base(o.path)) != naming.Pattern(name) {
 			continue
 		}
 		if missing := lacks(c.files, o.files, found.Format == layout.Orbax); missing != "" {
@@ -124,14 +125,14 @@ func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpo
 func lacks(newer, older tree, marksOnly bool) string {
 	have := map[string]int{}
 	for _, m := range newer {
-		have[pattern(m.name)]++
+		have[naming.Pattern(m.name)]++
 	}
 	for _, m := range older {
 		base := filepath.Base(m.name)
 		if mark := marker().MatchString(base); !mark && (marksOnly || bookkeeping(base, m.size)) {
 			continue
 		}
-		if have[pattern(m.name)]--; have[pattern(m.name)] < 0 {
+		if have[naming.Pattern(m.name)]--; have[naming.Pattern(m.name)] < 0 {
 			return m.name
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -111,7 +112,7 @@ func temporaries(dir string) (all []Listed, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !temporary(e.Name()) || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), "~") {
+		if !naming.Temporary(e.Name()) || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), "~") {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -175,7 +176,7 @@ func names(content string) (all []string) {
 		return all
 	}
 	all = []string{filepath.Base(word)}
-	if n := stepNumber(word); n >= 0 { // of Megatron's tracker
+	if n := naming.Number(word); n >= 0 { // of Megatron's tracker
 		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
 	}
 	return all

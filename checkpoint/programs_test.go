@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // gromacs makes a checkpoint file of GROMACS.
@@ -146,9 +148,9 @@ func TestPredecessor(t *testing.T) {
 		"state_prev.cpt": {"state.cpt", 1}, "a-1.restart.bak-3": {"a-1.restart", 3}, "ckpt.pt.old": {"ckpt.pt", 1}, "last.previous.pt": {"last.pt", 1},
 		"x.bak": {"x", 1}, "x.BAK2": {"x", 2}, "_prev.pt": {}, "prevent.pt": {}, "state.cpt": {}, "model-old-weights.pt": {}, "a_older.pt": {},
 	} {
-		of, ago, ok := predecessor(name)
+		of, ago, ok := naming.Predecessor(name)
 		if of != want.of || ago != want.ago || ok != (want.of != "") {
-			t.Errorf("predecessor(%q) is %q, %d saves ago (%v), want %q, %d", name, of, ago, ok, want.of, want.ago)
+			t.Errorf("naming.Predecessor(%q) is %q, %d saves ago (%v), want %q, %d", name, of, ago, ok, want.of, want.ago)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // rank returns the candidates of the highest tier, newest first: by step; those
@@ -68,7 +70,7 @@ func parted(all []candidate) (rest []candidate, followers map[string][]candidate
 	for _, c := range all {
 		lead := c.path
 		for {
-			of, ago, ok := predecessor(filepath.Base(lead))
+			of, ago, ok := naming.Predecessor(filepath.Base(lead))
 			if of = filepath.Join(filepath.Dir(lead), of); !ok || !leads[of] {
 				break
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 )
 
@@ -89,7 +90,7 @@ func alike(root, path string) (all []string) {
 	dirs := 0
 	for _, e := range entries {
 		other := filepath.Join(filepath.Dir(root), e.Name())
-		if other == root || pattern(e.Name()) != pattern(filepath.Base(root)) {
+		if other == root || naming.Pattern(e.Name()) != naming.Pattern(filepath.Base(root)) {
 			continue
 		}
 		switch {
@@ -107,7 +108,7 @@ func alike(root, path string) (all []string) {
 func ofKind(dir, within, path string) (all []string) {
 	files, _ := lookAt(dir)
 	for _, m := range files {
-		if p := filepath.Join(dir, m.name); p != path && pattern(m.name) == pattern(within) {
+		if p := filepath.Join(dir, m.name); p != path && naming.Pattern(m.name) == naming.Pattern(within) {
 			all = append(all, p)
 		}
 	}

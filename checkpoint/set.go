@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -22,7 +23,7 @@ const comparedSteps = 2
 func together(all []candidate) (out []candidate) {
 	at := map[string]int{} // the index in out
 	for _, c := range all {
-		set, numbers, of, ok := shard(filepath.Base(c.path))
+		set, numbers, of, ok := naming.Shard(filepath.Base(c.path))
 		if !ok || c.program {
 			out = append(out, c)
 			continue
@@ -109,7 +110,7 @@ func (c candidate) verifyShards(ctx context.Context, seen *blob.Seen) (found job
 
 // kind is what the checkpoints of one job that differ only in their numbers have in common.
 func (c candidate) kind() string {
-	return filepath.Join(filepath.Dir(c.path), pattern(filepath.Base(c.path)))
+	return filepath.Join(filepath.Dir(c.path), naming.Pattern(filepath.Base(c.path)))
 }
 
 // count returns how many files or directories of the checkpoint directory the candidate consists of.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 const (
@@ -46,7 +48,7 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 	known := map[int]map[string]int64{} // by the index in older
 	for _, m := range open {
 		var sizes []int64
-		kind := pattern(m.name)
+		kind := naming.Pattern(m.name)
 		larger, largerThan := "", int64(0)
 		for i, o := range older {
 			if known[i] == nil {
@@ -78,11 +80,11 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 // names without numbers: the smallest, when there are several.
 func (c candidate) siblings(o candidate) map[string]int64 {
 	sizes := map[string]int64{}
-	if o.dir != c.dir || pattern(filepath.Base(o.path)) != pattern(filepath.Base(c.path)) {
+	if o.dir != c.dir || naming.Pattern(filepath.Base(o.path)) != naming.Pattern(filepath.Base(c.path)) {
 		return sizes
 	}
 	for _, other := range o.files {
-		kind := pattern(other.name)
+		kind := naming.Pattern(other.name)
 		if size, ok := sizes[kind]; other.size > 0 && (!ok || other.size < size) {
 			sizes[kind] = other.size
 		}
