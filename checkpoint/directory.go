@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/layout"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
@@ -111,7 +112,7 @@ func (d *directory) check(m member) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return formatRecords, checkRecords(f)
+		return formatRecords, fortran.Check(f)
 	}
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		if d.checked[prefix] {

@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/pyliteral"
@@ -240,7 +241,7 @@ func FuzzPrograms(f *testing.F) {
 		}
 		all := &file{Ctx: context.Background(), R: bytes.NewReader(data), Size: int64(len(data))}
 		for _, check := range []func(*file) error{
-			checkRecords, checkXML,
+			fortran.Check, checkXML,
 			func(f *file) error { return checkCP2K(f, "") },
 			func(f *file) error { _, err := countLAMMPS(f); return err },
 		} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
@@ -166,5 +167,5 @@ func checkNWChem(f *file, path string) error {
 	if !found {
 		return nil
 	}
-	return checkBeside(f.Ctx, vectors+".movecs", checkRecords)
+	return checkBeside(f.Ctx, vectors+".movecs", fortran.Check)
 }

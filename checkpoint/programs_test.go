@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
@@ -172,7 +173,7 @@ func TestRecords(t *testing.T) {
 		"text":        {[]byte("no records at all"), "truncated: it ends within a record"},
 	} {
 		f := &file{Ctx: t.Context(), R: bytes.NewReader(test.content), Size: int64(len(test.content))}
-		if err := checkRecords(f); !matches(err, test.want) {
+		if err := fortran.Check(f); !matches(err, test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/compressed"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"github.com/gangrun/gangrun/checkpoint/numpy"
@@ -235,11 +236,11 @@ func check(f *file, format, path string) (string, error) {
 		if err != nil {
 			return format, err
 		}
-		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: openGzip, 'B': openBzip2, 0x78: openZlib}[head[0]]
+		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: compressed.Gzip, 'B': compressed.Bzip2, 0x78: compressed.Zlib}[head[0]]
 		if open == nil {
 			return format, flaw.Flaw("it does not begin like a compressed file")
 		}
-		return format, checkCompressed(f, open)
+		return format, compressed.Check(f, open)
 	case formatNeither:
 		return format, flaw.New("it begins neither like a zip archive nor like a pickle")
 	default:
