@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // candidate is what may be a checkpoint.
@@ -22,6 +23,15 @@ type candidate struct {
 	files tree // the files below a directory, or the one file that it is
 	tier  tier
 	last  bool // it is taken only when nothing else is left
+
+	program bool    // it is of a known program, whose names follow other rules
+	numbers []int64 // of the rank or shard, in its name
+	of      int64   // how many shards there are, in its name; 0 if it does not say
+	// shards are the files or directories of a checkpoint to which each rank has written its own. It then is the first
+	// of them, with the files and the time of all.
+	shards  []candidate
+	others  []candidate // of the same step, and itself; nil if there are none
+	checked *checked
 }
 
 // tier says how likely something is a checkpoint. Only those of the highest
@@ -43,8 +53,17 @@ var (
 )
 
 // candidates returns what may be a checkpoint in dir, newest first, and links
-// that lead nowhere.
+// that lead nowhere. The files of several ranks that make one checkpoint are one candidate.
 func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
+	return find(dir, together)
+}
+
+// separate is candidates with each file of a rank as a candidate of its own.
+func separate(dir string) (all []candidate, skipped []Skipped, err error) {
+	return find(dir, func(all []candidate) []candidate { return all })
+}
+
+func find(dir string, join func([]candidate) []candidate) (all []candidate, skipped []Skipped, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -63,7 +82,7 @@ func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 		if strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 			whole = true
 		}
-		if temporary(name) || hidden(name) || besides(name) {
+		if naming.Temporary(name) || naming.Hidden(name) || besides(name) {
 			continue
 		}
 		path := filepath.Join(dir, name)
@@ -91,13 +110,13 @@ func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 			all = append(all, c)
 		}
 	}
-	return rank(dir, all, whole), skipped, nil
+	return rank(dir, all, whole, join), skipped, nil
 }
 
 // consider returns what lies at path as a candidate, if it can be one at all.
 func consider(path string) (candidate, bool) {
 	name := filepath.Base(path)
-	c := candidate{path: path, step: Step(name), last: finest().MatchString(name)}
+	c := candidate{path: path, step: Step(name), last: finest().MatchString(name), checked: &checked{}}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil: // a name that stands for several files
@@ -107,7 +126,7 @@ func consider(path string) (candidate, bool) {
 			index = base
 		}
 		if info, err = os.Stat(index); err == nil {
-			c.time = info.ModTime()
+			c.time, c.program = info.ModTime(), true
 		}
 	case info.IsDir():
 		files, err := lookAt(path)
@@ -117,24 +136,24 @@ func consider(path string) (candidate, bool) {
 		}
 		c.dir, c.files, c.time = true, files, files.newest()
 		if files.has(espressoSchema) {
-			c.tier, c.step = tierKnown, stepOf(name, formatEspresso)
+			c.tier, c.step, c.program = tierKnown, stepOf(name, formatEspresso), true
 		}
 		for i := 0; i < len(files) && c.tier < tierKnown; i++ {
-			t, _ := tierOf(filepath.Join(path, files[i].name), files[i].size, c.step)
+			t, _ := tierOf(path, filepath.Join(path, files[i].name), files[i].size, c.step)
 			c.tier = max(c.tier, t)
 		}
 	case info.Mode().IsRegular():
 		var format string
-		c.tier, format = tierOf(path, info.Size(), c.step)
-		c.step, c.time = stepOf(name, format), info.ModTime()
+		c.tier, format = tierOf(path, path, info.Size(), c.step)
+		c.step, c.time, c.program = stepOf(name, format), info.ModTime(), programOfFormat(format) != nil
 		c.files = tree{{name, info.Size(), info.ModTime()}}
 	}
 	return c, c.tier > tierNone
 }
 
 // tierOf returns how likely a file is a checkpoint, or part of one with that step,
-// and the format that it seems to have.
-func tierOf(path string, size, step int64) (_ tier, format string) {
+// and the format that it seems to have. root is the candidate to which the file belongs.
+func tierOf(root, path string, size, step int64) (_ tier, format string) {
 	name := filepath.Base(path)
 	if name == dcpMetadata || strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 		return tierKnown, ""
@@ -147,7 +166,7 @@ func tierOf(path string, size, step int64) (_ tier, format string) {
 		head, _ = f.Bytes(0, min(f.Size, 64)) // a file that cannot be read is recognised by its name
 		done()
 	}
-	format = sniff(name, head)
+	format = judged(root, path, head)
 	switch {
 	case isOutput(head):
 		return tierNone, ""

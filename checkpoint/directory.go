@@ -13,9 +13,11 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/layout"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
+	"github.com/gangrun/gangrun/checkpoint/tensorflow"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -31,13 +33,13 @@ var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 
 // verifyDirectory checks every file in a directory and what binds them: the
 // metadata of torch.distributed.checkpoint, the index of sharded files,
-// TensorFlow's index. Files of no known format must have bytes, and nothing
-// may change meanwhile. It also returns the files that may have been cut off
-// all the same.
-func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
+// TensorFlow's index. Files of no known format must have bytes. It also returns
+// the files that may have been cut off all the same, and all files, of which none
+// may change meanwhile.
+func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open, files tree, _ error) {
 	files, err := lookAt(root)
 	if err != nil {
-		return job.Checkpoint{}, nil, err
+		return job.Checkpoint{}, nil, nil, err
 	}
 	d := directory{root: root, files: files, pool: blob.NewPool(ctx, seen), checked: map[string]bool{}}
 	defer d.pool.Close()
@@ -46,7 +48,7 @@ func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.C
 	for _, m := range files {
 		kind, err := d.check(m)
 		if err != nil {
-			return job.Checkpoint{}, nil, flaw.Within(m.name, err)
+			return job.Checkpoint{}, nil, nil, flaw.Within(m.name, err)
 		}
 		if kind == "" {
 			continue
@@ -64,16 +66,16 @@ func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.C
 		}
 	}
 	if empty {
-		return job.Checkpoint{}, nil, flaw.New("it holds no checkpoint")
+		return job.Checkpoint{}, nil, nil, flaw.New("it holds no checkpoint")
 	}
 	laid, err := d.checkLayouts()
 	if err != nil {
-		return job.Checkpoint{}, nil, err
+		return job.Checkpoint{}, nil, nil, err
 	}
 	if laid != "" && format != layout.Megatron {
 		format = laid
 	}
-	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, settled(ctx, root, files)
+	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, files, nil
 }
 
 // directory is a directory that is being verified.
@@ -110,20 +112,20 @@ func (d *directory) check(m member) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return formatRecords, checkRecords(f)
+		return formatRecords, fortran.Check(f)
 	}
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		if d.checked[prefix] {
 			return formatTensorFlow, nil
 		}
 		d.checked[prefix] = true
-		_, err := checkTensorFlow(d.pool, prefix)
+		_, err := tensorflow.Check(d.pool, prefix)
 		return formatTensorFlow, err
 	}
 	if bookkeeping(base, m.size) {
 		return "", nil
 	}
-	c, err := verifyFile(d.pool.Ctx, path, d.pool.Seen)
+	c, err := verifyFile(d.pool.Ctx, d.root, path, d.pool.Seen)
 	return c.Format, err
 }
 

@@ -14,10 +14,12 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
 	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/pyliteral"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/tensorflow"
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
@@ -169,11 +171,7 @@ func FuzzTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table := &file{Ctx: context.Background(), R: bytes.NewReader(data), Size: int64(len(data))}
 		err := sstable.Read(table, table.Size, func(key, value []byte) error {
-			if _, err := shardCount(value); err != nil {
-				return err
-			}
-			_, err := parseTensor(value)
-			return err
+			return tensorflow.CheckEntry(value)
 		})
 		if err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
@@ -188,11 +186,7 @@ func FuzzBlock(f *testing.F) {
 	f.Add(snap(whole[:len(whole)-5]))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		emit := func(_, value []byte) error {
-			if _, err := shardCount(value); err != nil {
-				return err
-			}
-			_, err := parseTensor(value)
-			return err
+			return tensorflow.CheckEntry(value)
 		}
 		if err := sstable.Entries(data, emit); err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
@@ -247,7 +241,7 @@ func FuzzPrograms(f *testing.F) {
 		}
 		all := &file{Ctx: context.Background(), R: bytes.NewReader(data), Size: int64(len(data))}
 		for _, check := range []func(*file) error{
-			checkRecords, checkXML,
+			fortran.Check, checkXML,
 			func(f *file) error { return checkCP2K(f, "") },
 			func(f *file) error { _, err := countLAMMPS(f); return err },
 		} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/layout"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -38,8 +39,9 @@ type judgement struct {
 // judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers
 // of its tensors are looked at, too.
 func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judgement {
-	seen := &blob.Seen{Deep: deep}
-	found, open, err := c.verify(ctx, older, seen)
+	seen := &c.checked.seen
+	seen.Deep = deep
+	found, open, err := c.verify(ctx, older)
 	var incomplete *IncompleteError
 	switch {
 	case errors.As(err, &incomplete):
@@ -59,7 +61,15 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	case seen.Doubt != "":
 		return judgement{found, Suspect, seen.Doubt, nil, false}
 	}
-	return judgement{found, Good, remark(seen, found.Format), nil, false}
+	if why := c.half(ctx, older, deep); why != "" {
+		return judgement{found, Suspect, why, nil, false}
+	}
+	why := remark(seen, found.Format)
+	if len(c.shards) > 1 && why == "" {
+		set, _, _, _ := naming.Shard(filepath.Base(c.path))
+		why = fmt.Sprintf("%s: %s", files(len(c.shards)), set)
+	}
+	return judgement{found, Good, why, nil, false}
 }
 
 // remark says what the checks of a good checkpoint cannot tell.
@@ -85,15 +95,20 @@ func remark(seen *blob.Seen, format string) string {
 // verify verifies a candidate. A directory of plain files must have as many of
 // every kind as the one before it: a program that died between two files leaves whole
 // ones.
-func (c candidate) verify(ctx context.Context, older []candidate, seen *blob.Seen) (_ job.Checkpoint, open tree, _ error) {
-	found, open, err := verify(ctx, c.path, seen)
+func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpoint, open tree, _ error) {
+	found, open, err := c.checked.verify(ctx, c)
 	found.Step = c.step
+	if err == nil && c.shards != nil {
+		if missing := c.lacksShards(older); missing != "" {
+			return job.Checkpoint{}, nil, &IncompleteError{c.path, missing}
+		}
+	}
 	if err != nil || !c.dir || c.files.has(dcpMetadata) || c.step < 0 {
 		return found, open, err
 	}
 	name := filepath.Base(c.path)
 	for _, o := range older {
-		if !o.dir || o.step < 0 || pattern(filepath.Base(o.path)) != pattern(name) {
+		if !o.dir || o.step < 0 || naming.Pattern(filepath.Base(o.path)) != naming.Pattern(name) {
 			continue
 		}
 		if missing := lacks(c.files, o.files, found.Format == layout.Orbax); missing != "" {
@@ -110,14 +125,14 @@ func (c candidate) verify(ctx context.Context, older []candidate, seen *blob.See
 func lacks(newer, older tree, marksOnly bool) string {
 	have := map[string]int{}
 	for _, m := range newer {
-		have[pattern(m.name)]++
+		have[naming.Pattern(m.name)]++
 	}
 	for _, m := range older {
 		base := filepath.Base(m.name)
 		if mark := marker().MatchString(base); !mark && (marksOnly || bookkeeping(base, m.size)) {
 			continue
 		}
-		if have[pattern(m.name)]--; have[pattern(m.name)] < 0 {
+		if have[naming.Pattern(m.name)]--; have[naming.Pattern(m.name)] < 0 {
 			return m.name
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/naming"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -45,6 +46,9 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 			return nil, ctx.Err()
 		}
 		l := Listed{Checkpoint: j.found, Verdict: j.verdict, Why: j.why, NamedBy: named[filepath.Base(c.path)], Own: c.own(dir)}
+		for _, s := range c.shards {
+			l.NamedBy = cmp.Or(l.NamedBy, named[filepath.Base(s.path)])
+		}
 		if j.err != nil {
 			l.Checkpoint = job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
 		}
@@ -66,6 +70,17 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 
 // own returns the names of what a candidate consists of in dir.
 func (c candidate) own(dir string) []string {
+	if c.shards != nil {
+		var own []string
+		for _, s := range c.shards {
+			names := s.own(dir)
+			if names == nil {
+				return nil
+			}
+			own = append(own, names...)
+		}
+		return own
+	}
 	name := filepath.Base(c.path)
 	if filepath.Dir(c.path) != filepath.Clean(dir) || filepath.Clean(c.path) == filepath.Clean(dir) {
 		return nil
@@ -97,7 +112,7 @@ func temporaries(dir string) (all []Listed, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if !temporary(e.Name()) || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), "~") {
+		if !naming.Temporary(e.Name()) || strings.HasPrefix(e.Name(), ".") || strings.HasSuffix(e.Name(), "~") {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
@@ -161,7 +176,7 @@ func names(content string) (all []string) {
 		return all
 	}
 	all = []string{filepath.Base(word)}
-	if n := stepNumber(word); n >= 0 { // of Megatron's tracker
+	if n := naming.Number(word); n >= 0 { // of Megatron's tracker
 		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
 	}
 	return all

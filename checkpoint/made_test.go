@@ -173,7 +173,7 @@ func tensorFlowOf(first byte, shards int, snappy bool) map[string][]byte {
 		pairs[fmt.Sprintf("layer%d/weights", i)] = string(entry)
 	}
 	pairs["sliced"] = string([]byte{1 << 3, 1, 5 << 3, 99, 7<<3 | 2, 0})
-	pairs["text"] = string([]byte{1 << 3, tfString, 3 << 3, 0, 4 << 3, 0, 5 << 3, 9})
+	pairs["text"] = string([]byte{1 << 3, 7, 3 << 3, 0, 4 << 3, 0, 5 << 3, 9})
 	handle := func(off, size int) string {
 		return string(binary.AppendUvarint(binary.AppendUvarint(nil, uint64(off)), uint64(size)))
 	}

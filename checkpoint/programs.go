@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/fortran"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // The formats of the programs in the table below, as job.Checkpoint names them.
@@ -140,7 +142,7 @@ func numbered(in func() *regexp.Regexp) func(string) int64 {
 			return -1
 		}
 		if found := in().FindStringSubmatch(name); found != nil {
-			return stepNumber(found[1])
+			return naming.Number(found[1])
 		}
 		return -1
 	}
@@ -165,5 +167,5 @@ func checkNWChem(f *file, path string) error {
 	if !found {
 		return nil
 	}
-	return checkBeside(f.Ctx, vectors+".movecs", checkRecords)
+	return checkBeside(f.Ctx, vectors+".movecs", fortran.Check)
 }

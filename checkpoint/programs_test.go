@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/checkpoint/fortran"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // gromacs makes a checkpoint file of GROMACS.
@@ -127,7 +130,7 @@ func TestPrograms(t *testing.T) {
 		"ExaML": {[]entry{at("ExaML_binaryCheckpoint.T1_9", junk, 9), at("ExaML_binaryCheckpoint.T1_10", junk, 8), at("ExaML_info.T1", junk, 0), at("ExaML_log.T1", junk, 0), at("RAxML_info.b", junk, 0), at("ExaML_TreeFile.T1.RUN.77", junk, 0)},
 			"ExaML_binaryCheckpoint.T1_10", 10, nil},
 		"ExaML, cut off": {[]entry{at("ExaML_binaryCheckpoint.T1_3", make([]byte, 9000), 9), at("ExaML_binaryCheckpoint.T1_4", make([]byte, 9000), 8), at("ExaML_binaryCheckpoint.T1_5", make([]byte, 8999), 7)},
-			"ExaML_binaryCheckpoint.T1_4", 4, []string{"ExaML_binaryCheckpoint.T1_5: suspect: 9.0 kB, ExaML_binaryCheckpoint.T1_4 has 9.0 kB"}},
+			"ExaML_binaryCheckpoint.T1_4", 4, []string{"ExaML_binaryCheckpoint.T1_5: suspect: 8999 bytes, ExaML_binaryCheckpoint.T1_4 has 9000 bytes"}},
 		"the one before, of any program": {[]entry{at("state.bin", junk, 9), at("state.bin.bak", junk, 0), at("state_prev.bin", junk, 0)}, "state.bin", -1, nil},
 		"the one before the one before":  {[]entry{at("s.npy", nil, 9), at("s_prev.npy.old", realFile(t, "fortran.npy"), 0), at("s_prev.npy", nil, 0)}, "s_prev.npy.old", -1, []string{"s.npy: it is empty", "s_prev.npy: it is empty"}},
 	} {
@@ -146,9 +149,9 @@ func TestPredecessor(t *testing.T) {
 		"state_prev.cpt": {"state.cpt", 1}, "a-1.restart.bak-3": {"a-1.restart", 3}, "ckpt.pt.old": {"ckpt.pt", 1}, "last.previous.pt": {"last.pt", 1},
 		"x.bak": {"x", 1}, "x.BAK2": {"x", 2}, "_prev.pt": {}, "prevent.pt": {}, "state.cpt": {}, "model-old-weights.pt": {}, "a_older.pt": {},
 	} {
-		of, ago, ok := predecessor(name)
+		of, ago, ok := naming.Predecessor(name)
 		if of != want.of || ago != want.ago || ok != (want.of != "") {
-			t.Errorf("predecessor(%q) is %q, %d saves ago (%v), want %q, %d", name, of, ago, ok, want.of, want.ago)
+			t.Errorf("naming.Predecessor(%q) is %q, %d saves ago (%v), want %q, %d", name, of, ago, ok, want.of, want.ago)
 		}
 	}
 }
@@ -170,7 +173,7 @@ func TestRecords(t *testing.T) {
 		"text":        {[]byte("no records at all"), "truncated: it ends within a record"},
 	} {
 		f := &file{Ctx: t.Context(), R: bytes.NewReader(test.content), Size: int64(len(test.content))}
-		if err := checkRecords(f); !matches(err, test.want) {
+		if err := fortran.Check(f); !matches(err, test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}

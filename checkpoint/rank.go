@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // rank returns the candidates of the highest tier, newest first: by step; those
 // without one among them by time; then what is only the best; then dir itself,
 // if it is one checkpoint, whose files are none of their own. One whose name
 // says that it was before another follows that one.
-func rank(dir string, all []candidate, whole bool) []candidate {
+func rank(dir string, all []candidate, whole bool, join func([]candidate) []candidate) []candidate {
 	highest := tierNone
 	if whole {
 		highest = tierKnown
@@ -20,6 +22,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		highest = max(highest, c.tier)
 	}
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.tier < highest || whole && !c.dir })
+	all = join(all)
 	all, followers := parted(all)
 	var steps, times, last []candidate
 	for _, c := range all {
@@ -33,6 +36,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		}
 	}
 	slices.SortFunc(steps, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.step, a.step), byTime(a, b)) })
+	pairs(steps)
 	slices.SortFunc(times, byTime)
 	slices.SortFunc(last, byTime)
 	var out []candidate
@@ -49,7 +53,7 @@ func rank(dir string, all []candidate, whole bool) []candidate {
 		add(c)
 	}
 	if whole {
-		out = append(out, candidate{path: dir, step: -1, dir: true})
+		out = append(out, candidate{path: dir, step: -1, dir: true, checked: &checked{}})
 	}
 	return out
 }
@@ -66,7 +70,7 @@ func parted(all []candidate) (rest []candidate, followers map[string][]candidate
 	for _, c := range all {
 		lead := c.path
 		for {
-			of, ago, ok := predecessor(filepath.Base(lead))
+			of, ago, ok := naming.Predecessor(filepath.Base(lead))
 			if of = filepath.Join(filepath.Dir(lead), of); !ok || !leads[of] {
 				break
 			}

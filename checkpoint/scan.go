@@ -12,23 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// Found is a possible checkpoint that was not verified.
-type Found struct {
-	job.Checkpoint // without Format
-	// Kind is the path without its numbers, which the checkpoints of one job have in common.
-	Kind  string
-	Files int       // below it, if it is a directory
-	Born  time.Time // when the file or directory was made; zero if the file system does not tell
-	// Unfinished is true if it has the name of a temporary file.
-	Unfinished bool
-}
-
 // Scan returns the possible checkpoints of a directory, the newest first, and then what has the name of a
-// temporary file. It reads only the first bytes of files.
-func Scan(dir string) ([]Found, error) {
-	all, _, err := candidates(dir)
+// temporary file. Each file of a rank is one of its own. It reads only the first bytes of files.
+func Scan(dir string) ([]saves.Found, error) {
+	all, _, err := separate(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +26,11 @@ func Scan(dir string) ([]Found, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	found := make([]Found, 0, len(all)+len(unfinished))
+	found := make([]saves.Found, 0, len(all)+len(unfinished))
 	add := func(c job.Checkpoint, files int, unfinished bool) {
-		found = append(found, Found{
-			Checkpoint: c, Kind: filepath.Join(filepath.Dir(c.Path), pattern(filepath.Base(c.Path))),
-			Files: files, Born: born(c.Path), Unfinished: unfinished,
+		found = append(found, saves.Found{
+			Path: c.Path, Step: c.Step, Kind: candidate{path: c.Path}.kind(), Bytes: c.Bytes,
+			Files: files, Time: c.Time, Born: born(c.Path), Unfinished: unfinished,
 		})
 	}
 	for _, c := range all {
@@ -56,7 +46,7 @@ func Scan(dir string) ([]Found, error) {
 func (c candidate) describe() job.Checkpoint {
 	d := job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
 	if c.files == nil { // a name that stands for several files, or the directory that is a checkpoint itself
-		if files, err := c.together(); err == nil {
+		if files, err := c.members(); err == nil {
 			d.Bytes = files.bytes()
 			if newest := files.newest(); newest.After(d.Time) {
 				d.Time = newest
@@ -66,8 +56,8 @@ func (c candidate) describe() job.Checkpoint {
 	return d
 }
 
-// together returns the files of a candidate that is no single file and no directory of its own.
-func (c candidate) together() (tree, error) {
+// members returns the files of a candidate that is no single file and no directory of its own.
+func (c candidate) members() (tree, error) {
 	if c.dir {
 		return lookAt(c.path)
 	}
@@ -95,7 +85,7 @@ func born(path string) time.Time {
 // small is true if it is suspect only because of its size. The error wraps fs.ErrNotExist if it is not there any
 // more. Its numbers are not looked at.
 func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err error) {
-	all, _, err := candidates(dir)
+	all, _, err := separate(dir)
 	if err != nil {
 		return Listed{}, false, err
 	}
@@ -103,6 +93,7 @@ func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err e
 	if i < 0 {
 		return Listed{}, false, fmt.Errorf("%q: %w", path, fs.ErrNotExist)
 	}
+	all[i].others = nil // whoever asks knows which belong together
 	j := all[i].judge(ctx, all[i+1:], false)
 	switch {
 	case ctx.Err() != nil:

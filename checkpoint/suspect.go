@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 const (
@@ -43,11 +45,16 @@ func isShort(size int64, earlier []int64) bool {
 // that may have been cut off and of the same files of older candidates; empty
 // when it is not.
 func (c candidate) suspicion(open tree, older []candidate) string {
+	known := map[int]map[string]int64{} // by the index in older
 	for _, m := range open {
 		var sizes []int64
+		kind := naming.Pattern(m.name)
 		larger, largerThan := "", int64(0)
-		for _, o := range older {
-			size, ok := c.sibling(m, o)
+		for i, o := range older {
+			if known[i] == nil {
+				known[i] = c.siblings(o)
+			}
+			size, ok := known[i][kind]
 			if !ok {
 				continue
 			}
@@ -61,26 +68,36 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 		switch {
 		case !isShort(m.size, sizes):
 		case c.dir:
-			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, SizeText(m.size), larger, SizeText(largerThan))
+			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, sizeBeside(m.size, largerThan), larger, sizeBeside(largerThan, m.size))
 		default:
-			return fmt.Sprintf("suspect: %s, %s has %s", SizeText(m.size), larger, SizeText(largerThan))
+			return fmt.Sprintf("suspect: %s, %s has %s", sizeBeside(m.size, largerThan), larger, sizeBeside(largerThan, m.size))
 		}
 	}
 	return ""
 }
 
-// sibling returns the size of the file of another candidate that is the same as
-// one of this candidate, numbers apart: the smallest, when there are several.
-func (c candidate) sibling(m member, o candidate) (size int64, ok bool) {
-	if o.dir != c.dir || pattern(filepath.Base(o.path)) != pattern(filepath.Base(c.path)) {
-		return 0, false
+// siblings returns the sizes of the files of another candidate that is the same as this one, numbers apart, by their
+// names without numbers: the smallest, when there are several.
+func (c candidate) siblings(o candidate) map[string]int64 {
+	sizes := map[string]int64{}
+	if o.dir != c.dir || naming.Pattern(filepath.Base(o.path)) != naming.Pattern(filepath.Base(c.path)) {
+		return sizes
 	}
 	for _, other := range o.files {
-		if other.size > 0 && pattern(other.name) == pattern(m.name) && (!ok || other.size < size) {
-			size, ok = other.size, true
+		kind := naming.Pattern(other.name)
+		if size, ok := sizes[kind]; other.size > 0 && (!ok || other.size < size) {
+			sizes[kind] = other.size
 		}
 	}
-	return size, ok
+	return sizes
+}
+
+// sizeBeside formats a number of bytes, to the byte if it would otherwise look like another one.
+func sizeBeside(n, other int64) string {
+	if SizeText(n) == SizeText(other) {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return SizeText(n)
 }
 
 // SizeText formats a number of bytes, as in "4.1 MB".

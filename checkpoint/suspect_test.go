@@ -59,12 +59,13 @@ func TestSuspect(t *testing.T) {
 		step    int64
 		skipped []string
 	}{
-		"cut off":          {[]entry{at("ckpt-20.bin", 4123456, 9), at("ckpt-40.bin", 12345, 0)}, "ckpt-20.bin", 20, []string{"ckpt-40.bin: suspect: 12 kB, ckpt-20.bin has 4.1 MB"}},
-		"another kind":     {[]entry{at("full-20.bin", 4123456, 9), at("ckpt-40.bin", 12345, 0)}, "ckpt-40.bin", 40, nil},
-		"earlier ones":     {[]entry{at("ckpt-20.bin", 12345, 9), at("ckpt-40.bin", 4123456, 0)}, "ckpt-40.bin", 40, nil},
-		"two are cut off":  {[]entry{at("ckpt-20.bin", 9000, 9), at("ckpt-40.bin", 9000, 0), at("ckpt-60.bin", 8000, 0), at("ckpt-80.bin", 1000, 0)}, "ckpt-40.bin", 40, []string{"ckpt-80.bin: suspect: 1.0 kB, ckpt-60.bin has 8.0 kB", "ckpt-60.bin: suspect: 8.0 kB, ckpt-40.bin has 9.0 kB"}},
-		"the one before":   {[]entry{at("state.bin", 1000, 0), at("state.bin.bak", 9000, 9)}, "state.bin.bak", -1, []string{"state.bin: suspect: 1.0 kB, state.bin.bak has 9.0 kB"}},
-		"pickles in a row": {[]entry{of("s-1.pkl", bytes.Repeat(pickle, 3), 9), of("s-2.pkl", pickle, 0)}, "s-1.pkl", 1, []string{"s-2.pkl: suspect: "}},
+		"cut off":           {[]entry{at("ckpt-20.bin", 4123456, 9), at("ckpt-40.bin", 12345, 0)}, "ckpt-20.bin", 20, []string{"ckpt-40.bin: suspect: 12 kB, ckpt-20.bin has 4.1 MB"}},
+		"another kind":      {[]entry{at("full-20.bin", 4123456, 9), at("ckpt-40.bin", 12345, 0)}, "ckpt-40.bin", 40, nil},
+		"earlier ones":      {[]entry{at("ckpt-20.bin", 12345, 9), at("ckpt-40.bin", 4123456, 0)}, "ckpt-40.bin", 40, nil},
+		"a byte is missing": {[]entry{at("ckpt-20.bin", 9000, 9), at("ckpt-40.bin", 9000, 0), at("ckpt-60.bin", 8999, 0)}, "ckpt-40.bin", 40, []string{"ckpt-60.bin: suspect: 8999 bytes, ckpt-40.bin has 9000 bytes"}},
+		"two are cut off":   {[]entry{at("ckpt-20.bin", 9000, 9), at("ckpt-40.bin", 9000, 0), at("ckpt-60.bin", 8000, 0), at("ckpt-80.bin", 1000, 0)}, "ckpt-40.bin", 40, []string{"ckpt-80.bin: suspect: 1.0 kB, ckpt-60.bin has 8.0 kB", "ckpt-60.bin: suspect: 8.0 kB, ckpt-40.bin has 9.0 kB"}},
+		"the one before":    {[]entry{at("state.bin", 1000, 0), at("state.bin.bak", 9000, 9)}, "state.bin.bak", -1, []string{"state.bin: suspect: 1.0 kB, state.bin.bak has 9.0 kB"}},
+		"pickles in a row":  {[]entry{of("s-1.pkl", bytes.Repeat(pickle, 3), 9), of("s-2.pkl", pickle, 0)}, "s-1.pkl", 1, []string{"s-2.pkl: suspect: "}},
 		"whole by its format": {[]entry{of("s-1.pt", realFile(t, "legacy.pt"), 9), of("s-2.pt", zip, 8), at("s-3.pt", 0, 0)}, "s-2.pt", 2,
 			[]string{"s-3.pt: it is empty"}},
 		"nothing else is good": {[]entry{of("s-1.pkl", bytes.Repeat(pickle, 9)[:len(pickle)*9-1], 9), of("s-2.pkl", pickle, 0)}, "s-2.pkl", 2,

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
 // member is one file of a checkpoint.
@@ -92,9 +93,9 @@ func (w *walker) walk(below string, depth int) error {
 		name := filepath.Join(below, e.Name())
 		switch {
 		case e.Name() == dcpMetadata:
-		case hidden(e.Name()):
+		case naming.Hidden(e.Name()):
 			continue
-		case temporary(e.Name()):
+		case naming.Temporary(e.Name()):
 			w.blame("it holds %s, which was not finished", name)
 			continue
 		}

@@ -15,12 +15,14 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint/archive"
 	"github.com/gangrun/gangrun/checkpoint/blob"
+	"github.com/gangrun/gangrun/checkpoint/compressed"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/hdf5"
 	"github.com/gangrun/gangrun/checkpoint/numpy"
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/checkpoint/safetensors"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
+	"github.com/gangrun/gangrun/checkpoint/tensorflow"
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -73,36 +75,47 @@ func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
 // verify is Verify. It also returns the files of the checkpoint that may have
 // been cut off though nothing shows it, and what is to be noticed in seen.
 func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, err error) {
+	c, open, rest, err := verifyOnce(ctx, path, seen)
+	if err == nil {
+		err = settled(ctx, rest)
+	}
+	if flaw.Is(err) {
+		err = &IncompleteError{filepath.Clean(path), err.Error()}
+	}
+	if err != nil {
+		return job.Checkpoint{}, nil, err
+	}
+	return c, open, nil
+}
+
+// verifyOnce is verify without the look whether files are still being written. It returns those to look at.
+func verifyOnce(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, rest []unsettled, err error) {
 	path = filepath.Clean(path)
 	info, err := os.Stat(path)
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		path = prefix
 		c, err = verifyTensorFlow(ctx, prefix, seen)
 	} else if err == nil && info.IsDir() {
-		c, open, err = verifyDirectory(ctx, path, seen)
+		var files tree
+		c, open, files, err = verifyDirectory(ctx, path, seen)
+		rest = []unsettled{{path, files}}
 	} else if err == nil {
-		c, err = verifyFile(ctx, path, seen)
+		c, err = verifyFile(ctx, path, path, seen)
 		if one := (tree{{filepath.Base(path), c.Bytes, c.Time}}); err == nil && isOpen(c.Format) {
 			open = one
 			if programOfFormat(c.Format) != nil || c.Format == formatPlain {
-				err = settled(ctx, path, one)
+				rest = []unsettled{{path, one}}
 			}
 		}
 	} else if base, ok := lammpsBase(path); ok {
 		c, err = verifyLAMMPS(ctx, path, base)
 	}
-	if flaw.Is(err) {
-		return job.Checkpoint{}, nil, &IncompleteError{path, err.Error()}
-	}
-	if err != nil {
-		return job.Checkpoint{}, nil, err
-	}
 	c.Path, c.Step = path, stepOf(filepath.Base(path), c.Format)
-	return c, open, nil
+	return c, open, rest, err
 }
 
-// verifyFile checks one file; of a plain one, that it is not empty.
-func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoint, error) {
+// verifyFile checks one file of the candidate root; of a plain one, that it is not empty.
+func verifyFile(ctx context.Context, root, path string, seen *blob.Seen) (job.Checkpoint, error) {
 	f, done, err := blob.Open(ctx, path, seen)
 	if err != nil {
 		return job.Checkpoint{}, err
@@ -115,7 +128,7 @@ func verifyFile(ctx context.Context, path string, seen *blob.Seen) (job.Checkpoi
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
-	format, err := check(f, sniff(filepath.Base(path), head), path)
+	format, err := check(f, judged(root, path, head), path)
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
@@ -223,11 +236,11 @@ func check(f *file, format, path string) (string, error) {
 		if err != nil {
 			return format, err
 		}
-		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: openGzip, 'B': openBzip2, 0x78: openZlib}[head[0]]
+		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: compressed.Gzip, 'B': compressed.Bzip2, 0x78: compressed.Zlib}[head[0]]
 		if open == nil {
 			return format, flaw.Flaw("it does not begin like a compressed file")
 		}
-		return format, checkCompressed(f, open)
+		return format, compressed.Check(f, open)
 	case formatNeither:
 		return format, flaw.New("it begins neither like a zip archive nor like a pickle")
 	default:
@@ -293,7 +306,7 @@ func isTable(path string) bool {
 func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.Checkpoint, error) {
 	p := blob.NewPool(ctx, seen)
 	defer p.Close()
-	size, err := checkTensorFlow(p, prefix)
+	size, err := tensorflow.Check(p, prefix)
 	if err != nil {
 		return job.Checkpoint{}, err
 	}
@@ -304,9 +317,17 @@ func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.
 	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: info.ModTime()}, nil
 }
 
-// settled looks a second time at the files below path: what is not as before
-// is still being written.
-func settled(ctx context.Context, path string, before tree) error {
+// unsettled is the files below a path, which may still be being written.
+type unsettled struct {
+	path  string
+	files tree
+}
+
+// settled looks a second time at files: what is not as before is still being written.
+func settled(ctx context.Context, all []unsettled) error {
+	if len(all) == 0 {
+		return nil
+	}
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
 	select {
@@ -314,9 +335,14 @@ func settled(ctx context.Context, path string, before tree) error {
 		return ctx.Err()
 	case <-timer.C:
 	}
-	after, err := lookAt(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(before, after, member.same) {
-		return flaw.New("it is still being written")
+	for _, u := range all {
+		after, err := lookAt(u.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(u.files, after, member.same) {
+			return flaw.New("it is still being written")
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }

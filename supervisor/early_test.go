@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"syscall"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 )
 
 func TestCurveKinds(t *testing.T) {
@@ -119,16 +121,16 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 		state job.State
 		code  int
 	}{
-		{"stop", long, cancel, 1, 9500 * time.Millisecond, job.StateCancelled, 143},
+		{"stop", long, cancel, 1, 14500 * time.Millisecond, job.StateCancelled, 143},
 		{"stop, and the ranks exit when they have saved", quits(long), cancel, 1, 4200 * time.Millisecond, job.StateCancelled, 143},
 		{"stop, and the ranks do not answer", gang{launch: time.Second, life: time.Hour}, cancel, 1, 35 * time.Second, job.StateCancelled, 143},
 		{"stop, and they cannot be asked", long, func(w *world) { cancel(w); w.launcher.asked.err = syscall.EIO }, 1, 5 * time.Second, job.StateCancelled, 143},
 		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40200 * time.Millisecond, job.StateCancelled, 143},
-		{"time limit", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 1, 9500 * time.Millisecond, job.StateFailed, 124},
+		{"time limit", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 1, 14500 * time.Millisecond, job.StateFailed, 124},
 		{"time limit, and the ranks exit when they have saved", quits(long), func(w *world) {
 			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume = job.Duration(time.Minute), job.ExitVerdict, true
 		}, 1, 4200 * time.Millisecond, job.StateFailed, 75},
-		{"preemption", long, func(w *world) { cancel(w); w.supervisor.Batch = func() job.Ended { return job.EndedPreempted } }, 1, 9500 * time.Millisecond, job.StateFailed, 75},
+		{"preemption", long, func(w *world) { cancel(w); w.supervisor.Batch = func() job.Ended { return job.EndedPreempted } }, 1, 14500 * time.Millisecond, job.StateFailed, 75},
 		{"plateau", saves(shows(judge.Plateau)), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},
 		{"plateau, and the ranks exit when they have saved", quits(saves(shows(judge.Plateau))), func(w *world) { w.spec.EarlyStop = "stop" }, 1, -1, job.StateStoppedEarly, 0},
 		{"a diverged model is worth no checkpoint", saves(shows(judge.Diverged)), nil, 0, -1, job.StateStoppedEarly, 1},
@@ -149,6 +151,64 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 			}
 			if took := w.took - time.Minute; c.took >= 0 && took != c.took {
 				t.Errorf("the end took %s, want %s", took, c.took)
+			}
+		})
+	}
+}
+
+// partsAsker asks ranks that write parts of a checkpoint one after the other.
+type partsAsker struct {
+	Asker
+	write func()
+}
+
+// Ask implements Asker.
+func (a partsAsker) Ask(ctx context.Context) error { a.write(); return a.Asker.Ask(ctx) }
+
+// TestAskedForAllParts: the ranks have time until nothing of the step changes any more, as far as their limit allows.
+func TestAskedForAllParts(t *testing.T) {
+	part := func(name string, bytes int64) saves.Found {
+		return saves.Found{Path: "/ckpt/" + name, Step: 7, Bytes: bytes, Files: 1, Unfinished: strings.HasSuffix(name, ".tmp")}
+	}
+	for name, c := range map[string]struct {
+		older  *job.Checkpoint
+		writes func(at time.Duration) []saves.Found // after the good one came at 4.2 s
+		took   time.Duration                        // without the 5 s until ranks are killed
+		note   string
+	}{
+		"one part":            {ckpt(5, 1), nil, 7500 * time.Millisecond, "there is a new good checkpoint after 7.5s"},
+		"one part, the first": {nil, nil, 9500 * time.Millisecond, "there is a new good checkpoint after 9.5s"},
+		"a later rank":        {ckpt(5, 1), func(at time.Duration) []saves.Found { return []saves.Found{part("rank1", 9)} }, 9500 * time.Millisecond, ""},
+		"a later rank that writes": {ckpt(5, 1), func(at time.Duration) []saves.Found {
+			return []saves.Found{part("rank1", int64(min(at, 9*time.Second)))}
+		}, 16500 * time.Millisecond, ""},
+		"with a temporary name": {ckpt(5, 1), func(at time.Duration) []saves.Found {
+			return []saves.Found{part("rank1.tmp", int64(min(at, 9*time.Second)))}
+		}, 16500 * time.Millisecond, ""},
+		"one that never ends": {ckpt(5, 1), func(at time.Duration) []saves.Found { return []saves.Found{part("rank1", int64(at))} }, 30 * time.Second, "no new good checkpoint was found within 30s"},
+		"a checkpoint of a next step": {ckpt(5, 1), func(at time.Duration) []saves.Found {
+			return []saves.Found{{Path: "/ckpt/next", Step: 9, Bytes: int64(at), Files: 1}}
+		}, 7500 * time.Millisecond, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, gang{launch: time.Second, life: time.Hour, steps: -1, exits: works().exits, saves: ckpt(7, 30), answers: 4200 * time.Millisecond})
+			w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopFile, time.Minute, syscall.SIGTERM
+			w.spec.Resume, w.checkpoints.newest = true, c.older
+			w.supervisor.Asker = partsAsker{w.supervisor.Asker, func() {
+				if c.writes == nil {
+					return
+				}
+				for at := 2 * time.Second; at < 40*time.Second; at += 500 * time.Millisecond {
+					time.AfterFunc(4300*time.Millisecond+at, func() {
+						w.checkpoints.mu.Lock()
+						defer w.checkpoints.mu.Unlock()
+						w.checkpoints.parts = c.writes(at)
+					})
+				}
+			}}
+			w.run(t)
+			if took := w.took - time.Minute - 5*time.Second; took != c.took || !strings.Contains(w.notes(), c.note) {
+				t.Errorf("the end took %s, want %s\n%s", took, c.took, w.notes())
 			}
 		})
 	}

@@ -269,6 +269,7 @@ type fakeCheckpoints struct {
 	freeze bool // until the run is being ended, nothing answers
 	// infinite have NaN or infinite numbers.
 	infinite []job.Checkpoint
+	parts    []saves.Found // of what Newest does not find
 }
 
 // put makes these the checkpoints of the directory.
@@ -300,6 +301,18 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 		}
 	}
 	return nil, f.notes, nil
+}
+
+// Scan returns the checkpoints, and the parts that are no checkpoints yet.
+func (f *fakeCheckpoints) Scan(string) (found []saves.Found, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range append([]*job.Checkpoint{f.newest}, f.older...) {
+		if c != nil {
+			found = append(found, saves.Found{Path: c.Path, Step: c.Step, Kind: "ckpt", Bytes: c.Bytes, Files: 1, Time: c.Time})
+		}
+	}
+	return append(found, f.parts...), nil
 }
 
 // NewestFinite leaves out the checkpoints in infinite.

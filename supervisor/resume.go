@@ -140,29 +140,41 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint, find find) (found
 	return c, notes, true
 }
 
-// search looks for the newest good checkpoint that is not in not, until ctx ends. If the file system does not answer
-// until then, a goroutine is left, which nobody can end.
+// search looks for the newest good checkpoint that is not in not, until ctx ends.
 func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*job.Checkpoint, []string, error) {
 	type answer struct {
 		c     *job.Checkpoint
 		notes []string
-		err   error
+	}
+	a, err := within(ctx, func() (a answer, err error) {
+		a.c, a.notes, err = find(ctx, l.spec.CheckpointDir, not)
+		return a, err
+	})
+	return a.c, a.notes, err
+}
+
+// within returns what ask returns, or an error when ctx has ended. If the file system does not answer until then, a
+// goroutine is left, which nobody can end.
+func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	type answer struct {
+		of  T
+		err error
 	}
 	found := make(chan answer, 1)
 	go func() {
-		c, notes, err := find(ctx, l.spec.CheckpointDir, not)
-		found <- answer{c, notes, err}
+		of, err := ask()
+		found <- answer{of, err}
 	}()
 	select {
 	case a := <-found:
-		return a.c, a.notes, a.err
+		return a.of, a.err
 	case <-ctx.Done():
 	}
 	select { // an answer in the last moment
 	case a := <-found:
-		return a.c, a.notes, a.err
+		return a.of, a.err
 	case <-time.After(searchSlack):
-		return nil, nil, context.Cause(ctx)
+		return *new(T), context.Cause(ctx)
 	}
 }
 

@@ -3,14 +3,21 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// saveLook is the time between two looks for the checkpoint that ranks were asked for.
-const saveLook = 500 * time.Millisecond
+const (
+	// saveLook is the time between two looks for the checkpoint that ranks were asked for.
+	saveLook = 500 * time.Millisecond
+	// still is how long nothing of a step has changed when it counts as written: ranks do not end their parts at the
+	// same time. stillFirst is the same if there is no earlier checkpoint that shows what belongs to one.
+	still, stillFirst = 3 * time.Second, 5 * time.Second
+)
 
 // Asker asks the ranks of the running gang for a checkpoint, in the way of Spec.BeforeStop.
 type Asker interface {
@@ -81,8 +88,8 @@ func mayAnswer(cause error) bool {
 	return true
 }
 
-// saveBefore asks the ranks for a checkpoint, and waits until there is a new good one, until the gang ends, or for the
-// job's limit.
+// saveBefore asks the ranks for a checkpoint, and waits until there is a new good one of which nothing changes any more,
+// until the gang ends, or for the job's limit.
 func (l *loop) saveBefore(g *gangEnd) {
 	if l.Asker == nil || !l.spec.BeforeStop.Asks() || !mayAnswer(context.Cause(g.wish)) || !l.ask(g) {
 		return
@@ -93,21 +100,58 @@ func (l *loop) saveBefore(g *gangEnd) {
 	defer cancel()
 	began := time.Now()
 	before, ok := l.newest(ctx)
+	var found []saves.Found
+	if ok {
+		found, ok = l.scan(ctx)
+	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
 		l.note("the ranks could not be asked for a checkpoint: %v", err)
 		return
 	}
-	for ok && pause(ctx, saveLook) {
-		var c *job.Checkpoint
-		if c, ok = l.newest(ctx); ok && fresh(before, c) {
-			l.note("there is a new good checkpoint after %s: %s", job.Duration(time.Since(began).Round(100*time.Millisecond)), c.Path)
-			return
-		}
+	if c := l.awaited(ctx, before, found, limit, ok); c != nil {
+		l.note("there is a new good checkpoint after %s: %s", job.Duration(time.Since(began).Round(100*time.Millisecond)), c.Path)
+		return
 	}
 	<-ctx.Done() // what the ranks do cannot be seen, but they have the time for it
 	if g.gang.Err() == nil {
 		l.note("no new good checkpoint was found within %s", limit)
 	}
+}
+
+// awaited returns a good checkpoint that has been written since before was the newest and these were found, when nothing
+// of its step changes any more; nil if there is none until ctx ends. ok is false if the file system does not answer.
+func (l *loop) awaited(ctx context.Context, before *job.Checkpoint, found []saves.Found, limit time.Duration, ok bool) *job.Checkpoint {
+	rest := still
+	if before == nil {
+		rest = stillFirst
+	}
+	follower := saves.New(time.Now(), found)
+	for ok && pause(ctx, saveLook) {
+		if found, ok = l.scan(ctx); !ok {
+			break
+		}
+		now := time.Now()
+		follower.Look(saves.Look{Now: now, Noticed: now, Found: found, Free: -1})
+		key, parts := follower.Due(now, min(rest, limit/2))
+		if key == "" {
+			continue
+		}
+		var c *job.Checkpoint
+		if c, ok = l.newest(ctx); ok && fresh(before, c) && slices.ContainsFunc(parts, func(p saves.Found) bool { return p.Path == c.Path }) {
+			return c
+		}
+		follower.Verified(now, key, parts, []saves.Checked{{Path: parts[0].Path, Why: "it is not the newest good one"}})
+	}
+	return nil
+}
+
+// scan returns what may be a checkpoint. It is not ok if ctx ended before the file system has answered.
+func (l *loop) scan(ctx context.Context) (found []saves.Found, ok bool) {
+	if l.spec.CheckpointDir == "" {
+		return nil, true
+	}
+	found, _ = within(ctx, func() ([]saves.Found, error) { return l.Checkpoints.Scan(l.spec.CheckpointDir) })
+	return found, ctx.Err() == nil
 }
 
 // ask reports whether all ranks of the gang have been started and it is not being ended. Ranks that end from then

@@ -68,6 +68,8 @@ type Checker interface {
 // if none is.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
+	// Scan returns what is in a directory and may be a checkpoint, or a part of one, as a saves.Follower takes it.
+	Scan(dir string) ([]saves.Found, error)
 	// NewestFinite is Newest without the checkpoints that have NaN or infinite numbers.
 	NewestFinite(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }

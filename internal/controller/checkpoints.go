@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
+	"github.com/gangrun/gangrun/internal/saves"
 )
 
 // checkpoints implements supervisor.Checkpoints. A run that does not resume uses only
@@ -35,6 +36,9 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Chec
 func (c *checkpoints) NewestFinite(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
 	return c.newest(ctx, dir, avoided, checkpoint.NewestFinite)
 }
+
+// Scan implements supervisor.Checkpoints.
+func (c *checkpoints) Scan(dir string) ([]saves.Found, error) { return checkpoint.Scan(dir) }
 
 // search finds the newest checkpoint that is not listed in initial or avoided.
 type search func(ctx context.Context, dir string, initial checkpoint.Seen, avoided []job.Checkpoint) (job.Checkpoint, []checkpoint.Skipped, error)

@@ -124,10 +124,11 @@ var rooms = []room{
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
 	{paths: []string{"checkpoint/flaw"}, ours: only()},
 	{paths: []string{"checkpoint/pickle", "checkpoint/pyliteral", "checkpoint/sstable"}, ours: only("checkpoint/flaw")},
+	{paths: []string{"checkpoint/naming"}, ours: only(), not: world, noClock: true, stdOnly: true},
 	{paths: []string{"checkpoint/layout"}, ours: only("checkpoint/flaw"), not: world, noClock: true},
 	{paths: []string{"checkpoint/blob"}, ours: only()},
 	{paths: []string{"checkpoint/finite"}, ours: only("checkpoint/blob"), noClock: true},
-	{paths: []string{"checkpoint/archive", "checkpoint/hdf5", "checkpoint/numpy", "checkpoint/ocdbt", "checkpoint/onnx", "checkpoint/safetensors", "checkpoint/torchfile"},
+	{paths: []string{"checkpoint/archive", "checkpoint/compressed", "checkpoint/fortran", "checkpoint/hdf5", "checkpoint/numpy", "checkpoint/ocdbt", "checkpoint/onnx", "checkpoint/safetensors", "checkpoint/tensorflow", "checkpoint/torchfile"},
 		ours: only("checkpoint/archive", "checkpoint/blob", "checkpoint/finite", "checkpoint/flaw", "checkpoint/hdf5", "checkpoint/numpy", "checkpoint/pickle", "checkpoint/pyliteral", "checkpoint/sstable", "checkpoint/torchfile")},
 	{paths: []string{"checkpoint"}, ours: allBut("launcher/...", "supervisor/...", "topology/...")},
 

@@ -40,7 +40,8 @@ type Checked struct {
 }
 
 const (
-	quiet       = 2 * time.Second  // without a change, until a checkpoint is verified
+	// Quiet is how long an agent sees no change of a checkpoint before it verifies it.
+	Quiet       = 2 * time.Second
 	slow        = 10 * time.Second // of writing, until it is told
 	patience    = time.Minute      // without a change, until one that is not complete counts as broken
 	endPatience = 5 * time.Second  // the same, when the gang has ended
@@ -78,6 +79,16 @@ type past struct {
 	key, kind, format, name string
 	begun, ended            time.Time
 	bytes                   int64
+	step                    int64
+}
+
+// apart reports whether a checkpoint is another one than the one before it, from its begin on, and no further part of
+// that one: one step is one checkpoint, and parts without a step are written together.
+func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) bool {
+	if step >= 0 && stepBefore >= 0 {
+		return step != stepBefore && begun.After(before)
+	}
+	return begun.Sub(before) >= max(Quiet, took)
 }
 
 // New returns a Follower of a directory in which these were before the gang began.
@@ -162,18 +173,20 @@ func (f *Follower) see(l Look, key string, parts []Found) {
 		s.inPlace = !born.IsZero() && born.Equal(parts[0].Born)
 	}
 	if !s.open {
-		s.open, s.told, s.begun = true, false, f.began(l.Noticed, parts)
+		s.open, s.told, s.begun = true, false, f.began(l, parts)
 	}
 	s.parts, s.changed, s.checked, s.why, s.small = parts, l.Now, false, "", false
 }
 
-// began returns when the first byte was written: when the first of the parts was made, or when the change was
-// noticed. A file that was renamed has been made when its writer began.
-func (f *Follower) began(noticed time.Time, parts []Found) time.Time {
-	begun := noticed
+// began returns when the first byte was written: when the first of the parts was made, which may be after the first
+// change since the last look: that may have been of another checkpoint. If no part was made since the last checkpoint,
+// it is when the change was noticed. A file that was renamed has been made when its writer began.
+func (f *Follower) began(l Look, parts []Found) time.Time {
+	begun := l.Noticed
+	known := false
 	for _, p := range parts {
-		if p.Born.After(f.lastEnd()) && p.Born.Before(begun) {
-			begun = p.Born
+		if p.Born.After(f.lastEnd()) && !p.Born.After(l.Now) && (!known || p.Born.Before(begun)) {
+			begun, known = p.Born, true
 		}
 	}
 	return begun
@@ -208,17 +221,26 @@ func (s *save) unfinished() bool {
 	return !slices.ContainsFunc(s.parts, func(p Found) bool { return !p.Unfinished })
 }
 
-// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. The key is "" if
-// there is none.
-func (f *Follower) Due(now time.Time) (key string, parts []Found) { return f.due(now, quiet) }
-
-func (f *Follower) due(now time.Time, still time.Duration) (key string, parts []Found) {
+// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. Nothing of its step has
+// changed for the time still. The key is "" if there is none.
+func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []Found) {
 	for _, s := range slices.Backward(f.sorted()) {
-		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still {
+		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still && !f.grows(now, s, still) {
 			return s.key, s.parts
 		}
 	}
 	return "", nil
+}
+
+// grows reports whether another part of the same step still has a temporary name, and has changed lately.
+func (f *Follower) grows(now time.Time, s *save, still time.Duration) bool {
+	of := s.parts[0]
+	for _, u := range f.saves {
+		if of.Step >= 0 && u.open && u.unfinished() && u.parts[0].Step == of.Step && filepath.Dir(u.parts[0].Path) == filepath.Dir(of.Path) && now.Sub(u.changed) < still {
+			return true
+		}
+	}
+	return false
 }
 
 // sorted returns the checkpoints in the order in which they were begun.
@@ -351,7 +373,7 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 	s.report = r
 	f.past = append(f.past, past{
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
-		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes,
+		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes, step: r.Step,
 	})
 	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // the newest are verified first
 	f.past = f.past[max(0, len(f.past)-maxPast):]
@@ -364,4 +386,4 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 func (f *Follower) Close(now time.Time) []job.SaveReport { return f.broken(now, endPatience) }
 
 // CloseDue is Due when the gang has ended, so that nothing is being written any more.
-func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.due(now, 0) }
+func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.Due(now, 0) }

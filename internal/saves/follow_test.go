@@ -62,7 +62,7 @@ func (d *dir) pass(span time.Duration) {
 	for end := d.now.Add(span); d.now.Before(end); {
 		d.now = d.now.Add(min(time.Second, end.Sub(d.now)))
 		d.tell(d.follower.Look(Look{Now: d.now, Noticed: d.now, Found: d.found(), Free: d.free}))
-		if key, parts := d.follower.Due(d.now); key != "" {
+		if key, parts := d.follower.Due(d.now, Quiet); key != "" {
 			d.verify(key, parts)
 		}
 	}
@@ -163,6 +163,24 @@ func TestFollow(t *testing.T) {
 				d.t.Errorf("begun %v, written in %v", r.Begun, r.Write)
 			}
 		}, 1, ""},
+		"a part that still has a temporary name": {func(d *dir) {
+			for step := range int64(2) {
+				d.write(fmt.Sprintf("ckpt-%d-rank0.pt", step), step, mib)
+				name := fmt.Sprintf("ckpt-%d-rank1.pt.tmp", step)
+				for i := range int64(6) {
+					d.write(name, step, i*mib)
+					d.pass(time.Second)
+				}
+				f := d.files["/c/"+name]
+				delete(d.files, f.Path)
+				f.Path, f.Unfinished = strings.TrimSuffix(f.Path, ".tmp"), false
+				d.files[f.Path] = f
+				d.pass(4 * time.Second)
+				if r := d.told[len(d.told)-1]; len(d.told) != int(step)+1 || r.Files != 2 {
+					d.t.Errorf("%+v", d.told)
+				}
+			}
+		}, 2, ""},
 		"a temporary file that stays": {func(d *dir) {
 			d.write("ckpt-1.pt.tmp", 1, mib)
 			d.pass(30 * time.Minute)
@@ -218,6 +236,22 @@ func TestFollow(t *testing.T) {
 			d.saves(3)
 			d.save("ckpt-900.pt", 900, 40*mib, time.Second)
 		}, 4, "shrinking /c/ckpt-900.pt"},
+		"shrinking, and again": {func(d *dir) {
+			d.saves(3)
+			d.save("ckpt-900.pt", 900, 40*mib, time.Second)
+			d.save("ckpt-950.pt", 950, 40*mib, time.Second)
+			for _, r := range d.told[3:] { // the one before it was small, too
+				if r.Why != "it has 40 MiB, and ckpt-300.pt had 100 MiB" {
+					d.t.Errorf("why %q", r.Why)
+				}
+			}
+		}, 5, "shrinking /c/ckpt-900.pt, shrinking /c/ckpt-950.pt"},
+		"a later step is bigger": {func(d *dir) {
+			for i := range int64(3) {
+				d.save(fmt.Sprintf("ckpt-%d.pt", 300+i), 300+i, 100*mib, time.Second)
+			}
+			d.save("ckpt-200.pt", 200, 40*mib, time.Second)
+		}, 4, ""},
 		"another kind is small": {func(d *dir) {
 			d.saves(3)
 			d.save("ema-900.pt", 900, 4*mib, time.Second)
@@ -264,6 +298,52 @@ func TestFollow(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestShortlyAfter holds that checkpoints that follow each other within the time that a look and a verification take are
+// measured as those that do not: a change of one is not the begin of the next, and each counts.
+func TestShortlyAfter(t *testing.T) {
+	d := newDir(t)
+	var noticed time.Time
+	for tick := range 100 * 20 { // 100 s in steps of 50 ms: a file each second for 5 s, a look each second
+		d.now = start.Add(time.Duration(tick) * 50 * time.Millisecond)
+		if tick%20 == 16 && tick < 100 {
+			name, at := fmt.Sprintf("ckpt-%d.pt", tick/20), d.now
+			d.write(name, int64(tick/20), mib)
+			f := d.files["/c/"+name]
+			f.Time = at.Add(5 * time.Millisecond)
+			d.files[f.Path] = f
+		}
+		if tick%20 == 0 && tick <= 100 || tick%20 == 16 && tick < 100 { // something else changes, too
+			if noticed.IsZero() {
+				noticed = d.now
+			}
+		}
+		if tick%20 == 19 {
+			l := Look{Now: d.now, Noticed: noticed, Found: d.found(), Free: -1}
+			if noticed.IsZero() {
+				l.Noticed = d.now
+			}
+			noticed = time.Time{}
+			d.tell(d.follower.Look(l))
+		}
+		if key, parts := d.follower.Due(d.now, Quiet); key != "" {
+			d.verify(key, parts)
+		}
+	}
+	if d.good() != 5 || len(d.told) != 6 || d.told[5].State != job.SaveOverdue || d.told[5].Usual != job.Duration(time.Second) {
+		t.Fatalf("%+v", d.told)
+	}
+	var s Summary
+	for _, r := range d.told {
+		if r.Good() && (r.Write != job.Duration(5*time.Millisecond) || r.Begun != start.Add(time.Duration(r.Step)*time.Second+800*time.Millisecond)) {
+			t.Errorf("step %d: begun %v, written in %v", r.Step, r.Begun.Sub(start), r.Write)
+		}
+		s.Add(r)
+	}
+	if s.Every != job.Duration(time.Second) || s.Write != job.Duration(5*time.Millisecond) {
+		t.Errorf("each %v, written in %v", s.Every, s.Write)
 	}
 }
 

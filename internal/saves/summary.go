@@ -57,8 +57,8 @@ func (s *Summary) measure() {
 		}
 		if last == nil {
 			last = r
-		} else if gap := r.Begun.Sub(last.Begun); gap >= max(quiet, time.Duration(last.Write)) {
-			gaps, last = append(gaps, gap), r
+		} else if apart(r.Begun, last.Begun, time.Duration(last.Write), r.Step, last.Step) {
+			gaps, last = append(gaps, r.Begun.Sub(last.Begun)), r
 		}
 		if !r.Good() {
 			continue

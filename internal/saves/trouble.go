@@ -38,7 +38,7 @@ func (f *Follower) gaps() (all []time.Duration) {
 	}
 	last := f.past[0]
 	for _, p := range f.past[1:] {
-		if p.begun.Sub(last.begun) >= max(quiet, last.ended.Sub(last.begun)) {
+		if apart(p.begun, last.begun, last.ended.Sub(last.begun), p.step, last.step) {
 			all = append(all, p.begun.Sub(last.begun))
 			last = p
 		}
@@ -71,14 +71,15 @@ func (f *Follower) overdue(now time.Time) []job.SaveReport {
 
 // smaller returns a text if a checkpoint is much smaller than earlier ones of its kind and format.
 func (f *Follower) smaller(s *save, format string) string {
-	var sizes []int64
-	name := ""
+	var earlier []past // the newest first
 	for _, p := range slices.Backward(f.past) {
-		if p.kind == s.parts[0].Kind && p.format == format && len(sizes) < sizesOf {
-			if sizes = append(sizes, p.bytes); name == "" {
-				name = p.name
-			}
+		if p.kind == s.parts[0].Kind && p.format == format && s.follows(p) && len(earlier) < sizesOf {
+			earlier = append(earlier, p)
 		}
+	}
+	var sizes []int64
+	for _, p := range earlier {
+		sizes = append(sizes, p.bytes)
 	}
 	bytes := int64(0)
 	for _, p := range s.parts {
@@ -87,7 +88,17 @@ func (f *Follower) smaller(s *save, format string) string {
 	if len(sizes) == 0 || bytes >= median(sizes)/smallShare {
 		return ""
 	}
-	return fmt.Sprintf("it has %s, and %s had %s", text.Bytes(bytes), name, text.Bytes(sizes[0]))
+	i := slices.IndexFunc(earlier, func(p past) bool { return p.bytes >= median(sizes) })
+	return fmt.Sprintf("it has %s, and %s had %s", text.Bytes(bytes), earlier[i].name, text.Bytes(earlier[i].bytes))
+}
+
+// follows reports whether a checkpoint is of a later step than another one; of one without a step, whether it was begun
+// later.
+func (s *save) follows(p past) bool {
+	if step := s.parts[0].Step; step >= 0 && p.step >= 0 {
+		return step > p.step
+	}
+	return s.begun.After(p.begun)
 }
 
 // removal is how long a job may take to remove old checkpoints after it has written one.

@@ -53,13 +53,7 @@ func lookAt(dir string, noticed time.Time) look {
 			l.free = int64(st.Bavail) * int64(st.Frsize)
 		}
 	}
-	found, err := checkpoint.Scan(dir)
-	l.err = err
-	for _, f := range found {
-		l.found = append(l.found, saves.Found{
-			Path: f.Path, Step: f.Step, Kind: f.Kind, Bytes: f.Bytes, Files: f.Files, Time: f.Time, Born: f.Born, Unfinished: f.Unfinished,
-		})
-	}
+	l.found, l.err = checkpoint.Scan(dir)
 	l.at = time.Now()
 	l.took = l.at.Sub(began)
 	return l

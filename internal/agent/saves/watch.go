@@ -109,7 +109,7 @@ func (w *watch) begin(ctx context.Context, now time.Time) {
 	if w.follower == nil || w.checks.pending() || now.Before(w.rest) {
 		return
 	}
-	if key, parts := w.follower.Due(now); key != "" {
+	if key, parts := w.follower.Due(now, saves.Quiet); key != "" {
 		w.check(ctx, key, parts)
 	}
 }

@@ -65,6 +65,8 @@ for step in range(start, steps):
         break
 ´´´
 
+gangrun waits until a new checkpoint is good, which includes that it has as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)), and nothing of its step has changed for 3 s. If there is no earlier checkpoint to compare it with, that is 5 s. It is never more than half of ´before-stop-wait´. What has the same step counts as one checkpoint, also what still has a temporary name. If all ranks have ended, the wait is over at once.
+
 A rank that exits after it was asked counts as ended by gangrun, whatever its exit code is, unless the gang has made the last of its steps.
 
 | end | are the ranks asked |

@@ -1,4 +1,5 @@
-package checkpoint
+// Package compressed checks files of gzip, bzip2 and zlib.
+package compressed
 
 import (
 	"compress/bzip2"
@@ -8,12 +9,13 @@ import (
 	"errors"
 	"io"
 
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// checkCompressed unpacks a gzip, bzip2 or zlib stream to its end, where its
+// Check unpacks a gzip, bzip2 or zlib stream to its end, where its
 // checksum is. What is in it is not looked at.
-func checkCompressed(f *file, open func(io.Reader) (io.Reader, error)) error {
+func Check(f *blob.File, open func(io.Reader) (io.Reader, error)) error {
 	r, err := open(f.From(0))
 	if err == nil {
 		_, err = io.Copy(io.Discard, r)
@@ -32,6 +34,11 @@ func checkCompressed(f *file, open func(io.Reader) (io.Reader, error)) error {
 	return err
 }
 
-func openGzip(r io.Reader) (io.Reader, error)  { return gzip.NewReader(r) }
-func openBzip2(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }
-func openZlib(r io.Reader) (io.Reader, error)  { return zlib.NewReader(r) }
+// Gzip opens a stream of gzip.
+func Gzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+
+// Bzip2 opens a stream of bzip2.
+func Bzip2(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }
+
+// Zlib opens a stream of zlib.
+func Zlib(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }

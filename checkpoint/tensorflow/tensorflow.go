@@ -1,4 +1,5 @@
-package checkpoint
+// Package tensorflow checks checkpoints of TensorFlow: an index, and the files of data that it names.
+package tensorflow
 
 import (
 	"encoding/binary"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"math"
 
+	"github.com/gangrun/gangrun/checkpoint/blob"
 	"github.com/gangrun/gangrun/checkpoint/finite"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/checkpoint/sstable"
@@ -33,11 +35,11 @@ func dataName(prefix string, shard, shards uint64) string {
 	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, shards)
 }
 
-// checkTensorFlow checks a TensorFlow checkpoint: its index, that every data
+// Check checks a TensorFlow checkpoint: its index, that every data
 // file is there, and every tensor's place and checksum. It returns the bytes
 // of all its files.
-func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
-	index, done, err := openFile(p.Ctx, prefix+".index")
+func Check(p *blob.Pool, prefix string) (size int64, err error) {
+	index, done, err := blob.Open(p.Ctx, prefix+".index", nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, flaw.New("its index is missing: it was not finished")
 	}
@@ -123,6 +125,15 @@ func shardCount(value []byte) (uint64, error) {
 	return n, err
 }
 
+// CheckEntry checks that the value of an entry of an index can be read.
+func CheckEntry(value []byte) error {
+	if _, err := shardCount(value); err != nil {
+		return err
+	}
+	_, err := parseTensor(value)
+	return err
+}
+
 func parseTensor(value []byte) (tensor, error) {
 	var t tensor
 	err := fields(value, func(field int, v uint64) {
@@ -163,7 +174,7 @@ func fields(b []byte, emit func(field int, v uint64)) error {
 			if n = 8; len(b) < n {
 				return sstable.ErrDamaged
 			}
-			v = le.Uint64(b)
+			v = binary.LittleEndian.Uint64(b)
 		case 2:
 			size, m := binary.Uvarint(b)
 			if m <= 0 || size > uint64(len(b)-m) {
@@ -174,7 +185,7 @@ func fields(b []byte, emit func(field int, v uint64)) error {
 			if n = 4; len(b) < n {
 				return sstable.ErrDamaged
 			}
-			v = uint64(le.Uint32(b))
+			v = uint64(binary.LittleEndian.Uint32(b))
 		default:
 			return sstable.ErrDamaged
 		}
