@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -73,7 +74,10 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		e = l.interrupted(ctx, during)
 		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
 	} else {
-		verdict = l.policy(ctx).Decide(earlier, last, time.Now())
+		var failed bool
+		if verdict, failed = failedAnswer(outcome, cause, lost); !failed {
+			verdict = l.policy(ctx).Decide(earlier, last, time.Now())
+		}
 	}
 	l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &verdict})
 	switch {
@@ -89,7 +93,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 // ending is the end of a run whose last verdict is not to restart.
 func ending(verdict job.Verdict, cause job.Cause) *end {
 	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
-	if yes, worth := early(cause); yes {
+	if yes, worth := earlystop.By(cause); yes {
 		e.ending.State, e.ending.Worth = job.StateStoppedEarly, worth
 	}
 	if verdict.Deterministic {
@@ -167,7 +171,8 @@ func (l *loop) stay(ctx context.Context, end *gangEnd, a job.Attempt, emit func(
 	g := l.newGuard(end, a.Number)
 	outcome, err := l.Launcher.Run(end.gang, a, g.over(emit))
 	g.close()
-	l.answered(end, outcome, len(a.Placement.Ranks))
+	l.resume.request = end.request.Load()
+	l.answered(ctx, end, outcome, len(a.Placement.Ranks))
 	if a.Adopt {
 		outcome = l.adopted.complete(outcome)
 	}
@@ -205,7 +210,7 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 		var left controllerDied
 		switch cause := end.cause(); {
 		case e.Kind != job.KindStop || stopping:
-		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause):
+		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause) && e.Stop != job.StopFailure:
 			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
@@ -276,7 +281,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	}
 	var curve StoppedEarly
 	if errors.As(lost, &curve) && !failedByItself(o) {
-		return earlyCause(curve.Verdict)
+		return earlystop.Cause(curve.Verdict)
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{

@@ -139,7 +139,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		g.exits[i] = x
 		emit(job.Event{Kind: job.KindExit, Exit: &x})
 		if !x.Good() && !x.Stopped {
-			emit(job.Event{Kind: job.KindStop, Text: x.String()})
+			emit(job.Event{Kind: job.KindStop, Stop: job.StopFailure, Text: x.String()})
 		}
 	}
 	time.Sleep(g.dying)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 )
 
 // saveLook is the time between two looks for the checkpoint that ranks were asked for.
@@ -28,6 +30,8 @@ type gangEnd struct {
 	decide     context.CancelCauseFunc // ends wish, and gang when the ranks have had time for a checkpoint
 	now        context.CancelCauseFunc // ends gang at once
 	release    func()                  // must be called when the gang has ended
+
+	request atomic.Pointer[request] // nil if there was none
 
 	mu    sync.Mutex
 	asked bool         // the ranks were asked for a checkpoint
@@ -76,7 +80,7 @@ func mayAnswer(cause error) bool {
 	case errors.As(cause, &hung):
 		return false
 	case errors.As(cause, &early):
-		return !spoils(early.Verdict.Kind)
+		return !earlystop.Spoils(early.Verdict.Kind)
 	}
 	return true
 }
@@ -93,6 +97,9 @@ func (l *loop) saveBefore(g *gangEnd) {
 	defer cancel()
 	began := time.Now()
 	before, ok := l.newest(ctx)
+	if ok {
+		g.request.Store(&request{before})
+	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
 		l.note("the ranks could not be asked for a checkpoint: %v", err)
 		return
@@ -126,21 +133,6 @@ func (l *loop) ask(g *gangEnd) bool {
 		g.gone[x.Rank] = true
 	}
 	return true
-}
-
-// answered marks the ranks that have ended after they were asked for a checkpoint as ended by gangrun. A gang that has
-// made all its steps has ended by itself.
-func (l *loop) answered(g *gangEnd, o job.Outcome, ranks int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.asked || o.Good(ranks) && l.complete() {
-		return
-	}
-	for i, x := range o.Exits {
-		if !g.gone[x.Rank] && (x.Status == job.Exited || x.Status == job.Signalled) {
-			o.Exits[i].Stopped = true
-		}
-	}
 }
 
 // complete reports whether the current attempt has made the last of its steps.

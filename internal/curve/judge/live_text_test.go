@@ -40,7 +40,7 @@ A stop happens in this order:
 2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most.
 3. The gang is ended: SIGTERM, and SIGKILL after ´grace´.
 
-The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint; otherwise it is 1 ([exit-codes.md](exit-codes.md)).
+The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint since the verdict was true, or because the ranks were asked; otherwise it is 1 ([exit-codes.md](exit-codes.md)). gangrun then looks at all numbers of that checkpoint: one with NaN or Inf does not count. If what the ranks have written when they were asked is broken, an older checkpoint does not count either.
 
 | verdict | category | exit code with a good checkpoint | without |
 |---|---|---|---|
@@ -65,7 +65,7 @@ for step in range(start, steps):
         break
 ´´´
 
-A rank that exits after it was asked has been ended by gangrun, whatever its exit code is, unless the gang has made the last of its steps.
+A rank that ends after it was asked, with code 0, by SIGTERM or by the signal that asked it (or with 128 + the number of one of them as its code), has been ended by gangrun, unless the gang has made the last of its steps. So has a rank with code 1 if gangrun finds no error that explains it and the run has a new good checkpoint. Any other end is a failure of the job, with its cause and its exit code. A job that fails while it is stopped early is not started again.
 
 | end | are the ranks asked |
 |---|---|

@@ -1,0 +1,86 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
+)
+
+// request is what is known of the last request for a checkpoint.
+type request struct {
+	before *job.Checkpoint // the newest good one when the ranks were asked; nil if there was none
+}
+
+// answered marks the ranks that have ended because they were asked for a checkpoint as ended by gangrun. A gang that has
+// made all its steps has ended by itself. A rank that has ended in any other way has failed. Many programs exit with code 1
+// whenever they end early: that is an answer if nothing was found that explains it, and there is a new good checkpoint.
+func (l *loop) answered(ctx context.Context, g *gangEnd, o job.Outcome, ranks int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.asked || o.Good(ranks) && l.complete() {
+		return
+	}
+	code1 := false
+	for i, x := range o.Exits {
+		if x.Stopped || g.gone[x.Rank] {
+			continue
+		}
+		o.Exits[i].Stopped = earlystop.Answers(x, l.spec.BeforeStop)
+		code1 = code1 || earlystop.MayAnswer(x)
+	}
+	if !code1 || slices.ContainsFunc(o.Exits, func(x job.Exit) bool { return !x.Good() && !x.Stopped && !earlystop.MayAnswer(x) }) {
+		return
+	}
+	if c := l.cause(o, job.EndedNot, nil); category(c) != job.Unknown || !l.renewed(ctx) {
+		return
+	}
+	for i, x := range o.Exits {
+		o.Exits[i].Stopped = x.Stopped || earlystop.MayAnswer(x) && !g.gone[x.Rank]
+	}
+}
+
+// renewed reports whether there is a new good checkpoint since the ranks were asked for one.
+func (l *loop) renewed(ctx context.Context) bool {
+	if l.resume.request == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	c, ok := l.newest(ctx)
+	return ok && fresh(l.resume.request.before, c)
+}
+
+// kept reports whether a run that was stopped early has the checkpoint for which it was worth running: the newest was written
+// when the verdict was already true, or because the ranks were asked for one. It is not if what the ranks have written when
+// they were asked is broken.
+func (l *loop) kept() bool {
+	c := l.resume.newest
+	if c == nil {
+		return false
+	}
+	if r := l.resume.request; r != nil && (fresh(r.before, c) || l.resume.broken) {
+		return fresh(r.before, c)
+	}
+	l.mu.Lock()
+	r := l.folder.Report()
+	l.mu.Unlock()
+	for _, v := range r.Last().Curves {
+		if v.Action == job.EarlyEnd {
+			return earlystop.Since(*c, v, r.Started)
+		}
+	}
+	return false
+}
+
+// failedAnswer returns the verdict on an attempt that gangrun was stopping early, and that has failed by itself meanwhile.
+// It is not ok for other attempts. A model that has diverged is another matter: its job may go back to a checkpoint.
+func failedAnswer(o job.Outcome, cause job.Cause, lost error) (v job.Verdict, ok bool) {
+	var curve StoppedEarly
+	if !errors.As(lost, &curve) || earlystop.Spoils(curve.Verdict.Kind) || !failedByItself(o) {
+		return v, false
+	}
+	return stop("%s while gangrun stopped the run early (%s)", category(cause), curve.Verdict.Kind), true
+}

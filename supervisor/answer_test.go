@@ -1,0 +1,164 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// TestAnswers: how the ranks end after they were asked for a checkpoint decides whether the job has failed.
+func TestAnswers(t *testing.T) {
+	because := func(x job.Exit, c job.Category) job.Exit { x.Text = string(c); return x }
+	aborted := exited(0, 0)
+	aborted.Aborted = true
+	left := exited(0, 0)
+	left.Fault = "it never called MPI_Finalize"
+	const failed, stopped = job.StateFailed, job.StateStoppedEarly
+	for _, c := range []struct {
+		name  string
+		how   job.BeforeStop
+		exit  job.Exit
+		saves bool
+		state job.State
+		code  int
+	}{
+		{"code 0", job.BeforeStopUSR1, exited(0, 0), true, stopped, 0},
+		{"code 0 without MPI_Finalize", job.BeforeStopUSR1, left, true, stopped, 0},
+		{"SIGTERM", job.BeforeStopUSR1, signalled(0, 15), true, stopped, 0},
+		{"the signal", job.BeforeStopUSR1, signalled(0, 10), true, stopped, 0},
+		{"code 143", job.BeforeStopFile, exited(0, 143), true, stopped, 0},
+		{"the code of the signal", job.BeforeStopHUP, exited(0, 129), true, stopped, 0},
+		{"code 1 and a checkpoint", job.BeforeStopUSR1, exited(0, 1), true, stopped, 0},
+		{"code 1 and no checkpoint", job.BeforeStopUSR1, exited(0, 1), false, failed, 1},
+		{"code 1, a checkpoint and a traceback", job.BeforeStopUSR1, because(exited(0, 1), job.Traceback), true, failed, 1},
+		{"code 7", job.BeforeStopUSR1, because(exited(0, 7), job.Traceback), true, failed, 7},
+		{"code 7 and nothing said", job.BeforeStopUSR1, exited(0, 7), true, failed, 7},
+		{"the code of another signal", job.BeforeStopUSR1, exited(0, 139), true, failed, 139},
+		{"another signal", job.BeforeStopUSR1, signalled(0, 11), true, failed, 139},
+		{"a network error, which may pass", job.BeforeStopUSR1, because(exited(0, 3), job.NetworkError), true, failed, 3},
+		{"MPI_Abort(0)", job.BeforeStopUSR1, aborted, true, failed, 255},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := shows(judge.Reached)
+			g.answers, g.quits, g.exits = 4*time.Second, true, []job.Exit{c.exit, stoppedHere(c.exit)}
+			if c.saves {
+				g.saves = ckpt(7, 30)
+			}
+			w := newWorld(t, g)
+			w.spec.CheckpointDir, w.spec.BeforeStop, w.spec.EarlyStop = "/ckpt", c.how, "stop"
+			w.run(t)
+			if r := w.report; r.State != c.state || *r.ExitCode != c.code || len(w.launcher.runs) != 1 {
+				t.Errorf("got %s and %d (%s) after %d attempts, want %s and %d\n%s\n%s", r.State, *r.ExitCode, r.ExitWhy, len(w.launcher.runs), c.state, c.code, w.story(), w.notes())
+			}
+			for _, e := range w.events {
+				if e.Kind == job.KindStop && c.state == failed && e.Text != c.exit.String() {
+					t.Errorf("ended because of %q, not of the rank that failed", e.Text)
+				}
+			}
+		})
+	}
+}
+
+// stoppedHere is the exit of the other rank: it answers too, unless the launcher has ended it because of the first.
+func stoppedHere(first job.Exit) job.Exit {
+	x := exited(1, 0)
+	if !first.Good() {
+		x = stopped(signalled(1, 15))
+	}
+	return x
+}
+
+// TestFailedAnswerToUser: a rank that fails when the user ends the run has failed, too.
+func TestFailedAnswerToUser(t *testing.T) {
+	x := exited(0, 7)
+	x.Text = string(job.Traceback)
+	g := gang{launch: time.Second, life: time.Hour, steps: -1, saves: ckpt(7, 30), answers: time.Second, quits: true, exits: []job.Exit{x, stopped(signalled(1, 15))}}
+	w := newWorld(t, g)
+	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopUSR1, time.Minute, syscall.SIGTERM
+	w.spec.Retries = 0
+	w.run(t)
+	if r := w.report; r.State != job.StateFailed || *r.ExitCode != 7 || r.Cause() == nil || r.Cause().Category != job.Traceback {
+		t.Errorf("got %s and %d (%s), %+v", r.State, *r.ExitCode, r.ExitWhy, r.Cause())
+	}
+}
+
+// TestGoodForAGoodReason: a run that was stopped early ends with 0 only if it has a checkpoint of a model that was good enough.
+func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5, at 6 s
+	unnamed := func(second int) *job.Checkpoint { c := ckpt(1, second); c.Step = -1; return c }
+	stale := ckpt(9, 7)
+	stale.Time = stale.Time.Add(-24 * time.Hour)
+	for i, c := range []struct {
+		saves    *job.Checkpoint
+		older    *job.Checkpoint
+		infinite *job.Checkpoint
+		notes    []string
+		ask      bool
+		byEpoch  bool
+		code     int
+	}{
+		{saves: ckpt(5, 7), code: 0},
+		{saves: ckpt(4, 7), code: 0}, // written when the verdict was true
+		{saves: ckpt(5, 5), code: 0}, // its step is known
+		{saves: ckpt(4, 5), code: 1},
+		{saves: stale, code: 1},                     // copied there
+		{saves: ckpt(9, 3), byEpoch: true, code: 1}, // the step of the checkpoint may be another count
+		{saves: ckpt(2, 7), byEpoch: true, code: 0},
+		{saves: unnamed(5), code: 0}, // the value may have been noticed later
+		{saves: unnamed(3), code: 1},
+		{code: 1},
+		{saves: ckpt(7, 9), infinite: ckpt(7, 9), code: 1},
+		{saves: ckpt(7, 9), older: ckpt(6, 8), infinite: ckpt(7, 9), code: 0},
+		{saves: unnamed(1), ask: true, code: 0},                                         // it was not there before
+		{saves: ckpt(7, 9), infinite: ckpt(7, 9), ask: true, code: 1},                   // the answer has NaN
+		{saves: ckpt(4, 5), notes: []string{"step-7 is truncated"}, ask: true, code: 0}, // the gang went on to save
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			g := shows(judge.Reached)
+			g.curve.ByEpoch, g.exits = c.byEpoch, works().exits
+			if g.saves = c.saves; c.older != nil {
+				g.older = []*job.Checkpoint{c.older}
+			}
+			w := newWorld(t, g)
+			if c.infinite != nil {
+				w.checkpoints.infinite = []job.Checkpoint{*c.infinite}
+			}
+			w.spec.CheckpointDir, w.spec.EarlyStop, w.checkpoints.notes = "/ckpt", "stop", c.notes
+			if c.ask {
+				w.spec.BeforeStop, w.launcher.gangs[0].answers = job.BeforeStopUSR1, time.Second
+			}
+			w.run(t)
+			r := w.report
+			if r.State != job.StateStoppedEarly || *r.ExitCode != c.code {
+				t.Errorf("got %s and %d (%s), want %d\n%s", r.State, *r.ExitCode, r.ExitWhy, c.code, w.notes())
+			}
+			if want := c.code != 0; want != strings.Contains(r.Hint, "before-stop") {
+				t.Errorf("the hint is %q", r.Hint)
+			}
+		})
+	}
+}
+
+// TestBrokenAnswer: if what the ranks have written when they were asked is broken, an older checkpoint does not make up for it.
+func TestBrokenAnswer(t *testing.T) {
+	g := shows(judge.Reached)
+	g.exits, g.answers, g.saves = works().exits, time.Second, ckpt(5, 5)
+	w := newWorld(t, g)
+	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer) // it is there when the ranks are asked
+	w.spec.CheckpointDir, w.spec.EarlyStop, w.spec.BeforeStop = "/ckpt", "stop", job.BeforeStopUSR1
+	w.checkpoints.notes = []string{"step-7 is truncated"}
+	w.run(t)
+	if r := w.report; *r.ExitCode != 1 || r.Attempts[0].Saved == nil {
+		t.Errorf("got %d (%s), saved %v\n%s", *r.ExitCode, r.ExitWhy, r.Attempts[0].Saved, w.notes())
+	}
+	w = newWorld(t, g)
+	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer)
+	w.spec.CheckpointDir, w.spec.EarlyStop, w.spec.BeforeStop = "/ckpt", "stop", job.BeforeStopUSR1
+	if w.run(t); *w.report.ExitCode != 0 { // nothing was written, but the one from before the request will do
+		t.Errorf("got %d (%s)", *w.report.ExitCode, w.report.ExitWhy)
+	}
+}
