@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -12,6 +13,20 @@ import (
 // request is what is known of the last request for a checkpoint.
 type request struct {
 	before *job.Checkpoint // the newest good one when the ranks were asked; nil if there was none
+}
+
+// asking returns the event that the ranks are asked for a checkpoint. It has an order to stop if the user ends the run: a
+// controller that takes over then carries it out.
+func (g *gangEnd) asking(s job.Spec) job.Event {
+	e := job.Event{
+		Kind: job.KindNote, Attempt: g.number,
+		Text: fmt.Sprintf("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", s.BeforeStop, s.BeforeStopWait),
+	}
+	var by Interrupted
+	if errors.As(context.Cause(g.wish), &by) {
+		e.Stop = job.StopOrder
+	}
+	return e
 }
 
 // answered marks the ranks that have ended because they were asked for a checkpoint as ended by gangrun. A gang that has

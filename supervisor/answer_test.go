@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"syscall"
@@ -160,5 +161,84 @@ func TestBrokenAnswer(t *testing.T) {
 	w.spec.CheckpointDir, w.spec.EarlyStop, w.spec.BeforeStop = "/ckpt", "stop", job.BeforeStopUSR1
 	if w.run(t); *w.report.ExitCode != 0 { // nothing was written, but the one from before the request will do
 		t.Errorf("got %d (%s)", *w.report.ExitCode, w.report.ExitWhy)
+	}
+}
+
+// TestTakeoverDuringTheWait: a controller that dies while it waits for a checkpoint has journalled why it ends the run. The
+// one that takes over ends it for the same reason, whether the ranks are still there or not, and starts nothing.
+func TestTakeoverDuringTheWait(t *testing.T) {
+	saves := func(g gang) gang {
+		g.saves, g.answers, g.exits = ckpt(7, 30), 4*time.Second, works().exits
+		return g
+	}
+	long := saves(gang{launch: time.Second, life: time.Hour, steps: -1})
+	for _, c := range []struct {
+		name  string
+		gang  gang
+		kind  job.Kind // of the event after which the first controller dies
+		state job.State
+		code  int
+	}{
+		{"the user's order", long, job.KindNote, job.StateCancelled, 143},
+		{"a target that was reached", saves(shows(judge.Reached)), job.KindNote, job.StateStoppedEarly, 0},
+		{"a plateau", saves(shows(judge.Plateau)), job.KindCurve, job.StateStoppedEarly, 0},
+		{"a divergence", saves(shows(judge.Diverged)), job.KindCurve, job.StateStoppedEarly, 1},
+	} {
+		for _, gone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%t", c.name, gone), func(t *testing.T) {
+				world := func() *world {
+					w := newWorld(t, c.gang)
+					w.spec.CheckpointDir, w.spec.BeforeStop, w.spec.EarlyStop = "/ckpt", job.BeforeStopUSR1, "stop"
+					return w
+				}
+				whole := world()
+				if c.state == job.StateCancelled {
+					whole.cancelAfter = time.Minute
+				}
+				whole.run(t)
+				w := world()
+				w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+				w.launcher.asked.set(func() { time.AfterFunc(time.Second, func() { w.checkpoints.put(c.gang.saves, nil) }) })
+				if gone {
+					w.checkpoints.put(c.gang.saves, nil)
+					w.supervisor.Launcher = launcherFunc(func(_ context.Context, a job.Attempt, emit func(job.Event)) (o job.Outcome, err error) {
+						if !a.Adopt {
+							t.Errorf("attempt %d is started", a.Number)
+						}
+						for _, r := range a.Placement.Ranks {
+							x := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Text: "its agent has ended"}
+							o.Exits, o.AgentsEnded = append(o.Exits, x), append(o.AgentsEnded, r.Host)
+							emit(job.Event{Kind: job.KindExit, Exit: &x})
+						}
+						return o, nil
+					})
+				}
+				w.resume(t, cut(whole.events, c.kind, 1), 3*time.Second)
+				if r := w.report; r.State != c.state || *r.ExitCode != c.code || len(r.Attempts) != 1 {
+					t.Errorf("got %s and %d (%s) after %d attempts, want %s and %d\n%s\n%s", r.State, *r.ExitCode, r.Reason, len(r.Attempts), c.state, c.code, w.story(), w.notes())
+				}
+			})
+		}
+	}
+}
+
+// TestAnswersOfBefore: a rank that had answered before the takeover has not failed.
+func TestAnswersOfBefore(t *testing.T) {
+	l := &loop{Supervisor: &Supervisor{}, spec: job.Default()}
+	l.spec.BeforeStop = job.BeforeStopUSR1
+	one, other := exited(0, 143), exited(1, 3)
+	past := []job.Event{
+		{Kind: job.KindPlaced, Attempt: 1, Placement: new(job.Placement)}, {Kind: job.KindAttempt, Attempt: 1}, {Kind: job.KindAllStarted, Attempt: 1},
+		{Kind: job.KindNote, Attempt: 1, Stop: job.StopOrder}, {Kind: job.KindExit, Attempt: 1, Exit: &one},
+	}
+	if got := l.restore(past); !got.cancelled || l.adopted.failed {
+		t.Errorf("restored %+v, failed %t", got, l.adopted.failed)
+	}
+	if o := l.adopted.complete(job.Outcome{Exits: []job.Exit{exited(0, 143)}}); !o.Exits[0].Stopped {
+		t.Errorf("it ended by %+v", o.Exits)
+	}
+	past[4].Exit = &other
+	if l.restore(past); !l.adopted.failed {
+		t.Error("a rank that has failed is not known")
 	}
 }

@@ -117,7 +117,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	l.withdraw(ctx) // what a controller that died has left
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx)
+	end := l.endOf(ctx, number)
 	defer end.release()
 	defer watchLease(ctx, lease.Held, end.now)()
 	return l.stay(ctx, end, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(end, number))
@@ -268,8 +268,10 @@ func failedByItself(o job.Outcome) bool {
 
 // cause returns why the gang did not end well.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
+	var curve StoppedEarly
+	early := errors.As(lost, &curve) && !failedByItself(o)
 	left, ok := l.adopted.cause(o, lost)
-	if ok && ended == job.EndedNot {
+	if ok && ended == job.EndedNot && (l.adopted.known != nil || !early) {
 		return left
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
@@ -279,8 +281,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	if errors.As(lost, &slow) && !failedByItself(o) {
 		return stragglerCause(slow.Report)
 	}
-	var curve StoppedEarly
-	if errors.As(lost, &curve) && !failedByItself(o) {
+	if early {
 		return earlystop.Cause(curve.Verdict)
 	}
 	if lost != nil && !failedByItself(o) {

@@ -78,7 +78,7 @@ func (f *fakeAsker) Ask(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asks++
-	if f.err == nil {
+	if f.err == nil && f.answer != nil {
 		f.answer()
 	}
 	return f.err
@@ -106,9 +106,6 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
 	}
 	emit(job.Event{Kind: job.KindAllStarted})
-	if g.curve.Kind != "" {
-		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
-	}
 	left, leave := context.WithCancel(ctx)
 	defer leave()
 	f.asked.set(func() {
@@ -121,6 +118,9 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 			}
 		})
 	})
+	if g.curve.Kind != "" {
+		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
+	}
 	if !pause(left, g.life) && ctx.Err() != nil {
 		return f.end(a, emit, g)
 	}

@@ -29,6 +29,7 @@ type gangEnd struct {
 	gang, wish context.Context
 	decide     context.CancelCauseFunc // ends wish, and gang when the ranks have had time for a checkpoint
 	now        context.CancelCauseFunc // ends gang at once
+	number     int                     // of the attempt
 	release    func()                  // must be called when the gang has ended
 
 	request atomic.Pointer[request] // nil if there was none
@@ -38,10 +39,10 @@ type gangEnd struct {
 	gone  map[int]bool // ranks that had ended before
 }
 
-// endOf returns how the gang of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
+// endOf returns how the gang of an attempt of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
 // before the ranks have had time for a checkpoint, if the job can be asked for one.
-func (l *loop) endOf(ctx context.Context) *gangEnd {
-	g := &gangEnd{}
+func (l *loop) endOf(ctx context.Context, number int) *gangEnd {
+	g := &gangEnd{number: number}
 	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.wish, g.decide = context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -92,7 +93,7 @@ func (l *loop) saveBefore(g *gangEnd) {
 		return
 	}
 	limit := time.Duration(l.spec.BeforeStopWait)
-	l.note("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", l.spec.BeforeStop, l.spec.BeforeStopWait)
+	l.emit(g.asking(l.spec))
 	ctx, cancel := context.WithTimeout(g.gang, limit)
 	defer cancel()
 	began := time.Now()

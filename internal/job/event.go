@@ -30,7 +30,7 @@ const (
 	KindCheckpoint  Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
 	KindCause       Kind = "cause"       // Attempt, Cause
 	KindVerdict     Kind = "verdict"     // Attempt, Verdict
-	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for
+	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for; Stop: StopOrder, with the Attempt, if the user ends the run and its ranks are asked for a checkpoint
 	KindEnded       Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
 	KindAllStarted  Kind = "all-started" // Attempt: every rank has been started
 	KindWireup      Kind = "wireup"      // Attempt, Wireup, Text

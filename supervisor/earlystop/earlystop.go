@@ -75,7 +75,9 @@ func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
 // Answers reports whether a rank ends as ranks do that were asked for a checkpoint in this way: with code 0, or by SIGTERM or
 // the signal that asked it, or with the code that shells give to such an end.
 func Answers(x job.Exit, how job.BeforeStop) bool {
-	ends := func(signal int) bool { return signal == job.BeforeStopTERM.Number() || signal != 0 && signal == how.Number() }
+	ends := func(signal int) bool {
+		return signal == job.BeforeStopTERM.Number() || signal != 0 && signal == how.Number()
+	}
 	switch {
 	case x.Status == job.Signalled:
 		return ends(x.Signal)
