@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
@@ -27,6 +28,75 @@ func (g *gangEnd) asking(s job.Spec) job.Event {
 		e.Stop = job.StopOrder
 	}
 	return e
+}
+
+// noWait is why nobody waits any longer for a checkpoint.
+type noWait string
+
+// Error says why.
+func (n noWait) Error() string { return string(n) }
+
+// follow watches what happens while the ranks are waited for: skip ends the wait. A call of stop ends the watch.
+func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseFunc) (stop func()) {
+	g.mu.Lock()
+	g.skip, g.heard = skip, map[string]bool{}
+	g.mu.Unlock()
+	var watching sync.WaitGroup
+	if g.run.Err() == nil { // the end is not that of the run
+		watching.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-g.run.Done():
+				l.again(g, skip)
+			}
+		})
+	}
+	return func() { skip(nil); watching.Wait() }
+}
+
+// again acts on the end of the run, which has come while the ranks are waited for already.
+func (l *loop) again(g *gangEnd, skip context.CancelCauseFunc) {
+	var by Interrupted
+	var limit TimeLimit
+	switch cause := context.Cause(g.run); {
+	case errors.As(cause, &limit):
+		skip(noWait(limit.Error()))
+	case errors.As(cause, &by) && by.Now:
+		skip(noWait(by.Error()))
+	case errors.As(cause, &by):
+		l.emit(job.Event{
+			Kind: job.KindNote, Attempt: g.number, Stop: job.StopOrder,
+			Text: fmt.Sprintf("the run is being ended already: the ranks have up to %s, in all, for a checkpoint; a second signal, or gangrun stop --now, ends them at once", l.spec.BeforeStopWait),
+		})
+	}
+}
+
+// signalled notes how many ranks of a host the signal that asks for a checkpoint went to. If no rank of the gang handles it,
+// nobody waits.
+func (g *gangEnd) signalled(e job.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.skip == nil || e.Reached == nil {
+		return
+	}
+	if g.heard[e.Host] = g.heard[e.Host] || *e.Reached > 0; len(g.heard) < g.hosts {
+		return
+	}
+	for _, any := range g.heard {
+		if any {
+			return
+		}
+	}
+	g.skip(noWait("no rank handles the signal"))
+}
+
+// hostsWithRanks returns the number of hosts that have ranks of a gang.
+func hostsWithRanks(p job.Placement) int {
+	all := map[string]bool{}
+	for _, r := range p.Ranks {
+		all[r.Host] = true
+	}
+	return len(all)
 }
 
 // answered marks the ranks that have ended because they were asked for a checkpoint as ended by gangrun. A gang that has

@@ -46,7 +46,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := shows(judge.Reached)
-			g.answers, g.quits, g.exits = 4*time.Second, true, []job.Exit{c.exit, stoppedHere(c.exit)}
+			g.answers, g.quits, g.exits = 4200*time.Millisecond, true, []job.Exit{c.exit, stoppedHere(c.exit)}
 			if c.saves {
 				g.saves = ckpt(7, 30)
 			}
@@ -78,7 +78,7 @@ func stoppedHere(first job.Exit) job.Exit {
 func TestFailedAnswerToUser(t *testing.T) {
 	x := exited(0, 7)
 	x.Text = string(job.Traceback)
-	g := gang{launch: time.Second, life: time.Hour, steps: -1, saves: ckpt(7, 30), answers: time.Second, quits: true, exits: []job.Exit{x, stopped(signalled(1, 15))}}
+	g := gang{launch: time.Second, life: time.Hour, steps: -1, saves: ckpt(7, 30), answers: 1200 * time.Millisecond, quits: true, exits: []job.Exit{x, stopped(signalled(1, 15))}}
 	w := newWorld(t, g)
 	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopUSR1, time.Minute, syscall.SIGTERM
 	w.spec.Retries = 0
@@ -240,5 +240,38 @@ func TestAnswersOfBefore(t *testing.T) {
 	past[4].Exit = &other
 	if l.restore(past); !l.adopted.failed {
 		t.Error("a rank that has failed is not known")
+	}
+}
+
+// TestWaitIsCutShort: the ranks are waited for no longer than it can help, and a user who ends the run meanwhile learns how.
+func TestWaitIsCutShort(t *testing.T) {
+	slow := shows(judge.Reached) // at 6 s
+	slow.answers, slow.saves, slow.exits = 20200*time.Millisecond, ckpt(7, 30), works().exits
+	deaf := func(hosts int) gang { g := slow; g.deaf = hosts; return g }
+	cancel := func(w *world) { w.cancelAfter, w.signal = 8*time.Second, syscall.SIGINT }
+	for _, c := range []struct {
+		name  string
+		gang  gang
+		set   func(*world)
+		took  time.Duration
+		state job.State
+		code  int
+		note  string
+	}{
+		{"the whole wait", slow, func(*world) {}, 31500 * time.Millisecond, job.StateStoppedEarly, 0, "there is a new good checkpoint"},
+		{"the time limit", slow, func(w *world) { w.spec.Timeout = job.Duration(9 * time.Second) }, 14 * time.Second, job.StateFailed, 124, "the gang is ended without waiting for a checkpoint: the time limit of 9s was reached"},
+		{"a signal", slow, cancel, 31500 * time.Millisecond, job.StateCancelled, 130, "the run is being ended already: the ranks have up to 30s, in all, for a checkpoint; a second signal, or gangrun stop --now, ends them at once"},
+		{"nobody handles the signal", deaf(2), func(*world) {}, 11 * time.Second, job.StateStoppedEarly, 1, "no rank handles the signal"},
+		{"one handles it", deaf(1), func(*world) {}, 31500 * time.Millisecond, job.StateStoppedEarly, 0, "there is a new good checkpoint"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.gang)
+			w.spec.CheckpointDir, w.spec.BeforeStop, w.spec.EarlyStop = "/ckpt", job.BeforeStopUSR1, "stop"
+			c.set(w)
+			w.run(t)
+			if r := w.report; r.State != c.state || *r.ExitCode != c.code || w.took != c.took || !strings.Contains(w.notes(), c.note) {
+				t.Errorf("got %s and %d (%s) after %s, want %s and %d after %s\n%s\n%s", r.State, *r.ExitCode, r.ExitWhy, w.took, c.state, c.code, c.took, w.story(), w.notes())
+			}
+		})
 	}
 }

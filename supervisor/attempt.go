@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/secret"
+	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
 // attempt starts the gang once and decides what follows its end. It returns nil, after the
@@ -117,7 +118,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	l.withdraw(ctx) // what a controller that died has left
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, number)
+	end := l.endOf(ctx, number, lease.Placement)
 	defer end.release()
 	defer watchLease(ctx, lease.Held, end.now)()
 	return l.stay(ctx, end, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(end, number))
@@ -217,6 +218,8 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 		}
 		l.emit(e)
 		switch e.Kind {
+		case job.KindSignal:
+			end.signalled(e)
 		case job.KindAllStarted:
 			if !stopping {
 				l.state(job.StateRunning, "")
@@ -275,11 +278,11 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		return left
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
-		return hangCause(h, hostsOf(o), l.spec.Faulthandler)
+		return watch.HangCause(h, hostsOf(o), l.spec.Faulthandler)
 	}
 	var slow Straggled
 	if errors.As(lost, &slow) && !failedByItself(o) {
-		return stragglerCause(slow.Report)
+		return watch.StragglerCause(slow.Report)
 	}
 	if early {
 		return earlystop.Cause(curve.Verdict)

@@ -49,6 +49,7 @@ type gang struct {
 	curve   job.CurveVerdict
 	answers time.Duration
 	quits   bool
+	deaf    int // on so many hosts, no rank handles the signal that asks
 }
 
 type fakeLauncher struct {
@@ -108,7 +109,9 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	emit(job.Event{Kind: job.KindAllStarted})
 	left, leave := context.WithCancel(ctx)
 	defer leave()
+	ring := make(chan struct{}, 9)
 	f.asked.set(func() {
+		ring <- struct{}{}
 		if g.answers == 0 {
 			return
 		}
@@ -120,6 +123,19 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	})
 	if g.curve.Kind != "" {
 		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
+	}
+	if g.deaf > 0 {
+		select {
+		case <-left.Done():
+		case <-ring:
+			for i, h := range a.Placement.Hosts {
+				reached := 1
+				if i < g.deaf {
+					reached = 0
+				}
+				emit(job.Event{Kind: job.KindSignal, Host: h.Name, Reached: &reached})
+			}
+		}
 	}
 	if !pause(left, g.life) && ctx.Err() != nil {
 		return f.end(a, emit, g)

@@ -27,22 +27,26 @@ type gangEnd struct {
 	// gang is the context of the launcher. wish ends when gangrun wants the gang to end. That is before gang
 	// ends, if the ranks are asked for a checkpoint.
 	gang, wish context.Context
+	run        context.Context         // of the whole run
 	decide     context.CancelCauseFunc // ends wish, and gang when the ranks have had time for a checkpoint
 	now        context.CancelCauseFunc // ends gang at once
 	number     int                     // of the attempt
+	hosts      int                     // that have ranks
 	release    func()                  // must be called when the gang has ended
 
 	request atomic.Pointer[request] // nil if there was none
 
 	mu    sync.Mutex
-	asked bool         // the ranks were asked for a checkpoint
-	gone  map[int]bool // ranks that had ended before
+	asked bool                    // the ranks were asked for a checkpoint
+	heard map[string]bool         // by host: a rank there handles the signal that asks
+	skip  context.CancelCauseFunc // ends the wait for a checkpoint
+	gone  map[int]bool            // ranks that had ended before
 }
 
 // endOf returns how the gang of an attempt of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
 // before the ranks have had time for a checkpoint, if the job can be asked for one.
-func (l *loop) endOf(ctx context.Context, number int) *gangEnd {
-	g := &gangEnd{number: number}
+func (l *loop) endOf(ctx context.Context, number int, p job.Placement) *gangEnd {
+	g := &gangEnd{number: number, run: ctx, hosts: hostsWithRanks(p)}
 	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.wish, g.decide = context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -96,6 +100,8 @@ func (l *loop) saveBefore(g *gangEnd) {
 	l.emit(g.asking(l.spec))
 	ctx, cancel := context.WithTimeout(g.gang, limit)
 	defer cancel()
+	ctx, skip := context.WithCancelCause(ctx)
+	defer l.follow(ctx, g, skip)()
 	began := time.Now()
 	before, ok := l.newest(ctx)
 	if ok {
@@ -113,7 +119,12 @@ func (l *loop) saveBefore(g *gangEnd) {
 		}
 	}
 	<-ctx.Done() // what the ranks do cannot be seen, but they have the time for it
-	if g.gang.Err() == nil {
+	var no noWait
+	switch {
+	case g.gang.Err() != nil:
+	case errors.As(context.Cause(ctx), &no):
+		l.note("the gang is ended without waiting for a checkpoint: %v", no)
+	default:
 		l.note("no new good checkpoint was found within %s", limit)
 	}
 }

@@ -232,7 +232,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, t.number)
+	end := l.endOf(ctx, t.number, t.placement)
 	defer end.release()
 	switch {
 	case !t.whole && !l.adopted.failed:
