@@ -201,8 +201,8 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
-		if l.told.unread.add(e) {
-			l.note("%s", noteUnread(l.spec.Progress))
+		if l.told.unread.Add(e) {
+			l.note("%s", watch.UnreadText(l.spec.Progress))
 		}
 		if e.Kind == job.KindUnread {
 			return

@@ -37,7 +37,7 @@ For ´below-peers´, the run is compared with up to ten earlier runs that ended 
 A stop happens in this order:
 
 1. The ranks are asked for a checkpoint, if ´before-stop´ says how. The weights of a model that has diverged (´not-finite´, ´diverged´) are worth nothing: then they are not asked.
-2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most.
+2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most. It does not wait if no rank handles the signal, and no longer than until the time limit of the run (´timeout´). A signal to gangrun, or ´gangrun stop´, does not end the wait, but then the run counts as cancelled; a second one ends the gang at once.
 3. The gang is ended: SIGTERM, and SIGKILL after ´grace´.
 
 The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint since the verdict was true, or because the ranks were asked; otherwise it is 1 ([exit-codes.md](exit-codes.md)). gangrun then looks at all numbers of that checkpoint: one with NaN or Inf does not count. If what the ranks have written when they were asked is broken, an older checkpoint does not count either.
