@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
@@ -14,6 +15,7 @@ import (
 // request is what is known of the last request for a checkpoint.
 type request struct {
 	before *job.Checkpoint // the newest good one when the ranks were asked; nil if there was none
+	waited time.Duration   // until gangrun ended them; 0 if they ended before
 }
 
 // asking returns the event that the ranks are asked for a checkpoint. It has an order to stop if the user ends the run: a
@@ -88,15 +90,6 @@ func (g *gangEnd) signalled(e job.Event) {
 		}
 	}
 	g.skip(noWait("no rank handles the signal"))
-}
-
-// hostsWithRanks returns the number of hosts that have ranks of a gang.
-func hostsWithRanks(p job.Placement) int {
-	all := map[string]bool{}
-	for _, r := range p.Ranks {
-		all[r.Host] = true
-	}
-	return len(all)
 }
 
 // answered marks the ranks that have ended because they were asked for a checkpoint as ended by gangrun. A gang that has

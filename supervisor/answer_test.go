@@ -275,3 +275,23 @@ func TestWaitIsCutShort(t *testing.T) {
 		})
 	}
 }
+
+// TestWaitIsNoStandstill: that ranks make no steps while they are waited for does not look like a gang that hangs.
+func TestWaitIsNoStandstill(t *testing.T) {
+	idle := job.Duration(4 * time.Second)
+	l := &loop{Supervisor: &Supervisor{Emit: func(job.Event) error { return nil }}}
+	l.emit(job.Event{Kind: job.KindPlaced, Attempt: 1, Placement: new(job.Placement)})
+	l.emit(job.Event{Kind: job.KindActivity, Attempt: 1, Activity: []job.Activity{
+		{Rank: 0, Quiet: idle, Age: 10 * idle, Idle: &idle}, {Rank: 1, Quiet: idle / 4, Age: 10 * idle},
+	}})
+	if got := l.activity(); len(got) != 2 || got[0].Quiet != idle || *got[0].Idle != idle {
+		t.Errorf("without a request: %+v", got)
+	}
+	l.resume.request = &request{waited: 3 * time.Second}
+	if got := l.activity(); got[0].Quiet != idle/4 || *got[0].Idle != idle/4 || got[0].Age != 10*idle-3*idle/4 || got[1].Quiet != 0 || got[1].Idle != nil {
+		t.Errorf("after a request: %+v", got)
+	}
+	if got := l.folder.Report().Last().Activity; *got[0].Idle != idle {
+		t.Errorf("the report has %+v", got)
+	}
+}

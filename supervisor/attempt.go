@@ -39,7 +39,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	ended := l.endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
 	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
-		cause.Hint += orResume
+		cause.Hint = l.resumeHint(cause)
 	}
 	last := Past{
 		Cause:   cause,
@@ -340,11 +340,17 @@ func (l *loop) step() int64 {
 }
 
 // activity returns what the ranks of the current attempt were doing when their gang
-// was to end.
+// was to end. Ranks that were asked for a checkpoint make no steps from then on: that time does not count.
 func (l *loop) activity() []job.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.folder.Report().Last().Activity
+	all := slices.Clone(l.folder.Report().Last().Activity)
+	if r := l.resume.request; r != nil {
+		for i := range all {
+			all[i] = earlystop.Before(all[i], job.Duration(r.waited))
+		}
+	}
+	return all
 }
 
 // devicesOf names the GPUs of a rank among those of all hosts.

@@ -52,6 +52,17 @@ func (r resume) path() string {
 // directory.
 const orResume = ", or run with --resume to go on from the last checkpoint"
 
+// resumeHint returns the hint of a cause for which a run that has a checkpoint directory was ended from outside.
+func (l *loop) resumeHint(c job.Cause) string {
+	switch known := category(c) == job.Cancelled || category(c) == job.Preempted; {
+	case !known:
+		return c.Hint + orResume
+	case l.spec.Resume:
+		return "run it again: it goes on from its newest checkpoint"
+	}
+	return "run it again with --resume to go on from its newest checkpoint"
+}
+
 // lookFirst finds the newest good checkpoint before the first attempt.
 func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()

@@ -46,7 +46,7 @@ type gangEnd struct {
 // endOf returns how the gang of an attempt of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
 // before the ranks have had time for a checkpoint, if the job can be asked for one.
 func (l *loop) endOf(ctx context.Context, number int, p job.Placement) *gangEnd {
-	g := &gangEnd{number: number, run: ctx, hosts: hostsWithRanks(p)}
+	g := &gangEnd{number: number, run: ctx, hosts: earlystop.Hosts(p)}
 	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.wish, g.decide = context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -105,7 +105,8 @@ func (l *loop) saveBefore(g *gangEnd) {
 	began := time.Now()
 	before, ok := l.newest(ctx)
 	if ok {
-		g.request.Store(&request{before})
+		g.request.Store(&request{before: before})
+		defer func() { g.request.Store(&request{before, time.Since(began)}) }()
 	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
 		l.note("the ranks could not be asked for a checkpoint: %v", err)

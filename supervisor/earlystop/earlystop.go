@@ -103,3 +103,22 @@ func NoCheckpoint(s job.Spec) (hint string) {
 	}
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
+
+// Before returns what a rank was doing some time earlier.
+func Before(a job.Activity, time job.Duration) job.Activity {
+	a.Quiet, a.Age = max(0, a.Quiet-time), max(0, a.Age-time)
+	if a.Idle != nil {
+		idle := max(0, *a.Idle-time)
+		a.Idle = &idle
+	}
+	return a
+}
+
+// Hosts returns the number of hosts that have ranks of a gang.
+func Hosts(p job.Placement) int {
+	all := map[string]bool{}
+	for _, r := range p.Ranks {
+		all[r.Host] = true
+	}
+	return len(all)
+}
