@@ -13,7 +13,7 @@ gangrun judges the curves of each gang while it runs. It looks once a second at
 - what these ranks write to ´GANGRUN_PROGRESS_FD´: the loss, and all other keys with numbers ([progress.md](progress.md#heartbeats));
 - files in ´checkpoint-dir´ and ´workdir´, up to five directories deep, that have changed since the run began: ´*.csv´, ´*.tsv´, ´*.jsonl´, ´*.ndjson´, ´*.wandb´, ´*tfevents*´ and ´trainer_state.json´. It follows 32 files at most. Of a file that was there before the run, only what is added counts. The files must be visible on the controller's machine.
 
-A job in which no metric is found runs as if nobody had looked. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
+A job in which no metric is found runs as if nobody had looked. If ´curve.metric´ names a metric that the job does not have, a note says so when the job has reported others, or progress, for a minute, and again at the end, with the names of those that were found. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
 
 A verdict becomes a message, an entry of ´curves[]´ in the report and a line ´curve´ in ´gangrun status´ when it is first found, and once more when it is sure. The curve goes on over restarts: an attempt that resumes from step 300 replaces what came after step 300. Without GPUs, each rank counts as a GPU.
 
@@ -32,7 +32,7 @@ curve:
 For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
 
 ## Early stop
-´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing.
+´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing: ´slower=stop´ and ´below-peers=stop´ are refused, and so are ´reached=stop´ and ´will-miss=stop´ without a target.
 
 A stop happens in this order:
 
