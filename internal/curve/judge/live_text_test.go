@@ -87,4 +87,6 @@ retry-on-diverge:
 A job whose model has diverged is then started again, from the newest checkpoint that is complete, that was written before the loss rose, and whose numbers are all finite. The step in the name of a checkpoint decides, and the time of its last change. Newer checkpoints are not used again in this run, but gangrun removes none. If there is no such checkpoint, the run ends.
 
 All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out so many batches of data. ´times´ is how often a run does so. ´retries´ does not count it. It also applies if the job itself has failed because it has diverged (´model-diverged´); then the checkpoint is the newest one without NaN and Inf.
+
+A later run with ´resume´ also starts from the newest checkpoint without NaN and Inf if the last run of the job (the same ´name´ or, without one, the same command) ended because its model had diverged.
 `, "´", "`")
