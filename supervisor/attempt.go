@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/secret"
+	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
 // attempt starts the gang once and decides what follows its end. It returns nil, after the
@@ -37,7 +39,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	ended := l.endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
 	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
-		cause.Hint += orResume
+		cause.Hint = l.resumeHint(cause)
 	}
 	last := Past{
 		Cause:   cause,
@@ -73,7 +75,10 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		e = l.interrupted(ctx, during)
 		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
 	} else {
-		verdict = l.policy(ctx).Decide(earlier, last, time.Now())
+		var failed bool
+		if verdict, failed = failedAnswer(outcome, cause, lost); !failed {
+			verdict = l.policy(ctx).Decide(earlier, last, time.Now())
+		}
 	}
 	l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &verdict})
 	switch {
@@ -89,7 +94,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 // ending is the end of a run whose last verdict is not to restart.
 func ending(verdict job.Verdict, cause job.Cause) *end {
 	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
-	if yes, worth := early(cause); yes {
+	if yes, worth := earlystop.By(cause); yes {
 		e.ending.State, e.ending.Worth = job.StateStoppedEarly, worth
 	}
 	if verdict.Deterministic {
@@ -113,7 +118,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	l.withdraw(ctx) // what a controller that died has left
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx)
+	end := l.endOf(ctx, number, lease.Placement)
 	defer end.release()
 	defer watchLease(ctx, lease.Held, end.now)()
 	return l.stay(ctx, end, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(end, number))
@@ -167,7 +172,8 @@ func (l *loop) stay(ctx context.Context, end *gangEnd, a job.Attempt, emit func(
 	g := l.newGuard(end, a.Number)
 	outcome, err := l.Launcher.Run(end.gang, a, g.over(emit))
 	g.close()
-	l.answered(end, outcome, len(a.Placement.Ranks))
+	l.resume.request = end.request.Load()
+	l.answered(ctx, end, outcome, len(a.Placement.Ranks))
 	if a.Adopt {
 		outcome = l.adopted.complete(outcome)
 	}
@@ -195,8 +201,8 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
-		if l.told.unread.add(e) {
-			l.note("%s", noteUnread(l.spec.Progress))
+		if l.told.unread.Add(e) {
+			l.note("%s", watch.UnreadText(l.spec.Progress))
 		}
 		if e.Kind == job.KindUnread {
 			return
@@ -205,13 +211,15 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 		var left controllerDied
 		switch cause := end.cause(); {
 		case e.Kind != job.KindStop || stopping:
-		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause):
+		case errors.As(cause, &lost), errors.As(cause, &left), byWatch(cause) && e.Stop != job.StopFailure:
 			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
 		}
 		l.emit(e)
 		switch e.Kind {
+		case job.KindSignal:
+			end.signalled(e)
 		case job.KindAllStarted:
 			if !stopping {
 				l.state(job.StateRunning, "")
@@ -263,20 +271,21 @@ func failedByItself(o job.Outcome) bool {
 
 // cause returns why the gang did not end well.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
+	var curve StoppedEarly
+	early := errors.As(lost, &curve) && !failedByItself(o)
 	left, ok := l.adopted.cause(o, lost)
-	if ok && ended == job.EndedNot {
+	if ok && ended == job.EndedNot && (l.adopted.known != nil || !early) {
 		return left
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
-		return hangCause(h, hostsOf(o), l.spec.Faulthandler)
+		return watch.HangCause(h, hostsOf(o), l.spec.Faulthandler)
 	}
 	var slow Straggled
 	if errors.As(lost, &slow) && !failedByItself(o) {
-		return stragglerCause(slow.Report)
+		return watch.StragglerCause(slow.Report)
 	}
-	var curve StoppedEarly
-	if errors.As(lost, &curve) && !failedByItself(o) {
-		return earlyCause(curve.Verdict)
+	if early {
+		return earlystop.Cause(curve.Verdict)
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{
@@ -331,11 +340,17 @@ func (l *loop) step() int64 {
 }
 
 // activity returns what the ranks of the current attempt were doing when their gang
-// was to end.
+// was to end. Ranks that were asked for a checkpoint make no steps from then on: that time does not count.
 func (l *loop) activity() []job.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.folder.Report().Last().Activity
+	all := slices.Clone(l.folder.Report().Last().Activity)
+	if r := l.resume.request; r != nil {
+		for i := range all {
+			all[i] = earlystop.Before(all[i], job.Duration(r.waited))
+		}
+	}
+	return all
 }
 
 // devicesOf names the GPUs of a rank among those of all hosts.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -20,23 +20,6 @@ type StoppedEarly struct{ Verdict job.CurveVerdict }
 
 // Error says what the curve shows.
 func (e StoppedEarly) Error() string { return e.Verdict.Text }
-
-// spoils reports whether a verdict means that the weights of the model are worth nothing.
-func spoils(kind string) bool {
-	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
-}
-
-// earlyHints says what to do about a verdict.
-var earlyHints = map[judge.Kind]string{
-	judge.NotFinite:  "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
-	judge.Diverged:   "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
-	judge.Flat:       "look whether gradients reach all weights, and at the learning rate",
-	judge.Plateau:    "go on with another learning rate, or use the checkpoint",
-	judge.Reached:    "",
-	judge.WillMiss:   "change the job, or the target",
-	judge.BelowPeers: "compare its settings with those of the earlier runs",
-	judge.Slower:     "gangrun status shows which ranks are slow",
-}
 
 // curve decides what is done about a verdict on a curve, journals it, and ends the gang if it is to end.
 func (g *guard) curve(e job.Event, emit func(job.Event)) {
@@ -48,7 +31,7 @@ func (g *guard) curve(e job.Event, emit func(job.Event)) {
 	if v.Action == job.EarlyEnd && (!v.Sure || g.gang.Err() != nil) {
 		v.Action = job.EarlyAdvise
 	}
-	e.Curve, e.Text, e.Hint = &v, runreport.CurveText(v), earlyHints[judge.Kind(v.Kind)]
+	e.Curve, e.Text, e.Hint = &v, runreport.CurveText(v), earlystop.Hint(v.Kind)
 	if v.Sure && g.spec.EarlyStop.For(v.Kind) == job.EarlyAdvise {
 		e.Hint = strings.TrimPrefix(fmt.Sprintf("%s; with early-stop: {%s: stop}, gangrun ends such a run", e.Hint, v.Kind), "; ")
 	}
@@ -56,25 +39,6 @@ func (g *guard) curve(e job.Event, emit func(job.Event)) {
 	if v.Action == job.EarlyEnd {
 		g.end(StoppedEarly{v})
 	}
-}
-
-// earlyCause returns the cause of an attempt that gangrun has ended because of a curve.
-func earlyCause(v job.CurveVerdict) job.Cause {
-	c := job.Cause{
-		Category: job.StoppedEarly, Signature: v.Kind, Rank: -1, Confidence: v.Confidence, Text: v.Text,
-		Hint: earlyHints[judge.Kind(v.Kind)], Retry: job.RetryNever,
-	}
-	if spoils(v.Kind) {
-		c.Category = job.ModelDiverged
-	}
-	return c
-}
-
-// early reports whether gangrun has ended an attempt because of a curve. worth reports whether the run has what it was
-// for: its target, or a model that no longer improves.
-func early(c job.Cause) (yes, worth bool) {
-	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
-	return yes, c.Signature == string(judge.Reached) || c.Signature == string(judge.Plateau)
 }
 
 // maxSpoilt bounds how many checkpoints are looked at after a divergence.
@@ -85,20 +49,12 @@ const maxSpoilt = 100
 func (l *loop) spoilt(ctx context.Context, past []Past, v job.CurveVerdict) (all []job.Checkpoint) {
 	for len(all) < maxSpoilt {
 		c, _, ok := l.lookAvoiding(ctx, append(slices.Clip(past), Past{Spoilt: all}))
-		if !ok || c == nil || !after(*c, v) {
+		if !ok || c == nil || !earlystop.MaySpoil(*c, v) {
 			return all
 		}
 		all = append(all, *c)
 	}
 	return all
-}
-
-// after reports whether a checkpoint was written when a verdict was already true.
-func after(c job.Checkpoint, v job.CurveVerdict) bool {
-	if !v.ByEpoch && c.Step >= v.Since {
-		return true
-	}
-	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime)
 }
 
 // skipSteps is the variable that has Diverge.SkipSteps.

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,19 +11,6 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
 )
-
-func TestCurveKinds(t *testing.T) {
-	var kinds []string
-	for _, k := range judge.Kinds {
-		kinds = append(kinds, string(k))
-		if _, ok := earlyHints[k]; !ok {
-			t.Errorf("no hint for %s", k)
-		}
-	}
-	if !slices.Equal(job.CurveKinds(), kinds) {
-		t.Errorf("job.CurveKinds are %q, but judge.Kinds %q", job.CurveKinds(), kinds)
-	}
-}
 
 // ckpt is a checkpoint of a step, written at that second of the run.
 func ckpt(step int64, second int) *job.Checkpoint {
@@ -66,7 +52,7 @@ func TestEarlyStop(t *testing.T) {
 		{"off", shows(judge.Diverged), "off", job.StateSucceeded, 0, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.gang.saves = ckpt(3, 5)
+			c.gang.saves = ckpt(6, 7)
 			c.gang.exits = works().exits
 			w := newWorld(t, c.gang)
 			w.spec.CheckpointDir, w.spec.EarlyStop = "/ckpt", c.early

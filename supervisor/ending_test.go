@@ -154,7 +154,8 @@ func TestHintAtResume(t *testing.T) {
 		dir  string
 		want string
 	}{
-		"cancelled":                           {long, cancel, "/ckpt", hint + more},
+		"cancelled":                           {long, cancel, "/ckpt", "run it again with --resume to go on from its newest checkpoint"},
+		"cancelled, and it resumes":           {long, func(w *world) { cancel(w); w.spec.Resume = true }, "/ckpt", "run it again: it goes on from its newest checkpoint"},
 		"cancelled, no checkpoint directory":  {long, cancel, "", hint},
 		"time limit":                          {long, limit, "/ckpt", hint + more},
 		"time limit, no checkpoint directory": {long, limit, "", hint},

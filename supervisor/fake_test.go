@@ -49,6 +49,7 @@ type gang struct {
 	curve   job.CurveVerdict
 	answers time.Duration
 	quits   bool
+	deaf    int // on so many hosts, no rank handles the signal that asks
 }
 
 type fakeLauncher struct {
@@ -78,7 +79,7 @@ func (f *fakeAsker) Ask(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asks++
-	if f.err == nil {
+	if f.err == nil && f.answer != nil {
 		f.answer()
 	}
 	return f.err
@@ -106,12 +107,11 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
 	}
 	emit(job.Event{Kind: job.KindAllStarted})
-	if g.curve.Kind != "" {
-		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
-	}
 	left, leave := context.WithCancel(ctx)
 	defer leave()
+	ring := make(chan struct{}, 9)
 	f.asked.set(func() {
+		ring <- struct{}{}
 		if g.answers == 0 {
 			return
 		}
@@ -121,6 +121,22 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 			}
 		})
 	})
+	if g.curve.Kind != "" {
+		emit(job.Event{Kind: job.KindCurve, Curve: &g.curve, Text: g.curve.Text})
+	}
+	if g.deaf > 0 {
+		select {
+		case <-left.Done():
+		case <-ring:
+			for i, h := range a.Placement.Hosts {
+				reached := 1
+				if i < g.deaf {
+					reached = 0
+				}
+				emit(job.Event{Kind: job.KindSignal, Host: h.Name, Reached: &reached})
+			}
+		}
+	}
 	if !pause(left, g.life) && ctx.Err() != nil {
 		return f.end(a, emit, g)
 	}
@@ -139,7 +155,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		g.exits[i] = x
 		emit(job.Event{Kind: job.KindExit, Exit: &x})
 		if !x.Good() && !x.Stopped {
-			emit(job.Event{Kind: job.KindStop, Text: x.String()})
+			emit(job.Event{Kind: job.KindStop, Stop: job.StopFailure, Text: x.String()})
 		}
 	}
 	time.Sleep(g.dying)

@@ -6,10 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/watch"
-	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
 // stacksLimit bounds the collection of stacks before a hung gang is ended.
@@ -151,35 +149,6 @@ func (g *guard) act(h job.HangReport) {
 		return
 	}
 	g.conclude(h, stacks)
-}
-
-// hangCause returns the cause of an attempt that gangrun ended because the gang hung. faulthandler is true if
-// Python programs write their stacks when gangrun asks for them.
-func hangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Cause {
-	c := job.Cause{
-		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
-		Text: h.Text, Retry: job.RetryAgain,
-		Hint: "gangrun report shows where each rank was; a healthy job that is silent for longer needs --hang-timeout TIME, or 0 for never",
-	}
-	if len(h.Ranks) == 1 {
-		c.Rank = h.Ranks[0]
-		c.Host = hosts[c.Rank]
-	}
-	if len(h.Unread) > 0 && !faulthandler {
-		c.Hint += "; run it with --faulthandler to see the lines of the Python program"
-	}
-	for _, p := range h.Collectives {
-		c.Evidence = append(c.Evidence, job.Line{Source: job.SourceFlightRecord, Rank: -1, Text: flightrecord.Words(p)})
-	}
-	for _, group := range h.Groups {
-		line := job.Line{Source: job.SourceAgent, Rank: -1, Text: stacktree.Text([]job.StackGroup{group})}
-		if len(group.Ranks) == 1 {
-			line.Rank = group.Ranks[0]
-			line.Host = hosts[line.Rank]
-		}
-		c.Evidence = append(c.Evidence, line)
-	}
-	return c
 }
 
 // byWatch reports whether err says that the guard has ended the gang.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
@@ -110,6 +111,11 @@ func (l *loop) sum(ctx context.Context, e *end) *end {
 		e.ending.Exits = l.folder.Report().Last().Exits
 	}
 	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume || l.spec.Requeue > 0
+	if e.ending.Worth && e.ending.State == job.StateStoppedEarly {
+		if e.ending.Saved = e.ending.Saved && l.kept(); !e.ending.Saved {
+			e.hint = earlystop.NoCheckpoint(l.spec)
+		}
+	}
 	return e
 }
 

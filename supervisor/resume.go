@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 )
 
 // lastLook limits the search for a checkpoint once the run's context is done. Only the report
@@ -23,6 +24,8 @@ type resume struct {
 	start   *job.Checkpoint // the first attempt's, when the job resumes
 	best    *job.Checkpoint // the furthest ever seen, by which progress is measured
 	newest  *job.Checkpoint // from which the next attempt starts
+	broken  bool            // there are newer ones, which are not good
+	request *request        // of the last attempt; nil if its ranks were not asked for a checkpoint
 }
 
 // own reports whether this run may resume from c.
@@ -48,6 +51,17 @@ func (r resume) path() string {
 // orResume is added to the hint of a run that was ended from outside, if there is a checkpoint
 // directory.
 const orResume = ", or run with --resume to go on from the last checkpoint"
+
+// resumeHint returns the hint of a cause for which a run that has a checkpoint directory was ended from outside.
+func (l *loop) resumeHint(c job.Cause) string {
+	switch known := category(c) == job.Cancelled || category(c) == job.Preempted; {
+	case !known:
+		return c.Hint + orResume
+	case l.spec.Resume:
+		return "run it again: it goes on from its newest checkpoint"
+	}
+	return "run it again with --resume to go on from its newest checkpoint"
+}
 
 // lookFirst finds the newest good checkpoint before the first attempt.
 func (l *loop) lookFirst(ctx context.Context) {
@@ -82,6 +96,7 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 	if !ok {
 		return
 	}
+	l.resume.broken = len(notes) > 0
 	if c != nil && !l.resume.own(c) {
 		c = nil
 	}
@@ -106,13 +121,16 @@ func (l *loop) lookAvoiding(ctx context.Context, past []Past) (found *job.Checkp
 // find is a search for the newest good checkpoint.
 type find func(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 
-// find returns how to search after the past attempts: if one of them has diverged, the numbers of a good
-// checkpoint are finite.
+// find returns how to search after the past attempts: if one of them has diverged, or was
+// stopped early because the model is good enough, the numbers of a good checkpoint are finite.
 func (l *loop) find(past []Past) find {
 	switch {
 	case l.Checkpoints == nil:
 		return nil
-	case slices.ContainsFunc(past, func(p Past) bool { return category(p.Cause) == job.ModelDiverged }):
+	case slices.ContainsFunc(past, func(p Past) bool {
+		_, worth := earlystop.By(p.Cause)
+		return worth || category(p.Cause) == job.ModelDiverged
+	}):
 		return l.Checkpoints.NewestFinite
 	}
 	return l.Checkpoints.Newest

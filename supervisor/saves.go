@@ -18,41 +18,6 @@ const everyEnv = "GANGRUN_CHECKPOINT_EVERY_S"
 // should save: their costs are known better each time.
 var adviseAfter = map[int]bool{3: true, 10: true, 30: true, 100: true, 300: true, 1000: true}
 
-// JobName returns what the runs of a job have in common in the history: its name or, if it has none, its command.
-func JobName(name string, command []string) string {
-	if name != "" {
-		return name
-	}
-	return fmt.Sprintf("%q", command)
-}
-
-// Spans returns the attempts of a run that have ended, as the history keeps them.
-func Spans(r runreport.Report) (all []saves.Span) {
-	for _, a := range r.Attempts {
-		if a.Started == nil || a.Ended == nil {
-			continue
-		}
-		s := saves.Span{Job: JobName(r.Name, r.Command), Ran: a.Ended.Sub(*a.Started), Write: time.Duration(a.Saves.Write)}
-		if a.Saves.Stall != nil {
-			stall := time.Duration(*a.Saves.Stall)
-			s.Stall = &stall
-		}
-		s.Hosts = hostsOfRanks(a.Placement)
-		s.Failed = a.Cause != nil && survivable(category(*a.Cause))
-		all = append(all, s)
-	}
-	return all
-}
-
-// survivable reports whether a job can survive such a failure by a start from its last checkpoint.
-func survivable(c job.Category) bool {
-	switch c {
-	case job.TimeLimit, job.Cancelled, job.StoppedEarly, job.Straggler, job.LaunchError, job.DiskFull:
-		return false
-	}
-	return c.Fault() != job.FaultUser
-}
-
 // learnPast reads the attempts of the past, once, if the job writes checkpoints.
 func (l *loop) learnPast(ctx context.Context) {
 	if l.info.Past == nil || l.spec.CheckpointDir == "" || l.pace.read {
@@ -76,8 +41,8 @@ func (l *loop) failures(hosts []string) job.SaveInterval {
 	if l.spec.MTBF > 0 {
 		return job.SaveInterval{Failures: l.spec.MTBF, Source: job.FailuresGiven}
 	}
-	past := append(Spans(l.folder.Report()), l.pace.past...)
-	return saves.Rate(past, JobName(l.spec.Name, l.spec.Command), hosts)
+	past := append(l.folder.Report().Spans(), l.pace.past...)
+	return saves.Rate(past, runreport.JobName(l.spec.Name, l.spec.Command), hosts)
 }
 
 // hints returns the variable that tells the ranks how often to save, if what their checkpoints cost is known
@@ -88,16 +53,16 @@ func (l *loop) hints(p job.Placement) []string {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := Spans(l.folder.Report())
+	now := l.folder.Report().Spans()
 	past := make([]saves.Span, 0, len(now)+len(l.pace.past))
 	for i := range now { // the newest first
 		past = append(past, now[len(now)-1-i])
 	}
-	write, stall, ok := saves.Costs(append(past, l.pace.past...), JobName(l.spec.Name, l.spec.Command))
+	write, stall, ok := saves.Costs(append(past, l.pace.past...), runreport.JobName(l.spec.Name, l.spec.Command))
 	if !ok {
 		return nil
 	}
-	advice, ok := saves.Advise(0, write, stall, l.failures(hostsOfRanks(p.Ranks)))
+	advice, ok := saves.Advise(0, write, stall, l.failures(runreport.Hosts(p.Ranks)))
 	if !ok {
 		return nil
 	}
@@ -117,19 +82,7 @@ func (l *loop) advise(number int) {
 		d := time.Duration(*a.Saves.Stall)
 		stall = &d
 	}
-	if advice, ok := saves.Advise(time.Duration(a.Saves.Every), time.Duration(a.Saves.Write), stall, l.failures(hostsOfRanks(a.Placement))); ok {
+	if advice, ok := saves.Advise(time.Duration(a.Saves.Every), time.Duration(a.Saves.Write), stall, l.failures(runreport.Hosts(a.Placement))); ok {
 		l.emitLocked(job.Event{Kind: job.KindInterval, Attempt: number, Interval: &advice, Text: saves.Words(advice)})
 	}
-}
-
-// hostsOfRanks returns the hosts of some ranks.
-func hostsOfRanks(ranks []job.Rank) (names []string) {
-	seen := map[string]bool{}
-	for _, r := range ranks {
-		if !seen[r.Host] {
-			seen[r.Host] = true
-			names = append(names, r.Host)
-		}
-	}
-	return names
 }

@@ -136,7 +136,7 @@ func TestSpansOfReport(t *testing.T) {
 	w.supervisor.Launcher = &writing{fakeLauncher: w.launcher, saves: each10(3)}
 	w.spec.CheckpointDir, w.spec.Name = "/ckpt", "train"
 	w.run(t)
-	all := Spans(w.report)
+	all := w.report.Spans()
 	if len(all) != 2 || !all[0].Failed || all[1].Failed || all[0].Job != "train" || len(all[0].Hosts) == 0 || all[0].Ran <= 0 || all[0].Write != 4*time.Second || *all[0].Stall != 2*time.Second {
 		t.Errorf("%+v", all)
 	}

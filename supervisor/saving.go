@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 )
 
 const (
@@ -32,19 +34,26 @@ type gangEnd struct {
 	// gang is the context of the launcher. wish ends when gangrun wants the gang to end. That is before gang
 	// ends, if the ranks are asked for a checkpoint.
 	gang, wish context.Context
+	run        context.Context         // of the whole run
 	decide     context.CancelCauseFunc // ends wish, and gang when the ranks have had time for a checkpoint
 	now        context.CancelCauseFunc // ends gang at once
+	number     int                     // of the attempt
+	hosts      int                     // that have ranks
 	release    func()                  // must be called when the gang has ended
 
+	request atomic.Pointer[request] // nil if there was none
+
 	mu    sync.Mutex
-	asked bool         // the ranks were asked for a checkpoint
-	gone  map[int]bool // ranks that had ended before
+	asked bool                    // the ranks were asked for a checkpoint
+	heard map[string]bool         // by host: a rank there handles the signal that asks
+	skip  context.CancelCauseFunc // ends the wait for a checkpoint
+	gone  map[int]bool            // ranks that had ended before
 }
 
-// endOf returns how the gang of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
+// endOf returns how the gang of an attempt of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
 // before the ranks have had time for a checkpoint, if the job can be asked for one.
-func (l *loop) endOf(ctx context.Context) *gangEnd {
-	g := &gangEnd{}
+func (l *loop) endOf(ctx context.Context, number int, p job.Placement) *gangEnd {
+	g := &gangEnd{number: number, run: ctx, hosts: earlystop.Hosts(p)}
 	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.wish, g.decide = context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -83,7 +92,7 @@ func mayAnswer(cause error) bool {
 	case errors.As(cause, &hung):
 		return false
 	case errors.As(cause, &early):
-		return !spoils(early.Verdict.Kind)
+		return !earlystop.Spoils(early.Verdict.Kind)
 	}
 	return true
 }
@@ -95,13 +104,17 @@ func (l *loop) saveBefore(g *gangEnd) {
 		return
 	}
 	limit := time.Duration(l.spec.BeforeStopWait)
-	l.note("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", l.spec.BeforeStop, l.spec.BeforeStopWait)
+	l.emit(g.asking(l.spec))
 	ctx, cancel := context.WithTimeout(g.gang, limit)
 	defer cancel()
+	ctx, skip := context.WithCancelCause(ctx)
+	defer l.follow(ctx, g, skip)()
 	began := time.Now()
 	before, ok := l.newest(ctx)
 	var found []saves.Found
 	if ok {
+		g.request.Store(&request{before: before})
+		defer func() { g.request.Store(&request{before, time.Since(began)}) }()
 		found, ok = l.scan(ctx)
 	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
@@ -113,7 +126,12 @@ func (l *loop) saveBefore(g *gangEnd) {
 		return
 	}
 	<-ctx.Done() // what the ranks do cannot be seen, but they have the time for it
-	if g.gang.Err() == nil {
+	var no noWait
+	switch {
+	case g.gang.Err() != nil:
+	case errors.As(context.Cause(ctx), &no):
+		l.note("the gang is ended without waiting for a checkpoint: %v", no)
+	default:
 		l.note("no new good checkpoint was found within %s", limit)
 	}
 }
@@ -170,21 +188,6 @@ func (l *loop) ask(g *gangEnd) bool {
 		g.gone[x.Rank] = true
 	}
 	return true
-}
-
-// answered marks the ranks that have ended after they were asked for a checkpoint as ended by gangrun. A gang that has
-// made all its steps has ended by itself.
-func (l *loop) answered(g *gangEnd, o job.Outcome, ranks int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.asked || o.Good(ranks) && l.complete() {
-		return
-	}
-	for i, x := range o.Exits {
-		if !g.gone[x.Rank] && (x.Status == job.Exited || x.Status == job.Signalled) {
-			o.Exits[i].Stopped = true
-		}
-	}
 }
 
 // complete reports whether the current attempt has made the last of its steps.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
 // slowLauncher runs gangs whose pulses come once a second. In the first of them, rank 1 is held up by a
@@ -107,7 +108,7 @@ func TestStragglers(t *testing.T) {
 
 func TestEachReasonHasAdvice(t *testing.T) {
 	for _, r := range []job.StragglerReason{job.SlowUnknown, job.SlowWork, job.SlowQuota, job.SlowShared, job.SlowCores, job.SlowDisk, job.SlowNetwork, job.SlowThrottle, job.SlowMemory} {
-		if advice[r] == "" {
+		if watch.Advice(r) == "" {
 			t.Errorf("none for %s", r)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
@@ -57,7 +58,8 @@ type adopted struct {
 	failed   bool       // a rank had failed by itself
 	stopping bool
 	known    *job.Cause
-	grace    job.Duration // how long agents outlive their controller
+	asked    job.BeforeStop // how the ranks were asked for a checkpoint; "" if they were not
+	grace    job.Duration   // how long agents outlive their controller
 }
 
 // controllerDied is the error of an attempt whose controller died before all ranks were started.
@@ -111,12 +113,18 @@ func (l *loop) restore(past []job.Event) trace {
 			t.launched, t.from, t.resumed, t.logs, t.before = true, e.ResumeFrom, e.Checkpoint, e.LogDir, l.resume.best
 		case job.KindAllStarted:
 			t.whole = true
+		case job.KindNote:
+			if e.Stop == job.StopOrder && !l.adopted.failed {
+				t.cancelled, l.adopted.asked = true, l.spec.BeforeStop
+			}
 		case job.KindStop:
-			t.cancelled = !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
+			t.cancelled = t.cancelled || !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
 			t.stopping = true
 		case job.KindCurve:
 			if e.Curve != nil && e.Curve.Action == job.EarlyEnd {
-				t.early = e.Curve
+				if t.early = e.Curve; !earlystop.Spoils(e.Curve.Kind) && l.spec.BeforeStop.Asks() {
+					l.adopted.asked = l.spec.BeforeStop
+				}
 			}
 		case job.KindOutcome:
 			t.outcome = e.Outcome
@@ -224,7 +232,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx)
+	end := l.endOf(ctx, t.number, t.placement)
 	defer end.release()
 	switch {
 	case !t.whole && !l.adopted.failed:
@@ -232,7 +240,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	case t.early != nil && ctx.Err() == nil:
 		end.decide(StoppedEarly{*t.early})
 	}
-	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // a gang that the user ends is not lost
+	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil || t.early != nil // a gang that is being ended is not lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
 	defer watchLease(ctx, held, end.now)()
@@ -260,11 +268,13 @@ func (a *adopted) add(e job.Event) {
 		if e.Exit == nil {
 			return
 		}
-		a.failed = a.failed || failedByItself(job.Outcome{Exits: []job.Exit{*e.Exit}})
-		if i := a.of(e.Exit.Rank); i >= 0 {
-			a.exits[i] = *e.Exit
+		x := *e.Exit
+		x.Stopped = x.Stopped || a.asked != "" && earlystop.Answers(x, a.asked)
+		a.failed = a.failed || failedByItself(job.Outcome{Exits: []job.Exit{x}})
+		if i := a.of(x.Rank); i >= 0 {
+			a.exits[i] = x
 		} else {
-			a.exits = append(a.exits, *e.Exit)
+			a.exits = append(a.exits, x)
 		}
 	case job.KindStop:
 		a.stopping = true
@@ -336,6 +346,7 @@ func (a *adopted) complete(o job.Outcome) job.Outcome {
 	for _, x := range o.Exits {
 		switch i := a.of(x.Rank); {
 		case i >= 0 && x.Status != job.Lost:
+			x.Stopped = x.Stopped || a.exits[i].Stopped
 			exits[i] = x
 		case i < 0:
 			x.Stopped = x.Stopped || x.Status == job.Lost && a.stopping

@@ -100,7 +100,7 @@ func makePage(ctx context.Context, run home.Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := runpage.Read(ctx, run)
+	page, err := runpage.Read(ctx, ctx, run)
 	if err != nil {
 		return nil, err
 	}

@@ -21,15 +21,28 @@ import (
 type checkpoints struct {
 	resume bool
 	seen   string // file that keeps the first look for a later controller; empty for none
+	// spoilt reports whether an earlier run of the job may have left checkpoints with NaN or Inf. It is asked at the first look
+	// of a run that resumes. It may be nil.
+	spoilt func(context.Context) bool
 
 	mu     sync.Mutex
 	looked bool
+	first  sync.Once // the first look of a run that resumes
 	before checkpoint.Seen
 }
 
-// Newest implements supervisor.Checkpoints.
+// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf if an
+// earlier run may have left some.
 func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
-	return c.newest(ctx, dir, avoided, checkpoint.NewestBut)
+	find := checkpoint.NewestBut
+	if c.resume && c.spoilt != nil {
+		c.first.Do(func() {
+			if c.spoilt(ctx) {
+				find = checkpoint.NewestFinite
+			}
+		})
+	}
+	return c.newest(ctx, dir, avoided, find)
 }
 
 // NewestFinite implements supervisor.Checkpoints.

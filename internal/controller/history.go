@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
@@ -12,7 +13,6 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/preflight"
-	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -38,7 +38,7 @@ func (s *session) remember(r runreport.Report) {
 	defer cancel()
 	err := history.In(s.home).Add(ctx, e)
 	if err == nil && s.spec.CheckpointDir != "" {
-		err = history.In(s.home).AddSpans(ctx, r.Run, e.Ended, supervisor.Spans(r))
+		err = history.In(s.home).AddSpans(ctx, r.Run, e.Ended, r.Spans())
 	}
 	if err != nil {
 		s.lacks(fmt.Sprintf("run %s is not in the history", r.Run), err, failure.Hint(err))
@@ -60,6 +60,21 @@ func (s *session) spans(ctx context.Context) ([]saves.Span, error) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	return history.In(s.home).Spans(ctx)
+}
+
+// divergedBefore reports whether the newest earlier run of the same job ended because its model had diverged. It is the same
+// job if it has the same name or, without one, the same command.
+func (s *session) divergedBefore(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, historyLimit)
+	defer cancel()
+	entries, err := history.In(s.home).List(ctx, s.spec.Name, maxLooked)
+	if err != nil {
+		return false
+	}
+	i := slices.IndexFunc(entries, func(e history.Entry) bool {
+		return e.Run != s.run.ID && (s.spec.Name != "" || slices.Equal(e.Command, s.spec.Command))
+	})
+	return i >= 0 && entries[i].Category == job.ModelDiverged
 }
 
 // entryOf returns the entry for a run that has ended. If the run was refused because an earlier run

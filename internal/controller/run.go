@@ -40,7 +40,7 @@ func Run(spec job.Spec, options Options) error {
 func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
-			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName), spoilt: s.divergedBefore},
 			Asker: asker{s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal}, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}

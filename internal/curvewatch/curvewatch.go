@@ -50,11 +50,12 @@ type Watcher struct {
 	track   *track
 	files   *files  // nil before the first attempt, and while a reader of them does not end
 	spent   float64 // GPU-seconds of earlier attempts
+	lack    lack
 }
 
 // New returns a Watcher of the gangs of a job, which runner runs, one after the other.
 func New(runner Runner, o Options) *Watcher {
-	return &Watcher{runner: runner, options: o, track: newTrack(o.Metric, o.Higher, o.Setup)}
+	return &Watcher{runner: runner, options: o, lack: lack{metric: o.Metric}, track: newTrack(o.Metric, o.Higher, o.Setup)}
 }
 
 // Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
@@ -105,6 +106,9 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	mu.Unlock()
 	stop()
 	judging.Wait()
+	if text := w.lack.atEnd(w.track, outcome.Good(len(a.Placement.Ranks))); text != "" {
+		emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: text})
+	}
 	w.spent += gpus(a) * time.Since(began).Seconds()
 	ended := make(chan struct{})
 	go func() { defer close(ended); readers.Wait() }()
@@ -161,10 +165,14 @@ func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *
 			}
 		case <-tick.C:
 			for _, e := range t.take() {
+				w.lack.progress = true
 				w.track.total(totalOf(*e.Progress))
 				for _, p := range pointsOf(*e.Progress) {
 					add(fmt.Sprintf("progress of rank %d", e.Rank), p, time.Now())
 				}
+			}
+			if text := w.lack.during(w.track, time.Now()); text != "" {
+				emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: text})
 			}
 			for _, v := range w.track.verdicts() {
 				emit(job.Event{Time: time.Now(), Kind: job.KindCurve, Attempt: a.Number, Curve: &v, Text: v.Text})

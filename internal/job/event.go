@@ -30,14 +30,14 @@ const (
 	KindCheckpoint  Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
 	KindCause       Kind = "cause"       // Attempt, Cause
 	KindVerdict     Kind = "verdict"     // Attempt, Verdict
-	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for
+	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for; Stop: StopOrder, with the Attempt, if the user ends the run and its ranks are asked for a checkpoint
 	KindEnded       Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
 	KindAllStarted  Kind = "all-started" // Attempt: every rank has been started
 	KindWireup      Kind = "wireup"      // Attempt, Wireup, Text
 	KindSuspect     Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
 	KindHeard       Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
 	KindAttached    Kind = "attached"    // Controller: another process controls the run from now on
-	KindSignal      Kind = "signal"      // Attempt, Host, Text: a signal that gangrun has sent to ranks
+	KindSignal      Kind = "signal"      // Attempt, Host, Text, Reached: a signal that gangrun has sent to ranks
 	KindGPU         Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
 	KindHealth      Kind = "health"      // Attempt, Host, Health, Text and Hint: a host is ill, or soon will be
 	KindHang        Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
@@ -96,6 +96,8 @@ type Event struct {
 	ExitWhy string `json:"exit_why,omitempty"`
 	// MayHelp is true if another run of the job may get further than this run.
 	MayHelp bool `json:"may_help,omitempty"`
+	// Reached is how many ranks of the host a signal went to; nil in records of older versions of gangrun.
+	Reached *int `json:"reached,omitempty"`
 	// Hint says what to do about the problem in Text.
 	Hint string `json:"hint,omitempty"`
 }

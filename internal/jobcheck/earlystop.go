@@ -21,3 +21,24 @@ func EarlyStop(e job.EarlyStop) error {
 	}
 	return nil
 }
+
+// inVain adds an error for each setting about curves that could have no effect.
+func inVain(s job.Spec, errs *faults) {
+	for part := range strings.SplitSeq(string(s.EarlyStop), ",") {
+		kind, action, _ := strings.Cut(part, "=")
+		switch {
+		case action != string(job.EarlyEnd):
+		case kind == "slower", kind == "below-peers":
+			errs.bad("early-stop %s=stop stops nothing, because this verdict is never sure: write %s=advise", kind, kind)
+		case (kind == "reached" || kind == "will-miss") && s.Curve.Target == "":
+			errs.bad("early-stop %s=stop needs a target: add curve.target (--target)", kind)
+		}
+	}
+	d := s.RetryOnDiverge
+	switch again := d.Resume == job.DivergeEarlier; {
+	case !again && (d.SkipSteps > 0 || len(d.Env) > 0):
+		errs.bad("retry-on-diverge.skip-steps and .env are for attempts after a divergence, and there are none: add retry-on-diverge.resume: earlier (--retry-on-diverge earlier)")
+	case again && s.EarlyStop.For("not-finite") == job.EarlyOff && s.EarlyStop.For("diverged") == job.EarlyOff:
+		errs.bad("retry-on-diverge needs early-stop to look for a divergence: use --early-stop diverged=stop,not-finite=stop")
+	}
+}

@@ -219,6 +219,7 @@ func checkCurve(s job.Spec, errs *faults) {
 	if d := s.RetryOnDiverge; d.SkipSteps < 0 || d.Times < 0 {
 		errs.bad("retry-on-diverge.skip-steps is %d and retry-on-diverge.times %d, but must be 0 or more", d.SkipSteps, d.Times)
 	}
+	inVain(s, errs)
 	if s.CheckpointDir == "" && s.RetryOnDiverge.Resume == job.DivergeEarlier {
 		errs.bad("retry-on-diverge needs a checkpoint-dir")
 	}

@@ -111,6 +111,12 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Resume: rapid.SampledFrom(job.DivergeResumes()).Draw(t, "retry"), SkipSteps: rapid.IntRange(0, 99).Draw(t, "skip-steps"),
 			Env: anyEnv().Draw(t, "retry env"), Times: rapid.IntRange(0, 9).Draw(t, "times"),
 		}
+		if s.EarlyStop == "off" {
+			s.RetryOnDiverge.Resume = job.DivergeOff
+		}
+		if s.RetryOnDiverge.Resume == job.DivergeOff { // what is for a retry would be refused
+			s.RetryOnDiverge.SkipSteps, s.RetryOnDiverge.Env = 0, map[string]string{}
+		}
 		s.Container.Network = job.NetworkHost
 		if rapid.Bool().Draw(t, "has an image") {
 			s.Image = rapid.SampledFrom([]string{"ubuntu:24.04", "/images/a.tar"}).Draw(t, "image")

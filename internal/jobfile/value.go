@@ -265,6 +265,10 @@ func (f *Field) alone(value any) []*fault {
 	if strings.HasPrefix(f.Name, "container.") {
 		s.Image, s.Workdir = "-", "/workdir"
 	}
+	s.Curve.Target = "0"
+	if f.Name == "retry-on-diverge.skip-steps" || f.Name == "retry-on-diverge.env" {
+		s.RetryOnDiverge.Resume = job.DivergeEarlier
+	}
 	f.put(&s, value)
 	absolute(&s, "/")
 	var bad []*fault

@@ -173,6 +173,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/wireup/pmi", "internal/agent/wireup/openmpi"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 
 	{paths: []string{"supervisor/runreport"}, ours: withLeaves("internal/job", "internal/saves")},
+	{paths: []string{"supervisor/earlystop"}, ours: withLeaves("internal/job", "internal/curve/judge"), not: world, noClock: true},
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor/secret"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
@@ -192,7 +193,7 @@ var rooms = []room{
 	{paths: []string{"internal/slurmjob"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/controller/batchjob"}, ours: withLeaves("internal/slurmjob")},
 	{paths: []string{"internal/controller/requeue"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/safefile", "internal/exact", "internal/saves", "supervisor/runreport")},
-	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "supervisor/exitcode", "supervisor/secret", "supervisor/runreport", "internal/saves", "internal/exact", "internal/curve/judge")},
+	{paths: []string{"internal/controller/batchend"}, ours: withLeaves("internal/batchlimit", "internal/slurmjob", "internal/job", "supervisor", "supervisor/watch", "supervisor/watch/stacktree", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "supervisor/earlystop", "supervisor/exitcode", "supervisor/secret", "supervisor/runreport", "internal/saves", "internal/exact", "internal/curve/judge")},
 	{paths: []string{"internal/controller/hosts"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/hostclean"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller"}, ours: allBut("internal/agent/...")},

@@ -36,9 +36,9 @@ type Page struct {
 // New returns a page of a run without events.
 func New(run home.Run) *Page { return &Page{run: run} }
 
-// Read returns the page of a run by its journal and the logs of its latest attempts. If ctx ends first, the page lacks
-// curves, and says so.
-func Read(ctx context.Context, run home.Run) (*Page, error) {
+// Read returns the page of a run by its journal and the logs of its latest attempts. The logs are not read when hurried has
+// ended: the page then lacks curves, and says so. ctx is for the journal, too.
+func Read(ctx, hurried context.Context, run home.Run) (*Page, error) {
 	p := New(run)
 	in, err := safefile.Open(run.JournalPath())
 	if err != nil {
@@ -57,6 +57,12 @@ func Read(ctx context.Context, run home.Run) (*Page, error) {
 	}
 	if skipped > 0 {
 		p.notes = append(p.notes, fmt.Sprintf("this report has gaps: lines of the journal that cannot be read: %d", skipped))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(hurried, cancel)()
+	if hurried.Err() != nil {
+		cancel()
 	}
 	p.ReadCurves(ctx, mostAttempts, mostBytes)
 	return p, nil
@@ -86,9 +92,14 @@ func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 			p.notes = append(p.notes, fmt.Sprintf("the logs of attempt %d are too large: its curves come from the journal, which has about one value a second", n))
 			continue
 		}
+		late := fmt.Sprintf("there was no time to read all logs of attempt %d: its curves may be cut off", n)
+		if ctx.Err() != nil {
+			p.notes = append(p.notes, late)
+			continue
+		}
 		r, err := curveview.Read(ctx, paths, curveview.Options{GPUs: 1})
 		if ctx.Err() != nil {
-			p.notes = append(p.notes, fmt.Sprintf("there was no time to read all logs of attempt %d: its curves may be cut off", n))
+			p.notes = append(p.notes, late)
 		}
 		if err != nil || ctx.Err() != nil && p.journalGoesOn(n, r) {
 			continue // there are no metrics in them, or only the first ones were read

@@ -76,7 +76,7 @@ func write(t *testing.T, p *Page) string {
 // TestCurves: the curves of all attempts are those of the rank that prints a loss.
 func TestCurves(t *testing.T) {
 	run := recorded(t, 20)
-	page, err := Read(t.Context(), run)
+	page, err := Read(t.Context(), t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,33 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+// TestHurried: in a hurry, the page is made from the journal alone.
+func TestHurried(t *testing.T) {
+	run := recorded(t, 20)
+	hurried, cancel := context.WithCancel(t.Context())
+	cancel()
+	page, err := Read(t.Context(), hurried, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := write(t, page)
+	for _, want := range []string{run.ID, "attempt 1, step 6: 0.5", "there was no time to read all logs of attempt 2"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(text, "step 20") {
+		t.Error("the page has something of the logs")
+	}
+}
+
 // TestGone: without logs, the journal has the losses.
 func TestGone(t *testing.T) {
 	run := recorded(t, 20)
 	if err := os.RemoveAll(filepath.Join(run.Dir, "attempts")); err != nil {
 		t.Fatal(err)
 	}
-	page, err := Read(t.Context(), run)
+	page, err := Read(t.Context(), t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +131,7 @@ func TestLate(t *testing.T) {
 	run := recorded(t, 20)
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Read(late, run); err == nil {
+	if _, err := Read(late, t.Context(), run); err == nil {
 		t.Error("a journal was read in no time")
 	}
 	page := New(run)
@@ -151,7 +171,7 @@ func TestTooLarge(t *testing.T) {
 
 func TestPlot(t *testing.T) {
 	for steps, lines := range map[int]int{leastPoints - 1: 0, leastPoints: 10, 100: 10} {
-		page, err := Read(t.Context(), recorded(t, steps))
+		page, err := Read(t.Context(), t.Context(), recorded(t, steps))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +190,7 @@ func TestPlot(t *testing.T) {
 // TestSave: the page is its owner's alone, and the one before is replaced as a whole.
 func TestSave(t *testing.T) {
 	run := recorded(t, 20)
-	page, err := Read(t.Context(), run)
+	page, err := Read(t.Context(), t.Context(), run)
 	if err != nil {
 		t.Fatal(err)
 	}

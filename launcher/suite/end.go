@@ -2,6 +2,7 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -112,7 +113,9 @@ esac`)})
 	if o := wait(); !o.Good(4) {
 		t.Errorf("%+v", o)
 	}
-	if events := g.find(job.KindSignal); len(events) != 2 {
+	events := g.find(job.KindSignal)
+	slices.SortFunc(events, func(a, b job.Event) int { return cmp.Compare(a.Host, b.Host) })
+	if len(events) != 2 || events[0].Reached == nil || *events[0].Reached != 2 || events[1].Reached == nil || *events[1].Reached != 0 {
 		t.Errorf("reported as %+v", events)
 	}
 }

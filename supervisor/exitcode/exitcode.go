@@ -57,7 +57,7 @@ type Ending struct {
 	// HostsTaken is true if the batch system has preempted the job, queued it again, or ended
 	// it because a node failed.
 	HostsTaken bool
-	// Saved is true if the run has written a good checkpoint. Resume is true if the next run of
+	// Saved is true if the run has written a good checkpoint; after an early stop, one since the verdict. Resume is true if the next run of
 	// the job starts from the newest good checkpoint.
 	Saved, Resume bool
 }
@@ -75,7 +75,7 @@ type exitRule struct {
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because its target was reached, or because it no longer improved (plateau), and the run has written a good checkpoint.",
+	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because its target was reached, or because it no longer improved (plateau), and the run has written a good checkpoint since then, whose numbers are all finite.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
@@ -112,7 +112,7 @@ var exitRules = []exitRule{
 		})},
 	{codes: "1", doc: "gangrun stopped the run early for another reason, such as a loss that is NaN or has diverged.",
 		match: fixed(Failed, "stopped early because it went on in vain", func(e Ending) bool { return e.State == job.StateStoppedEarly && !e.Worth })},
-	{codes: "1", doc: "gangrun stopped the run early, and the run has written no good checkpoint.",
+	{codes: "1", doc: "gangrun stopped the run early because its target was reached or it no longer improved, but the run has written no good checkpoint since then.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},

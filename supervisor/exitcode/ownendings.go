@@ -32,8 +32,8 @@ var ownEndings = []ownEnding{
 	{"The time limit is reached, and the next run resumes from a checkpoint that this one has written.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
 	{"The batch system preempts the job, queues it again, or ends it because a node failed.", Ending{State: job.StateFailed, HostsTaken: true}},
 	{"gangrun ends the gang early because its loss is NaN or has diverged, or because it goes on in vain.", Ending{State: job.StateStoppedEarly, Saved: true}},
-	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written no good checkpoint.", Ending{State: job.StateStoppedEarly, Worth: true}},
-	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written a good checkpoint.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
+	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written no good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true}},
+	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written a good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},
 }
 

@@ -33,7 +33,7 @@ func (g *Gang) pass(sig unix.Signal) {
 	if got == living {
 		text = fmt.Sprintf("%s went to the ranks on %s", unix.SignalName(sig), g.Host)
 	}
-	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindSignal, Host: g.Host, Text: text})
+	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindSignal, Host: g.Host, Reached: &got, Text: text})
 }
 
 // handlers returns the process if it handles a signal. Otherwise it returns, on each branch of its

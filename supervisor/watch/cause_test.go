@@ -1,4 +1,4 @@
-package supervisor
+package watch
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func TestHangCause(t *testing.T) {
 		{"collectives", job.HangReport{Ranks: []int{1}, Collectives: []job.CollectiveProblem{problem}, Groups: []job.StackGroup{{Ranks: []int{0, 1}, Where: "step"}}}, false, false, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := hangCause(c.report, map[int]string{1: "node1"}, c.faulthandler)
+			got := HangCause(c.report, map[int]string{1: "node1"}, c.faulthandler)
 			if strings.Contains(got.Hint, offer) != c.offered || len(got.Evidence) != c.evidence {
 				t.Errorf("got the hint %q and the evidence %+v", got.Hint, got.Evidence)
 			}

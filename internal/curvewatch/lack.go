@@ -1,0 +1,76 @@
+package curvewatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/metrics"
+)
+
+// patience is how long a job may report other metrics, or progress, before the user is told that the metric which he has
+// named is not among them.
+const patience = time.Minute
+
+// lack decides whether the user is told that the metric which he has named was not found: once while the job runs, and at the
+// end of an attempt.
+type lack struct {
+	metric   string // "" if none was named
+	progress bool   // ranks have reported progress
+	first    time.Time
+	told     bool
+}
+
+// found reports whether the job has the metric. seen are the names of the others.
+func (l *lack) found(t *track) (found bool, seen []string) {
+	all := make([]metrics.Candidate, len(t.series))
+	for i, s := range t.series {
+		all[i].Name = s.name
+		if !slices.Contains(seen, s.name) {
+			seen = append(seen, s.name)
+		}
+	}
+	slices.Sort(seen)
+	return l.metric == "" || metrics.Named(all, l.metric) >= 0, seen
+}
+
+// during returns what to tell while the job runs; "" for nothing.
+func (l *lack) during(t *track, now time.Time) string {
+	found, seen := l.found(t)
+	if found || len(seen) == 0 && !l.progress || l.told {
+		return ""
+	}
+	if l.first.IsZero() {
+		l.first = now
+	}
+	if now.Sub(l.first) < patience {
+		return ""
+	}
+	l.told = true
+	return l.text("so far ", seen)
+}
+
+// atEnd returns what to tell at the end of an attempt; "" for nothing. An attempt that failed before it has reported anything
+// has another problem.
+func (l *lack) atEnd(t *track, good bool) string {
+	found, seen := l.found(t)
+	if found || len(seen) == 0 && !l.progress && !good {
+		return ""
+	}
+	return l.text("", seen)
+}
+
+// most is how many names of metrics the user is told.
+const most = 12
+
+func (l *lack) text(when string, seen []string) string {
+	others := "no other either"
+	if len(seen) > 0 {
+		others = "seen: " + strings.Join(seen[:min(most, len(seen))], ", ")
+	}
+	if len(seen) > most {
+		others += fmt.Sprintf(", and %d more", len(seen)-most)
+	}
+	return fmt.Sprintf("no metric %q was found %s(--metric); %s", l.metric, when, others)
+}

@@ -1,0 +1,124 @@
+// Package earlystop says what verdicts on the curves of a job mean for its run: its cause, which checkpoints count, and which
+// ranks have ended because they were asked for one. It has no side effects.
+package earlystop
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/curve/judge"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Spoils reports whether a verdict means that the weights of the model are worth nothing.
+func Spoils(kind string) bool {
+	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
+}
+
+// hints says what to do about a verdict.
+var hints = map[judge.Kind]string{
+	judge.NotFinite:  "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
+	judge.Diverged:   "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
+	judge.Flat:       "look whether gradients reach all weights, and at the learning rate",
+	judge.Plateau:    "go on with another learning rate, or use the checkpoint",
+	judge.Reached:    "",
+	judge.WillMiss:   "change the job, or the target",
+	judge.BelowPeers: "compare its settings with those of the earlier runs",
+	judge.Slower:     "gangrun status shows which ranks are slow",
+}
+
+// Hint says what to do about a verdict; "" if there is nothing to do.
+func Hint(kind string) string { return hints[judge.Kind(kind)] }
+
+// Cause returns the cause of an attempt that gangrun has ended because of a curve.
+func Cause(v job.CurveVerdict) job.Cause {
+	c := job.Cause{
+		Category: job.StoppedEarly, Signature: v.Kind, Rank: -1, Confidence: v.Confidence, Text: v.Text,
+		Hint: Hint(v.Kind), Retry: job.RetryNever,
+	}
+	if Spoils(v.Kind) {
+		c.Category = job.ModelDiverged
+	}
+	return c
+}
+
+// By reports whether gangrun has ended an attempt with that cause because of a curve. worth reports whether the run then has
+// what it was for: its target, or a model that no longer improves.
+func By(c job.Cause) (yes, worth bool) {
+	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
+	return yes, yes && (c.Signature == string(judge.Reached) || c.Signature == string(judge.Plateau))
+}
+
+// MaySpoil reports whether a checkpoint may have been written when a verdict was already true.
+func MaySpoil(c job.Checkpoint, v job.CurveVerdict) bool {
+	if !v.ByEpoch && c.Step >= v.Since {
+		return true
+	}
+	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime)
+}
+
+// lateness is how long after it was printed a value may be noticed.
+const lateness = 2 * time.Second
+
+// Since reports whether a checkpoint of a run, which began then, was certainly written when a verdict was already true. began
+// is nil if it is not known.
+func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
+	if !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime) {
+		return true
+	}
+	if c.Step >= 0 && !v.ByEpoch { // the clock of a file server may be a little behind
+		return c.Step >= v.Since && (began == nil || !c.Time.Before(began.Add(-time.Minute)))
+	}
+	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime.Add(-lateness))
+}
+
+// Answers reports whether a rank ends as ranks do that were asked for a checkpoint in this way: with code 0, or by SIGTERM or
+// the signal that asked it, or with the code that shells give to such an end.
+func Answers(x job.Exit, how job.BeforeStop) bool {
+	ends := func(signal int) bool {
+		return signal == job.BeforeStopTERM.Number() || signal != 0 && signal == how.Number()
+	}
+	switch {
+	case x.Status == job.Signalled:
+		return ends(x.Signal)
+	case x.Status == job.Exited && !x.Aborted:
+		return x.Code == 0 || x.Code > 128 && ends(x.Code-128)
+	}
+	return false
+}
+
+// MayAnswer reports whether a rank has exited with code 1, as many programs do whenever they end early. Without an error
+// message, it may have answered the request.
+func MayAnswer(x job.Exit) bool {
+	return x.Status == job.Exited && x.Code == 1 && !x.Aborted && x.Fault == ""
+}
+
+// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict.
+func NoCheckpoint(s job.Spec) (hint string) {
+	switch {
+	case s.CheckpointDir == "":
+		return "checkpoint-dir says where the job writes its checkpoints; before-stop has the ranks write one before they are ended"
+	case !s.BeforeStop.Asks():
+		return "set --before-stop, as --before-stop sigusr1, for the ranks to write a checkpoint before they are ended"
+	}
+	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
+}
+
+// Before returns what a rank was doing some time earlier.
+func Before(a job.Activity, time job.Duration) job.Activity {
+	a.Quiet, a.Age = max(0, a.Quiet-time), max(0, a.Age-time)
+	if a.Idle != nil {
+		idle := max(0, *a.Idle-time)
+		a.Idle = &idle
+	}
+	return a
+}
+
+// Hosts returns the number of hosts that have ranks of a gang.
+func Hosts(p job.Placement) int {
+	all := map[string]bool{}
+	for _, r := range p.Ranks {
+		all[r.Host] = true
+	}
+	return len(all)
+}
