@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/checkpoint/archive"
+	"github.com/gangrun/gangrun/checkpoint/compressed"
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
@@ -124,7 +125,7 @@ func TestTruncatedSeveral(t *testing.T) {
 // unpack returns what is in an archive or a compressed file, as other readers
 // see it.
 func unpack(content []byte) (string, error) {
-	for magic, open := range map[string]func(io.Reader) (io.Reader, error){"\x1f\x8b": openGzip, "BZ": openBzip2, "\x78": openZlib} {
+	for magic, open := range map[string]func(io.Reader) (io.Reader, error){"\x1f\x8b": compressed.Gzip, "BZ": compressed.Bzip2, "\x78": compressed.Zlib} {
 		if strings.HasPrefix(string(content), magic) {
 			r, err := open(bytes.NewReader(content))
 			if err != nil {
