@@ -34,11 +34,4 @@ func inVain(s job.Spec, errs *faults) {
 			errs.bad("early-stop %s=stop needs a target: add curve.target (--target)", kind)
 		}
 	}
-	d := s.RetryOnDiverge
-	switch again := d.Resume == job.DivergeEarlier; {
-	case !again && (d.SkipSteps > 0 || len(d.Env) > 0):
-		errs.bad("retry-on-diverge.skip-steps and .env are for attempts after a divergence, and there are none: add retry-on-diverge.resume: earlier (--retry-on-diverge earlier)")
-	case again && s.EarlyStop.For("not-finite") == job.EarlyOff && s.EarlyStop.For("diverged") == job.EarlyOff:
-		errs.bad("retry-on-diverge needs early-stop to look for a divergence: use --early-stop diverged=stop,not-finite=stop")
-	}
 }
