@@ -16,7 +16,7 @@ const (
 	buckets   = 1 << 10
 )
 
-// series are points in the order of their X. Its memory is bounded.
+// series holds points in the order of their X, in bounded memory.
 type series struct{ points []Point }
 
 // add appends a point. It replaces those at the same X and after it: the job has gone back to an earlier step.

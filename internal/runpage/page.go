@@ -1,4 +1,5 @@
-// Package runpage makes the page of a run, report.html, from what the run has recorded, and draws its loss for a terminal.
+// Package runpage reads the journal and the logs of a run. From these it makes the page of the run, report.html,
+// and a plot of the loss for a terminal.
 package runpage
 
 import (

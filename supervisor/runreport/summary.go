@@ -158,7 +158,7 @@ func summarizeSaves(line liner, a Attempt) {
 	}
 }
 
-// summarizeLife says what the curves showed, which ranks were slow, and where the ranks of a gang were that hung.
+// summarizeLife writes the verdicts on the curves, the stragglers and, if the gang hung, the stacks of its ranks.
 func summarizeLife(line liner, a Attempt) {
 	for i, v := range a.Curves {
 		if i == maxShown {

@@ -193,7 +193,7 @@ type Found struct {
 	First bool
 }
 
-// Find returns the reports in a text, in order, without line i if covered[i] is true: that line belongs to another sign.
+// Find returns the reports in a text, in their order. It skips line i if covered[i] is true, because that line belongs to another sign of failure.
 func Find(text []string, covered []bool) []Found {
 	var all []Found
 	var found []int
