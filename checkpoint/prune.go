@@ -13,8 +13,8 @@ import (
 
 // Keep says which good checkpoints stay when the others are removed.
 type Keep struct {
-	Newest int   // so many of the newest
-	Every  int64 // and each whose step is a multiple of it; 0 is none
+	Newest int   // how many of the newest stay
+	Every  int64 // those whose step is a multiple of Every stay, too; with 0, no further ones
 }
 
 // ParseKeep parses "keep=3,every=1000".
@@ -39,10 +39,9 @@ func ParseKeep(text string) (Keep, error) {
 	return k, nil
 }
 
-// Superfluous returns the good checkpoints of a list of List that no rule keeps. The newest good one always
-// stays, as does one that is named by a file or link beside it, or whose name says that it is the best.
-// Checkpoints that are not good are not touched. Those of the same step count as one, because a job may write
-// several files at a step.
+// Superfluous returns those checkpoints of list, a result of List, that k does not keep. It never returns the
+// newest good one, one that a file or link beside it names, one whose name says that it is the best, or one
+// that is not good. Checkpoints of the same step count as one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
 	rank := map[int64]int{} // of steps: 1 is the newest
@@ -66,8 +65,8 @@ func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	return out
 }
 
-// Remove removes a checkpoint of a list of dir. It removes nothing outside of dir, and nothing if the
-// checkpoint has changed since it was verified.
+// Remove deletes the files of the checkpoint l in the directory dir. It deletes nothing outside of dir, and
+// nothing if the checkpoint has changed since it was verified.
 func Remove(dir string, l Listed) error {
 	if len(l.Own) == 0 {
 		return fmt.Errorf("%q is not removed: its files cannot be told from others", l.Path)

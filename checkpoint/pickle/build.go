@@ -16,8 +16,9 @@ type Builder struct {
 	marks []int
 	memo  map[int64]any
 	made  int
-	// Persist is called for every persistent ID, and returns the object. Built is called for every object whose state is set. Called is called for every call of a function or class
-	// and returns its result, nil for one of which nothing is to be known. Each may be nil.
+	// The Builder calls these functions; each may be nil. Persist returns the object of a persistent ID.
+	// Built learns of an object whose state the pickle sets. Called returns the result of a call of a
+	// function or class, or nil if the result does not matter.
 	Persist func(id any) (any, error)
 	Built   func(class Global, state *Dict) error
 	Called  func(function Global, args Tuple) any

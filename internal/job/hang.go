@@ -59,8 +59,9 @@ const (
 type StragglerReport struct {
 	Rank int    `json:"rank"` // -1 for a host
 	Host string `json:"host"`
-	// Speed compares the rank or host with its peers, whose median is 1. It compares the steps of a
-	// time or, if these show nothing, the share of time in which nothing held the rank or host up.
+	// Speed is that of the rank or host, divided by the median of its peers: 0.7 is 30 % slower. It is
+	// measured by steps per second or, if these show no difference, by the share of time in which the
+	// rank or host was not held up.
 	Speed float64 `json:"speed"`
 	// Over is true if the rank or host is as fast as its peers again.
 	Over bool `json:"over,omitempty"`

@@ -23,12 +23,12 @@ type SaveReport struct {
 	Files int       `json:"files,omitempty"`
 	Begun time.Time `json:"begun"` // when its first byte was written, by the clock of the host
 	Write Duration  `json:"write"` // from then to its last byte
-	// Stall is how much longer than usual the training took for the steps during which it was written;
-	// nil if that is not known.
+	// Stall is the time by which the write has held up the training: the steps during the write took
+	// so much longer than usual. It is nil if it is not known.
 	Stall *Duration `json:"stall,omitempty"`
-	Usual Duration  `json:"usual,omitempty"` // time between two checkpoints, of SaveOverdue
-	Free  int64     `json:"free,omitempty"`  // bytes, of SaveDisk
-	Why   string    `json:"why,omitempty"`   // it is broken; or what else is to be known of it
+	Usual Duration  `json:"usual,omitempty"` // the usual time between two checkpoints; set with SaveOverdue
+	Free  int64     `json:"free,omitempty"`  // free bytes on the disk; set with SaveDisk
+	Why   string    `json:"why,omitempty"`   // why it is broken, or another remark
 }
 
 // Good reports whether a job can resume from the checkpoint.

@@ -113,7 +113,8 @@ func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 	return c, nil
 }
 
-// ofTrainingData returns the best metric of training data other than the loss; -1 if there is none.
+// ofTrainingData returns the index of the best-suited metric that was measured on training data and is not the
+// loss, or -1 if there is none.
 func ofTrainingData(all []Candidate, meanings []Meaning) int {
 	best := -1
 	for i, m := range meanings {

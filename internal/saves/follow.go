@@ -82,8 +82,9 @@ type past struct {
 	step                    int64
 }
 
-// apart reports whether a checkpoint is another one than the one before it, from its begin on, and no further part of
-// that one: one step is one checkpoint, and parts without a step are written together.
+// apart reports whether files whose writing began at begun are a checkpoint of their own, and not further files of
+// the checkpoint before, which was begun at before and took so long to write. Files with the same step are one
+// checkpoint, as are files without a step (-1) that are written at the same time.
 func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) bool {
 	if step >= 0 && stepBefore >= 0 {
 		return step != stepBefore && begun.After(before)
@@ -201,8 +202,8 @@ func (f *Follower) lastEnd() time.Time {
 	return f.past[len(f.past)-1].ended
 }
 
-// given reports whether a checkpoint that is not complete has had its time: nothing has changed for long, or
-// a later one is complete.
+// given reports whether s has had enough time to become complete: its files have not changed for a while, or a
+// later checkpoint is complete.
 func (f *Follower) given(now time.Time, s *save, least time.Duration) bool {
 	if s.unfinished() || s.why == "" {
 		return false

@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Best returns the time between two checkpoints with which the least time is lost, if each stops the training
-// for cost and the training fails once in a mean time between failures: Daly's higher-order estimate of the
-// optimum (J. T. Daly, Future Generation Computer Systems 22, 2006), which for a small cost is Young's
-// sqrt(2 cost between). It is measured from the end of one checkpoint to the beginning of the next.
+// Best returns the interval between checkpoints that loses the least time, measured from the end of one
+// checkpoint to the beginning of the next. Each checkpoint stops the training for cost; between is the mean time
+// between failures of the training. Best is Daly's higher-order estimate of the optimum (J. T. Daly, Future
+// Generation Computer Systems 22, 2006); for a small cost it is Young's sqrt(2 cost between).
 func Best(cost, between time.Duration) time.Duration {
 	if cost <= 0 || between <= 0 {
 		return 0

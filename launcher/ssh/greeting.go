@@ -32,7 +32,7 @@ func (b *bridgeProcess) Read(p []byte) (int, error) { return b.out.Read(p) }
 // Write sends to the agent.
 func (b *bridgeProcess) Write(p []byte) (int, error) { return b.Stdin.Write(p) }
 
-// Close closes the connection, with data that is under way.
+// Close closes the connection to the host. Data that is under way may be lost.
 func (b *bridgeProcess) Close() error { return b.conn.Close() }
 
 // closedByHost reports whether the host closed the connection, which otherwise ended because

@@ -142,8 +142,8 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 	}
 }
 
-// Told reports whether an earlier health event of the same attempt has said the same, as those of
-// several hosts do about a file system that they share.
+// Told reports whether an earlier health event of the same attempt has the same text as e. Several hosts that
+// share a file system report the same about it.
 func (f *Folder) Told(e job.Event) bool {
 	a := f.report.Last()
 	return a != nil && a.Number == e.Attempt && e.Health != nil &&

@@ -1,6 +1,6 @@
-// Package saves watches, on a host, the checkpoints that a gang writes: it looks at the checkpoint directory
-// when the kernel reports a change, and from time to time, verifies what is no longer being written, and
-// reports what package saves finds. It never waits for long: the file system may be frozen.
+// Package saves watches the checkpoints that a gang writes, on one host. It reads the checkpoint directory when
+// the kernel reports a change, and at intervals. It verifies each checkpoint that the gang has finished writing,
+// and reports what package internal/saves finds. Every access has a limit, because a file system may freeze.
 package saves
 
 import (
@@ -15,7 +15,7 @@ import (
 const (
 	leastPace  = 200 * time.Millisecond // between two looks
 	busyPace   = time.Second            // the same, while a checkpoint is being written: its files tell the times
-	costShare  = 100                    // of the time, at most this part is spent on looks
+	costShare  = 100                    // looks take at most one part in so many of the time
 	busyPoll   = 2 * time.Second        // between two looks while a checkpoint is being written
 	idlePoll   = 30 * time.Second       // otherwise
 	remotePoll = 10 * time.Second       // the same, if the kernel does not report all changes
