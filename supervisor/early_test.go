@@ -111,7 +111,7 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 		{"stop, and the ranks exit when they have saved", quits(long), cancel, 1, 4200 * time.Millisecond, job.StateCancelled, 143},
 		{"stop, and the ranks do not answer", gang{launch: time.Second, life: time.Hour}, cancel, 1, 35 * time.Second, job.StateCancelled, 143},
 		{"stop, and they cannot be asked", long, func(w *world) { cancel(w); w.launcher.asked.err = syscall.EIO }, 1, 5 * time.Second, job.StateCancelled, 143},
-		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40200 * time.Millisecond, job.StateCancelled, 143},
+		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40100 * time.Millisecond, job.StateCancelled, 143},
 		{"time limit", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 1, 14500 * time.Millisecond, job.StateFailed, 124},
 		{"time limit, and the ranks exit when they have saved", quits(long), func(w *world) {
 			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume = job.Duration(time.Minute), job.ExitVerdict, true

@@ -283,6 +283,7 @@ type fakeCheckpoints struct {
 	err    error
 	wait   time.Duration
 	freeze bool // until the run is being ended, nothing answers
+	late   bool // a search may end after the run
 	// infinite have NaN or infinite numbers.
 	infinite []job.Checkpoint
 	parts    []saves.Found // of what Newest does not find
@@ -410,7 +411,7 @@ func (w *world) run(t *testing.T) {
 		began := time.Now()
 		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
-		if w.checkpoints.freeze {
+		if w.checkpoints.freeze || w.checkpoints.late {
 			time.Sleep(time.Hour) // then what was left behind has ended
 		}
 		synctest.Wait()

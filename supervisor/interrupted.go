@@ -39,6 +39,33 @@ type BatchEnd struct{ Ended job.Ended }
 // Error says why the batch system ends the batch job.
 func (e BatchEnd) Error() string { return batchTexts[e.Ended] }
 
+// orderOf returns the order that a context of a run has ended with; nil if that is not why it has ended.
+func orderOf(cause error) *job.Order {
+	var by Interrupted
+	var limit TimeLimit
+	var batch BatchEnd
+	switch {
+	case errors.As(cause, &by):
+		return &job.Order{Ended: job.EndedCancelled, Signal: int(by.Signal), By: by.By}
+	case errors.As(cause, &limit):
+		return &job.Order{Ended: job.EndedTimeLimit}
+	case errors.As(cause, &batch):
+		return &job.Order{Ended: batch.Ended}
+	}
+	return nil
+}
+
+// given returns the cause for which an earlier controller had begun to end a run with this time limit.
+func given(o job.Order, limit job.Duration) error {
+	switch {
+	case o.Signal != 0:
+		return Interrupted{Signal: syscall.Signal(o.Signal), By: o.By}
+	case o.Ended == job.EndedTimeLimit:
+		return TimeLimit{limit}
+	}
+	return BatchEnd{o.Ended}
+}
+
 // batchTexts says what the batch system does.
 var batchTexts = map[job.Ended]string{
 	job.EndedBatchLimit: "the time of the batch job is up",
@@ -63,6 +90,13 @@ func (l *loop) why(ctx context.Context) job.Ended {
 		}
 	}
 	return job.EndedCancelled
+}
+
+// remains reports whether an early stop remains the reason for the end of a run whose context has ended, too. It does if
+// it was decided first, which is why the gang has lost. A user who cancels the run wants another end.
+func (l *loop) remains(ctx context.Context, lost error) bool {
+	var early StoppedEarly
+	return errors.As(lost, &early) && l.why(ctx) != job.EndedCancelled
 }
 
 // interrupted returns the end of a run whose context is done.

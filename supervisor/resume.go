@@ -14,6 +14,10 @@ import (
 // needs the result then, and the user is waiting.
 const lastLook = 5 * time.Second
 
+// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good enough: all numbers
+// of the checkpoint are read. As with checkpoints that a running gang writes, 10 minutes are enough for some hundred GB.
+const worthLook = 10 * time.Minute
+
 // resume is what is known of a run's checkpoints.
 //
 // A run without --resume starts from the beginning of the job. So do its restarts until the run
@@ -26,6 +30,7 @@ type resume struct {
 	newest  *job.Checkpoint // from which the next attempt starts
 	broken  bool            // there are newer ones, which are not good
 	request *request        // of the last attempt; nil if its ranks were not asked for a checkpoint
+	turn    turn            // of those who ask the file system
 }
 
 // own reports whether this run may resume from c.
@@ -91,7 +96,17 @@ func (l *loop) lookFirst(ctx context.Context) {
 // failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
 // was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
+	_, worth := earlystop.By(past[len(past)-1].Cause)
+	if worth {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, worthLook, errTooLong)
+		defer cancel()
+	}
 	c, notes, ok := l.lookAvoiding(ctx, past)
+	if r := l.resume.request; !ok && worth && r != nil && r.found != nil {
+		c, ok = r.found, true
+		notes = append(notes, fmt.Sprintf("%s counts as good: it is complete, but not all of its numbers were looked at", c.Path))
+	}
 	l.notes(notes)
 	if !ok {
 		return
@@ -158,22 +173,35 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint, find find) (found
 	return c, notes, true
 }
 
+// errTooLong is why a search has ended.
+var errTooLong = fmt.Errorf("it takes longer than %s", job.Duration(worthLook))
+
 // search looks for the newest good checkpoint that is not in not, until ctx ends.
 func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*job.Checkpoint, []string, error) {
 	type answer struct {
 		c     *job.Checkpoint
 		notes []string
 	}
-	a, err := within(ctx, func() (a answer, err error) {
+	a, err := within(ctx, l.resume.turn, func() (a answer, err error) {
 		a.c, a.notes, err = find(ctx, l.spec.CheckpointDir, not)
 		return a, err
 	})
 	return a.c, a.notes, err
 }
 
-// within returns what ask returns, or an error when ctx has ended. If the file system does not answer until then, a
-// goroutine is left, which nobody can end.
-func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+// turn has room for one value: that of the goroutine that asks the file system. If it is nil, any number may ask.
+type turn chan struct{}
+
+// within returns what ask returns, or an error when ctx has ended. Nobody can end a call of a file system that does not answer,
+// so the goroutine that asks may be left. It is at most one for each turn: the next call waits for its end.
+func within[T any](ctx context.Context, turn turn, ask func() (T, error)) (T, error) {
+	if turn != nil {
+		select {
+		case turn <- struct{}{}:
+		case <-ctx.Done():
+			return *new(T), context.Cause(ctx)
+		}
+	}
 	type answer struct {
 		of  T
 		err error
@@ -181,6 +209,9 @@ func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	found := make(chan answer, 1)
 	go func() {
 		of, err := ask()
+		if turn != nil {
+			<-turn
+		}
 		found <- answer{of, err}
 	}()
 	select {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
@@ -140,6 +141,9 @@ type Run struct {
 	ID         string
 	Controller job.Controller
 	Batch      *job.BatchJob // nil outside of batch jobs
+	// User ends when the user cancels the run, with an Interrupted as its cause, also if the run is being ended for another
+	// reason by then. If it is nil, it is the context with which the run begins.
+	User context.Context
 	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The
 	// limits on restarts count the restarts of these runs too. A checkpoint that one of them
 	// could not load counts as one that this run could not load.
@@ -173,6 +177,9 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (ru
 // conduct does what every run begins and ends with, and calls body in between. past has the events
 // that earlier controllers have journalled.
 func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (runreport.Report, error) {
+	if info.User == nil {
+		info.User = ctx
+	}
 	if spec.Timeout > 0 {
 		begun := time.Now()
 		if len(past) > 0 {
@@ -183,6 +190,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 		defer cancel()
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand, earlier: s.history(info.Legs)}
+	l.resume.turn = make(turn, 1)
 	if len(spec.Secret) > 0 {
 		l.clean = secret.Hider(spec)
 	}
@@ -192,7 +200,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	spec = spec.Redacted()
 	if len(past) == 0 {
 		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec, Batch: info.Batch})
-		for _, f := range secret.Findings(l.spec) {
+		for _, f := range append(secret.Findings(l.spec), jobcheck.Vain(l.spec)...) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
 		}
 	} else {

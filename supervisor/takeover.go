@@ -47,8 +47,24 @@ type trace struct {
 // ordered is what gangrun had begun to do about the attempt.
 type ordered struct {
 	stopping  bool
-	cancelled bool              // by the user
+	cancelled bool              // the run was being ended
+	order     *job.Order        // why; nil in records of older versions
 	early     *job.CurveVerdict // for which it was being ended
+}
+
+// take records an order to end the run. The first one counts.
+func (o *ordered) take(order *job.Order) {
+	if order != nil && o.order == nil {
+		o.order, o.cancelled = order, true
+	}
+}
+
+// cause returns why the run was being ended.
+func (o *ordered) cause(limit job.Duration) error {
+	if o.order == nil {
+		return Interrupted{Signal: syscall.SIGTERM}
+	}
+	return given(*o.order, limit)
 }
 
 // adopted is what the journal says of the attempt that is adopted.
@@ -114,10 +130,12 @@ func (l *loop) restore(past []job.Event) trace {
 		case job.KindAllStarted:
 			t.whole = true
 		case job.KindNote:
+			t.take(e.Order)
 			if e.Stop == job.StopOrder && !l.adopted.failed {
 				t.cancelled, l.adopted.asked = true, l.spec.BeforeStop
 			}
 		case job.KindStop:
+			t.take(e.Order)
 			t.cancelled = t.cancelled || !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
 			t.stopping = true
 		case job.KindCurve:
@@ -168,10 +186,13 @@ func (l *loop) stepOf(number int) int64 {
 func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
 	if t.cancelled {
+		if t.order != nil { // it came before that for which ctx may have ended meanwhile
+			ctx = context.WithoutCancel(ctx)
+		}
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		cancel(interruptedBefore)
+		cancel(t.cause(l.spec.Timeout))
 	}
 	switch {
 	case t.number == 0 && !t.checked:
@@ -193,20 +214,13 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	return l.attempts(ctx, t.number+1)
 }
 
-// interruptedBefore is the end of a run that the user was ending when its controller died.
-var interruptedBefore = Interrupted{Signal: syscall.SIGTERM}
-
 // finish brings the attempt that was running to its end. It returns nil if the gang is to be
 // started again.
 func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
 		l.resume.best = t.before // its checkpoints are found again
-		var lost error
-		if t.early != nil {
-			lost = StoppedEarly{*t.early}
-		}
-		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, lost)
+		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, l.stopping(ctx, t))
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
 		if e != nil {
@@ -222,23 +236,37 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	cause := l.past[len(l.past)-1].Cause
 	switch category(cause) {
 	case job.Cancelled:
-		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(interruptedBefore.Signal)}, text: t.verdict.Reason}
+		signal := int(syscall.SIGTERM)
+		if t.order != nil && t.order.Signal != 0 {
+			signal = t.order.Signal
+		}
+		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: signal}, text: t.verdict.Reason}
 	case job.TimeLimit:
 		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: t.verdict.Reason}
 	}
 	return ending(*t.verdict, cause)
 }
 
+// stopping returns for which early stop the earlier controller was ending the gang, unless the user has cancelled the run since;
+// nil if for none.
+func (l *loop) stopping(ctx context.Context, t trace) error {
+	if t.early == nil {
+		return nil
+	}
+	early := StoppedEarly{*t.early}
+	if ctx.Err() != nil && !l.remains(ctx, early) {
+		return nil
+	}
+	return early
+}
+
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, t.number, t.placement)
+	end := l.endOf(ctx, t.number, t.placement, l.stopping(ctx, t))
 	defer end.release()
-	switch {
-	case !t.whole && !l.adopted.failed:
+	if !t.whole && !l.adopted.failed {
 		end.now(controllerDied{t.number})
-	case t.early != nil && ctx.Err() == nil:
-		end.decide(StoppedEarly{*t.early})
 	}
 	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil || t.early != nil // a gang that is being ended is not lost
 	held, release := l.Holder.Hold(t.placement)

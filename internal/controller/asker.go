@@ -16,6 +16,11 @@ type asker struct {
 	how    job.BeforeStop
 	file   string // which asks, with job.BeforeStopFile
 	signal func(syscall.Signal)
+	turn   chan struct{} // has a value while the file is made or removed
+}
+
+func newAsker(how job.BeforeStop, file string, signal func(syscall.Signal)) asker {
+	return asker{how, file, signal, make(chan struct{}, 1)}
 }
 
 // askLimit is how long a file system may take to make or remove a file.
@@ -27,7 +32,7 @@ func (a asker) Ask(ctx context.Context) error {
 		a.signal(syscall.Signal(n))
 		return nil
 	}
-	return within(ctx, func() error { return os.WriteFile(a.file, nil, 0o644) })
+	return a.within(ctx, func() error { return os.WriteFile(a.file, nil, 0o644) })
 }
 
 // Withdraw removes the file.
@@ -35,7 +40,7 @@ func (a asker) Withdraw(ctx context.Context) error {
 	if a.how != job.BeforeStopFile {
 		return nil
 	}
-	return within(ctx, func() error {
+	return a.within(ctx, func() error {
 		if err := os.Remove(a.file); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -46,13 +51,25 @@ func (a asker) Withdraw(ctx context.Context) error {
 // errNoAnswer is the error if a file system does not answer.
 var errNoAnswer = errors.New("the file system does not answer")
 
-// within does something with a file, and waits for it no longer than askLimit and until ctx ends. If the file system
-// does not answer until then, a goroutine is left, which nobody can end.
-func within(ctx context.Context, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
+// within does something with the file, and waits for it no longer than askLimit and until ctx ends. Nobody can end a call of a
+// file system that does not answer, so the goroutine that does it may be left. There is at most one: the next call waits
+// for its end, for as long, so that a file that is made late is not made after it was removed.
+func (a asker) within(ctx context.Context, do func() error) error {
 	limit := time.NewTimer(askLimit)
 	defer limit.Stop()
+	select {
+	case a.turn <- struct{}{}:
+	case <-limit.C:
+		return errNoAnswer
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	done := make(chan error, 1)
+	go func() {
+		err := do()
+		<-a.turn
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err

@@ -3,6 +3,7 @@
 package earlystop
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,14 @@ var hints = map[judge.Kind]string{
 
 // Hint says what to do about a verdict; "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
+
+// NeverSure says what is missing for a verdict that ends the run of a job only if it is sure, and never is; "" if it may be sure.
+func NeverSure(kind string, s job.Spec) string {
+	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
+		return ""
+	}
+	return fmt.Sprintf("%s=stop ends the run only if gangrun knows from which step on the learning rate no longer falls: set curve.decay-end (--decay-end)", kind)
+}
 
 // Cause returns the cause of an attempt that gangrun has ended because of a curve.
 func Cause(v job.CurveVerdict) job.Cause {
