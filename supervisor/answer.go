@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // request is what is known of the last request for a checkpoint.
@@ -29,7 +30,7 @@ func (g *gangEnd) asking(s job.Spec) job.Event {
 		Kind: job.KindNote, Attempt: g.number,
 		Text: fmt.Sprintf("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", s.BeforeStop, s.BeforeStopWait),
 	}
-	if e.Order = orderOf(context.Cause(g.wish)); e.Order != nil {
+	if e.Order = order.Of(context.Cause(g.wish)); e.Order != nil {
 		e.Stop = job.StopOrder
 		if e.Order.Ended == job.EndedCancelled {
 			e.Text += "; " + atOnce
@@ -56,8 +57,8 @@ func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseF
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		for {
-			var limit TimeLimit
-			var by Interrupted
+			var limit order.TimeLimit
+			var by order.Interrupted
 			select {
 			case <-ctx.Done():
 				return
@@ -89,7 +90,7 @@ func (l *loop) hear(g *gangEnd, over <-chan struct{}) {
 		return
 	case <-l.info.User.Done():
 	}
-	var by Interrupted
+	var by order.Interrupted
 	if !errors.As(context.Cause(l.info.User), &by) || by.Now || !g.ending() {
 		return
 	}
@@ -100,7 +101,7 @@ func (l *loop) hear(g *gangEnd, over <-chan struct{}) {
 	}
 	g.mu.Unlock()
 	if why := context.Cause(g.run); why == nil || errors.As(why, &by) { // nil: it ends just now
-		e.Stop, e.Order = job.StopOrder, orderOf(by)
+		e.Stop, e.Order = job.StopOrder, order.Of(by)
 	}
 	l.emit(e)
 }

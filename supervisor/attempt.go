@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
@@ -217,7 +218,7 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 			e.Text += ": " + cause.Error()
 		}
 		if e.Kind == job.KindStop {
-			e.Order = orderOf(end.cause())
+			e.Order = order.Of(end.cause())
 			end.failing.Store(end.failing.Load() || e.Order == nil)
 		}
 		l.emit(e)
@@ -241,13 +242,10 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 
 // onlyEnded reports whether a launcher's error says only that its context was done.
 func onlyEnded(err error) bool {
-	var interrupted Interrupted
-	var limit TimeLimit
 	var lost LeaseLost
 	var left controllerDied
-	var batch BatchEnd
-	return byWatch(err) || errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
+	return byWatch(err) || order.Of(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &lost) || errors.As(err, &left)
 }
 
 // endedBy returns why gangrun ended the gang with its run. If a rank had failed by itself before, it is a

@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // ckpt is a checkpoint of a step, written at that second of the run.
@@ -286,7 +287,7 @@ func TestNotAsked(t *testing.T) {
 		cause error
 		want  bool
 	}{
-		{Hung{}, false}, {Straggled{}, true}, {Interrupted{Now: true}, false}, {Interrupted{}, true}, {TimeLimit{}, true}, {BatchEnd{job.EndedPreempted}, true},
+		{Hung{}, false}, {Straggled{}, true}, {order.Interrupted{Now: true}, false}, {order.Interrupted{}, true}, {order.TimeLimit{}, true}, {order.BatchEnd{Ended: job.EndedPreempted}, true},
 		{StoppedEarly{job.CurveVerdict{Kind: "not-finite"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "diverged"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "reached"}}, true},
 	} {
 		if got := mayAnswer(c.cause); got != c.want {

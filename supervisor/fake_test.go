@@ -17,6 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -345,7 +346,7 @@ type world struct {
 	checkpoints *fakeCheckpoints
 	supervisor  *Supervisor
 	spec        job.Spec
-	// cancelAfter ends the run's context with Interrupted{signal}.
+	// cancelAfter ends the run's context with order.Interrupted{signal}.
 	cancelAfter time.Duration
 	signal      syscall.Signal
 	order       error // why a run that is resumed is to end at once; nil for none
@@ -405,7 +406,7 @@ func (w *world) run(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		if w.cancelAfter > 0 {
-			timer := time.AfterFunc(w.cancelAfter, func() { cancel(Interrupted{Signal: w.signal}) })
+			timer := time.AfterFunc(w.cancelAfter, func() { cancel(order.Interrupted{Signal: w.signal}) })
 			defer timer.Stop()
 		}
 		began := time.Now()

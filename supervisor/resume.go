@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 )
 
@@ -30,7 +31,7 @@ type resume struct {
 	newest  *job.Checkpoint // from which the next attempt starts
 	broken  bool            // there are newer ones, which are not good
 	request *request        // of the last attempt; nil if its ranks were not asked for a checkpoint
-	turn    turn            // of those who ask the file system
+	turn    turn.Turn       // of those who ask the file system
 }
 
 // own reports whether this run may resume from c.
@@ -40,6 +41,18 @@ func (r resume) own(c *job.Checkpoint) bool {
 		return false
 	}
 	return !c.Time.Before(r.blind)
+}
+
+// restore records what the journal has of a checkpoint. resumes says that the job resumes.
+func (r *resume) restore(e job.Event, resumes bool) {
+	switch {
+	case e.Attempt > 0:
+		r.best, r.newest = e.Checkpoint, e.Checkpoint
+	case resumes:
+		r.start, r.best, r.newest = e.Checkpoint, e.Checkpoint, e.Checkpoint
+	default:
+		r.foreign = e.Checkpoint
+	}
 }
 
 // saved reports whether the run has left a good checkpoint of its own.
@@ -182,49 +195,11 @@ func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*jo
 		c     *job.Checkpoint
 		notes []string
 	}
-	a, err := within(ctx, l.resume.turn, func() (a answer, err error) {
+	a, err := turn.Do(ctx, l.resume.turn, searchSlack, func() (a answer, err error) {
 		a.c, a.notes, err = find(ctx, l.spec.CheckpointDir, not)
 		return a, err
 	})
 	return a.c, a.notes, err
-}
-
-// turn has room for one value: that of the goroutine that asks the file system. If it is nil, any number may ask.
-type turn chan struct{}
-
-// within returns what ask returns, or an error when ctx has ended. Nobody can end a call of a file system that does not answer,
-// so the goroutine that asks may be left. It is at most one for each turn: the next call waits for its end.
-func within[T any](ctx context.Context, turn turn, ask func() (T, error)) (T, error) {
-	if turn != nil {
-		select {
-		case turn <- struct{}{}:
-		case <-ctx.Done():
-			return *new(T), context.Cause(ctx)
-		}
-	}
-	type answer struct {
-		of  T
-		err error
-	}
-	found := make(chan answer, 1)
-	go func() {
-		of, err := ask()
-		if turn != nil {
-			<-turn
-		}
-		found <- answer{of, err}
-	}()
-	select {
-	case a := <-found:
-		return a.of, a.err
-	case <-ctx.Done():
-	}
-	select { // an answer in the last moment
-	case a := <-found:
-		return a.of, a.err
-	case <-time.After(searchSlack):
-		return *new(T), context.Cause(ctx)
-	}
 }
 
 // searchSlack is how long a search that is over may take to notice.

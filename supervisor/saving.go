@@ -10,7 +10,9 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 const (
@@ -80,7 +82,7 @@ func (l *loop) endOf(ctx context.Context, number int, p job.Placement, first err
 
 // ending reports whether the gang was being ended already when the user ended the run.
 func (g *gangEnd) ending() bool {
-	var by Interrupted
+	var by order.Interrupted
 	cause := context.Cause(g.wish)
 	return g.failing.Load() || cause != nil && !errors.As(cause, &by)
 }
@@ -97,7 +99,7 @@ func (g *gangEnd) cause() error {
 // hangs could not answer, and the weights of a model that has diverged are worth nothing: they could replace the last
 // good checkpoint.
 func mayAnswer(cause error) bool {
-	var by Interrupted
+	var by order.Interrupted
 	var hung Hung
 	var early StoppedEarly
 	switch {
@@ -183,7 +185,7 @@ func (l *loop) scan(ctx context.Context) (found []saves.Found, ok bool) {
 	if l.spec.CheckpointDir == "" {
 		return nil, true
 	}
-	found, _ = within(ctx, l.resume.turn, func() ([]saves.Found, error) { return l.Checkpoints.Scan(l.spec.CheckpointDir) })
+	found, _ = turn.Do(ctx, l.resume.turn, searchSlack, func() ([]saves.Found, error) { return l.Checkpoints.Scan(l.spec.CheckpointDir) })
 	return found, ctx.Err() == nil
 }
 

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -140,6 +141,7 @@ type Supervisor struct {
 type Run struct {
 	ID         string
 	Controller job.Controller
+	Findings   []job.Finding // about the job, from before the run
 	Batch      *job.BatchJob // nil outside of batch jobs
 	// User ends when the user cancels the run, with an Interrupted as its cause, also if the run is being ended for another
 	// reason by then. If it is nil, it is the context with which the run begins.
@@ -186,11 +188,11 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 			begun = past[0].Time
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), TimeLimit{spec.Timeout})
+		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), order.TimeLimit{Limit: spec.Timeout})
 		defer cancel()
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand, earlier: s.history(info.Legs)}
-	l.resume.turn = make(turn, 1)
+	l.resume.turn = turn.New()
 	if len(spec.Secret) > 0 {
 		l.clean = secret.Hider(spec)
 	}
@@ -200,7 +202,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	spec = spec.Redacted()
 	if len(past) == 0 {
 		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec, Batch: info.Batch})
-		for _, f := range append(secret.Findings(l.spec), jobcheck.Vain(l.spec)...) {
+		for _, f := range append(secret.Findings(l.spec), info.Findings...) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
 		}
 	} else {

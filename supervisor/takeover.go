@@ -8,10 +8,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/eventkey"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -53,18 +54,10 @@ type ordered struct {
 }
 
 // take records an order to end the run. The first one counts.
-func (o *ordered) take(order *job.Order) {
-	if order != nil && o.order == nil {
-		o.order, o.cancelled = order, true
+func (o *ordered) take(from *job.Order) {
+	if from != nil && o.order == nil {
+		o.order, o.cancelled = from, true
 	}
-}
-
-// cause returns why the run was being ended.
-func (o *ordered) cause(limit job.Duration) error {
-	if o.order == nil {
-		return Interrupted{Signal: syscall.SIGTERM}
-	}
-	return given(*o.order, limit)
 }
 
 // adopted is what the journal says of the attempt that is adopted.
@@ -99,15 +92,8 @@ func (l *loop) restore(past []job.Event) trace {
 				l.spec.MPI = job.MPIOpenMPI // the trial has used it
 			}
 		case job.KindCheckpoint:
-			switch {
-			case e.Attempt > 0:
-				l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint
-			case l.spec.Resume:
-				l.resume.start, l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint, e.Checkpoint
-				t.looked = true
-			default:
-				l.resume.foreign, t.looked = e.Checkpoint, true
-			}
+			l.resume.restore(e, l.spec.Resume)
+			t.looked = t.looked || e.Attempt == 0
 		}
 		if e.Attempt == 0 || e.Attempt < t.number {
 			continue
@@ -192,7 +178,7 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		cancel(t.cause(l.spec.Timeout))
+		cancel(order.Cause(t.order, l.spec.Timeout))
 	}
 	switch {
 	case t.number == 0 && !t.checked:
@@ -250,14 +236,10 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 // stopping returns for which early stop the earlier controller was ending the gang, unless the user has cancelled the run since;
 // nil if for none.
 func (l *loop) stopping(ctx context.Context, t trace) error {
-	if t.early == nil {
+	if t.early == nil || ctx.Err() != nil && !l.remains(ctx, StoppedEarly{*t.early}) {
 		return nil
 	}
-	early := StoppedEarly{*t.early}
-	if ctx.Err() != nil && !l.remains(ctx, early) {
-		return nil
-	}
-	return early
+	return StoppedEarly{*t.early}
 }
 
 // adopt continues a gang that another controller has started.
@@ -288,7 +270,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 
 // add records an event that the journal has of the attempt.
 func (a *adopted) add(e job.Event) {
-	if key := keyOf(e); key != "" {
+	if key := eventkey.Of(e); key != "" {
 		a.told[key] = true
 	}
 	switch e.Kind {
@@ -321,49 +303,7 @@ func (a *adopted) knows(e job.Event) bool {
 	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
 		return true
 	}
-	key := keyOf(e)
-	return key != "" && a.told[key]
-}
-
-// keyOf returns a key that is the same for two reports of one event, whose times may differ. It is
-// "" for events that are reported only once.
-func keyOf(e job.Event) string {
-	switch e.Kind {
-	case job.KindStarted:
-		return fmt.Sprintf("%s %d", e.Kind, e.Rank)
-	case job.KindAllStarted:
-		return string(e.Kind)
-	case job.KindStop:
-		if e.Stop == job.StopOrder { // Text names who gave the order
-			return string(e.Kind) + " " + string(e.Stop)
-		}
-		return string(e.Kind) + " " + e.Text
-	case job.KindWireup:
-		return string(e.Kind) + " " + e.Text
-	case job.KindActivity:
-		return string(e.Kind) + " " + e.Host
-	case job.KindHealth:
-		return string(e.Kind) + " " + e.Host + " " + e.Text
-	case job.KindCurve:
-		if e.Curve != nil {
-			return fmt.Sprintf("%s %s %t", e.Kind, e.Curve.Kind, e.Curve.Sure)
-		}
-	case job.KindSave:
-		if e.Save == nil {
-			return ""
-		}
-		return string(e.Kind) + " " + e.Host + " " + e.Text + " " + e.Save.Begun.Format(time.RFC3339Nano)
-	case job.KindExit:
-		if e.Exit == nil {
-			return ""
-		}
-		x := *e.Exit
-		x.Time = time.Time{}
-		if text, err := exact.Marshal(x); err == nil {
-			return string(e.Kind) + " " + string(text)
-		}
-	}
-	return ""
+	return a.told[eventkey.Of(e)]
 }
 
 // complete returns the outcome of the adopted gang with the order of exits of the journal, and

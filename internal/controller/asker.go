@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/turn"
 )
 
 // asker implements supervisor.Asker.
@@ -16,11 +17,11 @@ type asker struct {
 	how    job.BeforeStop
 	file   string // which asks, with job.BeforeStopFile
 	signal func(syscall.Signal)
-	turn   chan struct{} // has a value while the file is made or removed
+	turn   turn.Turn // of those who make or remove the file
 }
 
 func newAsker(how job.BeforeStop, file string, signal func(syscall.Signal)) asker {
-	return asker{how, file, signal, make(chan struct{}, 1)}
+	return asker{how, file, signal, turn.New()}
 }
 
 // askLimit is how long a file system may take to make or remove a file.
@@ -51,31 +52,12 @@ func (a asker) Withdraw(ctx context.Context) error {
 // errNoAnswer is the error if a file system does not answer.
 var errNoAnswer = errors.New("the file system does not answer")
 
-// within does something with the file, and waits for it no longer than askLimit and until ctx ends. Nobody can end a call of a
-// file system that does not answer, so the goroutine that does it may be left. There is at most one: the next call waits
-// for its end, for as long, so that a file that is made late is not made after it was removed.
+// within does something with the file, and waits for it no longer than askLimit and until ctx ends. If the file system does not
+// answer until then, one goroutine is left, which nobody can end. The next call waits for it, so that a file that is made late
+// is not made after it was removed.
 func (a asker) within(ctx context.Context, do func() error) error {
-	limit := time.NewTimer(askLimit)
-	defer limit.Stop()
-	select {
-	case a.turn <- struct{}{}:
-	case <-limit.C:
-		return errNoAnswer
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	done := make(chan error, 1)
-	go func() {
-		err := do()
-		<-a.turn
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-limit.C:
-		return errNoAnswer
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, errNoAnswer)
+	defer cancel()
+	_, err := turn.Do(ctx, a.turn, 0, func() (struct{}, error) { return struct{}{}, do() })
+	return err
 }
