@@ -201,6 +201,25 @@ func TestAskedForAllParts(t *testing.T) {
 	}
 }
 
+// TestAskedAgainAndAgain: ranks that save in each step, as long as the file asks them, are not waited for until the limit.
+func TestAskedAgainAndAgain(t *testing.T) {
+	w := newWorld(t, gang{launch: time.Second, life: time.Hour, steps: -1, exits: works().exits})
+	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopFile, time.Minute, syscall.SIGTERM
+	w.supervisor.Asker = partsAsker{w.supervisor.Asker, func() {
+		var older []*job.Checkpoint
+		for step := range int64(9) {
+			c := ckpt(step+1, 60+4*int(step))
+			kept := older
+			time.AfterFunc(time.Duration(4*step)*time.Second+200*time.Millisecond, func() { w.checkpoints.put(c, kept) })
+			older = append([]*job.Checkpoint{c}, older...)
+		}
+	}}
+	w.run(t)
+	if took := w.took - time.Minute - 5*time.Second; took != 5500*time.Millisecond || !strings.Contains(w.notes(), "there is a new good checkpoint after 5.5s: "+ckpt(2, 0).Path) {
+		t.Errorf("the end took %s\n%s", took, w.notes())
+	}
+}
+
 // TestJobThatEndsWhenAsked: a job that was asked, and has made its last step, has succeeded.
 func TestJobThatEndsWhenAsked(t *testing.T) {
 	w := newWorld(t, gang{launch: time.Second, life: time.Minute, steps: 100, exits: works().exits})

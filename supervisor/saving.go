@@ -154,7 +154,8 @@ func (l *loop) saveBefore(g *gangEnd) {
 }
 
 // awaited returns a good checkpoint that has been written since before was the newest and these were found, when nothing
-// of its step changes any more; nil if there is none until ctx ends. ok is false if the file system does not answer.
+// of its step, or of an earlier one since before, changes any more: ranks may go on to save. It is nil if there is none until ctx
+// ends. ok is false if the file system does not answer.
 func (l *loop) awaited(ctx context.Context, before *job.Checkpoint, found []saves.Found, limit time.Duration, ok bool) *job.Checkpoint {
 	rest := still
 	if before == nil {
@@ -172,7 +173,7 @@ func (l *loop) awaited(ctx context.Context, before *job.Checkpoint, found []save
 			continue
 		}
 		var c *job.Checkpoint
-		if c, ok = l.newest(ctx); ok && fresh(before, c) && slices.ContainsFunc(parts, func(p saves.Found) bool { return p.Path == c.Path }) {
+		if c, ok = l.newest(ctx); ok && fresh(before, c) && slices.ContainsFunc(parts, func(p saves.Found) bool { return p.Path == c.Path || p.Step >= 0 && p.Step < c.Step }) {
 			return c
 		}
 		follower.Verified(now, key, parts, []saves.Checked{{Path: parts[0].Path, Why: "it is not the newest good one"}})

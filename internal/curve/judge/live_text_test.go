@@ -69,7 +69,7 @@ for step in range(start, steps):
         break
 ´´´
 
-gangrun waits until a new checkpoint is good, which includes that it has as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)), and nothing of its step has changed for 3 s. If there is no earlier checkpoint to compare it with, that is 5 s. It is never more than half of ´before-stop-wait´. What has the same step counts as one checkpoint, also what still has a temporary name. If all ranks have ended, the wait is over at once.
+gangrun waits until a new checkpoint is good, which includes that it has as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)), and nothing of its step has changed for 3 s. If there is no earlier checkpoint to compare it with, that is 5 s. It is never more than half of ´before-stop-wait´. If the ranks go on to save, it is enough that this holds for one new step, and that the newest checkpoint is good. What has the same step counts as one checkpoint, also what still has a temporary name. If all ranks have ended, the wait is over at once.
 
 A user who ends a run while its gang is being ended already, for whatever reason, is told how a second signal ends the ranks at once.
 
