@@ -102,13 +102,17 @@ func MayAnswer(x job.Exit) bool {
 	return x.Status == job.Exited && x.Code == 1 && !x.Aborted && x.Fault == ""
 }
 
-// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict.
-func NoCheckpoint(s job.Spec) (hint string) {
+// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict. end is the order that
+// would have ended the run by then; nil if there was none.
+func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	switch {
 	case s.CheckpointDir == "":
 		return "checkpoint-dir says where the job writes its checkpoints; before-stop has the ranks write one before they are ended"
 	case !s.BeforeStop.Asks():
 		return "set --before-stop, as --before-stop sigusr1, for the ranks to write a checkpoint before they are ended"
+	}
+	if end != nil && end.Ended == job.EndedTimeLimit {
+		return "the time limit of the run came before the ranks had written one: raise --timeout"
 	}
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
