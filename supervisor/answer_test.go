@@ -191,7 +191,7 @@ func (h huge) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint
 		ctx = context.WithoutCancel(ctx)
 	}
 	if !pause(ctx, time.Hour/2) {
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, ctx.Err()
 	}
 	return h.Newest(ctx, dir, not)
 }

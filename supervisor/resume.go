@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -112,7 +113,7 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 	_, worth := earlystop.By(past[len(past)-1].Cause)
 	if worth {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, worthLook, errTooLong)
+		ctx, cancel = context.WithTimeoutCause(ctx, worthLook, fmt.Errorf("it takes longer than %s", job.Duration(worthLook)))
 		defer cancel()
 	}
 	c, notes, ok := l.lookAvoiding(ctx, past)
@@ -180,14 +181,12 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint, find find) (found
 		notes = append(notes, "checkpoints: "+text)
 	}
 	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
 		notes = append(notes, fmt.Sprintf("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err))
 		return nil, notes, false
 	}
 	return c, notes, true
 }
-
-// errTooLong is why a search has ended.
-var errTooLong = fmt.Errorf("it takes longer than %s", job.Duration(worthLook))
 
 // search looks for the newest good checkpoint that is not in not, until ctx ends.
 func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*job.Checkpoint, []string, error) {
