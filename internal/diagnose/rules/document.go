@@ -36,7 +36,7 @@ var meanings = map[job.Category]string{
 	job.StorageError:        "A disk, file server or object store failed.",
 	job.DiskFull:            "A file system is full, or a quota is used up.",
 	job.GPUHardware:         "A GPU or its links failed.",
-	job.HostLost:            "A host stopped answering or failed. If gangrun's controller died, and the ranks had ended when another controller took over the run, the signature is controller-gone.",
+	job.HostLost:            "A host stopped answering or failed. If gangrun's controller died, and ranks had already ended or not yet started when another controller took over the run, the signature is controller-gone.",
 	job.NetworkError:        "A connection failed, and not because another rank had ended.",
 	job.PortInUse:           "A port that the job wants is taken.",
 	job.Preempted:           "The batch system or the cloud took the hosts away.",
