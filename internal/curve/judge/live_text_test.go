@@ -96,5 +96,5 @@ With these settings, gangrun starts a job whose model has diverged again. The ne
 
 All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out this number of batches of data. ´times´ is how often a run may restart in this way. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has found that its model has diverged, and has failed (´model-diverged´). The new attempt then starts from the newest checkpoint without NaN and Inf.
 
-A later run with ´resume´ also starts from the newest checkpoint without NaN and Inf if the last run of the job (the same ´name´ or, without one, the same command) ended because its model had diverged.
+If the last run of a job ended because its model had diverged, the next run with ´resume´ also starts from the newest checkpoint without NaN and Inf. (Runs of the same ´name´ or, without a name, of the same command are runs of the same job.)
 `, "´", "`")
