@@ -189,7 +189,8 @@ func TestOwnEndings(t *testing.T) {
 		{"The hosts have no network in common", 69, 93},
 		{"`gangrun preflight`: a host is not reached", 75, 75},
 		{"`gangrun preflight`: the login on a host fails", 75, 93},
-		{"The preflight, or its trial, finds an error that may pass", 65, 75},
+		{"The preflight, or its trial, finds that a file system fails", 65, 75},
+		{"The preflight finds an error of the network", 78, 75},
 		{"The preflight, or its trial, finds an error in the job's inputs", 65, 93},
 		{"The preflight, or its trial, finds an error in the job's program", 78, 93},
 		{"The same job has failed before", 65, 93},
@@ -199,9 +200,9 @@ func TestOwnEndings(t *testing.T) {
 		{"The time limit is reached, and the next run would start from the beginning", 124, 93},
 		{"The time limit is reached, and the next run resumes", 124, 75},
 		{"The batch system preempts the job", 75, 75},
-		{"gangrun ends the gang early because its loss is NaN", 1, 93},
-		{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written no", 1, 93},
-		{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written a", 0, 0},
+		{"gangrun ends the gang early because the loss is NaN", 1, 93},
+		{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written no", 1, 93},
+		{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written a", 0, 0},
 		{"The run is cancelled", 143, 143},
 	}
 	if len(want) != len(ownEndings) {

@@ -21,7 +21,8 @@ var ownEndings = []ownEnding{
 	{"The hosts have no network in common, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"`gangrun preflight`: a host is not reached, or is lost.", refusedBy(job.HostLost, job.RetryAgain)},
 	{"`gangrun preflight`: the login on a host fails: the host refuses the user, its key is unknown or has changed, or gangrun does not support its ssh_config.", refusedBy(job.HostLost, job.RetryNever)},
-	{"The preflight, or its trial, finds an error that may pass: storage, network, a lost host.", refusedBy(job.StorageError, job.RetryAgain)},
+	{"The preflight, or its trial, finds that a file system fails.", refusedBy(job.StorageError, job.RetryAgain)},
+	{"The preflight finds an error of the network: hosts cannot connect to each other, or cannot reach the registry of an image.", refusedBy(job.NetworkError, job.RetryAgain)},
 	{"The preflight, or its trial, finds an error in the job's inputs: paths, data, the checkpoint directory.", refusedBy(job.IncorrectInputs, job.RetryNever)},
 	{"The preflight, or its trial, finds an error in the job's program, libraries or environment.", refusedBy(job.SemanticError, job.RetryNever)},
 	{"The same job has failed before because of its inputs or its code, has not changed since, and has `refuse-known`.", refusedAgain()},
@@ -31,9 +32,9 @@ var ownEndings = []ownEnding{
 	{"The time limit is reached, and the next run would start from the beginning.", Ending{State: job.StateFailed, TimeLimit: true}},
 	{"The time limit is reached, and the next run resumes from a checkpoint that this one has written.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
 	{"The batch system preempts the job, queues it again, or ends it because a node failed.", Ending{State: job.StateFailed, HostsTaken: true}},
-	{"gangrun ends the gang early because its loss is NaN or has diverged, or because it goes on in vain.", Ending{State: job.StateStoppedEarly, Saved: true}},
-	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written no good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true}},
-	{"gangrun ends the gang early because its target was reached or it no longer improves, and the run has written a good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
+	{"gangrun ends the gang early because the loss is NaN or has diverged, because the loss has never fallen, or because the job will miss its target.", Ending{State: job.StateStoppedEarly, Saved: true}},
+	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written no good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true}},
+	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written a good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},
 }
 
