@@ -16,7 +16,7 @@ type ImageFact struct {
 	// Others are programs on the host that run images without containerd. It is set only if the host
 	// has no containerd.
 	Others []string `json:"others,omitempty"`
-	// Group is the group that may use containerd if this user may not, and if it is known.
+	// If this user may not use containerd, Group is the group that may use it; empty if the group is not known.
 	Group string `json:"group,omitempty"`
 }
 
