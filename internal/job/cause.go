@@ -18,7 +18,8 @@ type Cause struct {
 	Hint       string  `json:"hint"` // what to do about it
 	Retry      Action  `json:"retry"`
 	// Artefact names what the cause is about, such as a file, port, library, GPU or host. It is empty if there
-	// is no such thing. If the same cause comes again with the same artefact, the run is not retried again.
+	// is no such thing. Without progress in between, a run is retried only once for the same cause with the
+	// same artefact.
 	Artefact string `json:"artefact,omitempty"`
 	// Evidence has the lines that show the cause; the last one is the decisive line.
 	Evidence []Line `json:"evidence"`
