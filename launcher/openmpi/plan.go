@@ -19,14 +19,13 @@ type Plan struct {
 	Shm       string   // directory for shared memory segments on this host; "" lets Open MPI choose
 }
 
-// Command returns the argv of mpirun, for Open MPI 4 and 5, and the variables (NAME=VALUE) to
-// add to the user's environment userEnv. The caller executes Installation.Mpirun with them.
-// argv[0] is "mpirun" without a directory, because mpirun turns on --prefix if argv[0] is a
-// path.
+// Command returns the argv of mpirun, for Open MPI 4 or 5. env has variables, as NAME=VALUE, that the caller
+// adds to userEnv, the user's environment. The caller then executes Installation.Mpirun with argv and these
+// variables. argv[0] is "mpirun" without a directory, because mpirun turns on --prefix if argv[0] is a path.
 //
-// The user's variables take precedence, except over those that place and start ranks. If there
-// are several nodes, Command does not use Shm, because mpirun passes its environment to the
-// ranks of all nodes. The process that starts a rank must then set the variables of RankEnv.
+// The user's variables take precedence, except over those that place and start ranks. If there are several
+// nodes, Command does not use Shm, because mpirun passes its environment to the ranks of all nodes. The process
+// that starts a rank must then set the variables that RankEnv returns.
 func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
 	sequential := !p.plain()
