@@ -18,8 +18,7 @@ var Castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc
 func Masked(crc uint32) uint32 { return (crc>>15 | crc<<17) + 0xa282ead8 }
 
 const (
-	// Magic ends every table, as a little-endian number.
-
+	// Magic is the little-endian number at the end of every table.
 	Magic       = 0xdb4775248b80fb57
 	tableFooter = 48
 	// maxTable bounds a table, in bytes: it holds names and places, no tensors.

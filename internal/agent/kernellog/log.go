@@ -9,7 +9,10 @@ import (
 )
 
 // Log reads the texts of the kernel's log, /dev/kmsg. It has no texts if this user may not read the log.
-type Log struct{ fd int } // -1 if it cannot be read
+type Log struct {
+	// fd is the descriptor of the log, or -1 if this user may not read it.
+	fd int
+}
 
 // OpenLog opens the kernel's log. The Log begins at the present end of that log.
 func OpenLog() *Log {

@@ -126,6 +126,8 @@ const loadingLines = 3
 
 var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
 
+// Harmless reports whether before, the line above a traceback, says that Python has ignored or only logged
+// the exception. Such an exception does not end the program.
 func Harmless(before string) bool {
 	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
 		strings.HasPrefix(before, "Error in sys.excepthook")
