@@ -62,7 +62,7 @@ type Checker interface {
 }
 
 // Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or nil if there is
-// none. It ignores the checkpoints in avoided, except those that have changed. notes tell the user which newer
+// none. It ignores the checkpoints in avoided, unless they have changed since. notes tell the user which newer
 // checkpoints are not good.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
@@ -140,7 +140,7 @@ type Run struct {
 	Controller job.Controller
 	Batch      *job.BatchJob // nil outside of batch jobs
 	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The limits on restarts
-	// count the restarts of these runs too. If one of them could not load a checkpoint, the checkpoint counts
+	// also count the restarts of these runs. If one of them could not load a checkpoint, the checkpoint counts
 	// as one that this run could not load.
 	Legs [][]job.Event
 	// Past returns the attempts of earlier runs, the newest first. It is called once, for jobs with a checkpoint

@@ -24,8 +24,8 @@ import (
 
 // The formats of archives, as job.Checkpoint names them.
 const (
-	Torch = "torch" // of torch.save
-	NPZ   = "npz"   // of numpy.savez
+	Torch = "torch" // written by torch.save
+	NPZ   = "npz"   // written by numpy.savez
 	Keras = "keras" // a model of Keras
 	Zip   = "zip"   // any other archive
 )

@@ -5,7 +5,7 @@ import "slices"
 // Category is the kind of a failure. Programs may rely on its values, such as "host-lost".
 type Category string
 
-// The categories. Those of one group have the same Fault.
+// The categories. All categories of a group have the same Fault.
 const (
 	IncorrectInputs Category = "incorrect-inputs"
 	SemanticError   Category = "semantic-error"

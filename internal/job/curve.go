@@ -20,7 +20,9 @@ type CurveVerdict struct {
 	// Confidence is from 0 to 1. Sure is true if it is high enough to end a run.
 	Confidence float64 `json:"confidence"`
 	Sure       bool    `json:"sure"`
-	// Saves is how many hours of GPU time an end of the run would save; nil if that is not known.
+	// Saves is how many hours of GPU time the run still needs until its planned end, and so what an end of the
+	// run would save. For the kind "slower", it is the additional GPU time that the lower throughput costs. It
+	// is nil if that is not known.
 	Saves  *float64    `json:"saves_gpu_hours"`
 	Action EarlyAction `json:"action"` // what gangrun does about the verdict
 }
@@ -99,7 +101,7 @@ type DivergeResume string
 // The values of DivergeResume.
 const (
 	DivergeOff     DivergeResume = "off"
-	DivergeEarlier DivergeResume = "earlier" // from a checkpoint that is older than the rise
+	DivergeEarlier DivergeResume = "earlier" // start again from a checkpoint that is older than the rise
 )
 
 // DivergeResumes lists every DivergeResume.

@@ -5,7 +5,7 @@ type GPUSign string
 
 // The signs.
 const (
-	GPUXID        GPUSign = "xid"             // an error with one of the driver's numbers
+	GPUXID        GPUSign = "xid"             // an error that the driver reports with a number (see GPU.XID)
 	GPUECCSingle  GPUSign = "ecc-single"      // a memory error that was corrected
 	GPUECCDouble  GPUSign = "ecc-double"      // a memory error that could not be corrected
 	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; this concerns all GPUs
@@ -15,7 +15,7 @@ const (
 	GPUThrottled  GPUSign = "gpu-throttled"   // its clocks have been lowered for long
 	GPUPCILink    GPUSign = "gpu-pci-link"    // its PCIe link is slower than it could be, under load
 	GPUNVLink     GPUSign = "gpu-nvlink"      // its NVLinks have errors
-	GPURecovery   GPUSign = "gpu-recovery"    // the driver says that it must be reset, or its host rebooted
+	GPURecovery   GPUSign = "gpu-recovery"    // the driver says that the GPU must be reset, or the host rebooted
 	GPUForeign    GPUSign = "gpu-foreign"     // a process that does not belong to the gang computes on it
 	// gangrun cannot, or can no longer, learn of errors of the gang's GPUs on the host.
 	GPUUnwatched GPUSign = "gpu-unwatched"

@@ -21,7 +21,7 @@ const (
 // Health is a sign that something is wrong with a host, or soon will be.
 type Health struct {
 	Sign HealthSign `json:"sign"`
-	// Severity is SeverityError if the work of ranks has failed because of this sign, or will fail as soon as
+	// Severity is SeverityError if the work of ranks has failed because of the problem, or will fail as soon as
 	// they need the broken part. gangrun does not end the gang because of it.
 	Severity Severity `json:"severity"`
 	// Ranks are the ranks that the sign concerns; nil means all ranks of the host.

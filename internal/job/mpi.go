@@ -10,10 +10,10 @@ type MPI string
 
 // The ways in which ranks find each other.
 const (
-	MPIAuto    MPI = "auto"    // by the MPI library that the program uses
+	MPIAuto    MPI = "auto"    // as the MPI library that the program uses requires
 	MPIMPICH   MPI = "mpich"   // MPICH and its family, over PMI-1
 	MPIOpenMPI MPI = "openmpi" // Open MPI, through its own mpirun
-	MPINone    MPI = "none"    // by variables of the environment
+	MPINone    MPI = "none"    // by environment variables, without an MPI library
 )
 
 // MPIs lists every MPI that a user may ask for.

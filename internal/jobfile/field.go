@@ -26,7 +26,7 @@ const (
 	Stdin                 // a rank's number, or one of the Field's Choices
 	Env                   // a mapping of names to values; the flag K=V may be repeated
 	Command               // words, or one line that is split into words; the first word must be a program
-	Words                 // words as for Command, but the first word need not be a program
+	Words                 // words, or one line that is split into words; any word may be empty
 	Paths                 // a list of paths, left as they are
 	Names                 // a list of names of environment variables
 	Mounts                // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated

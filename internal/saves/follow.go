@@ -14,7 +14,7 @@ import (
 type Found struct {
 	Path string
 	Step int64 // the step in its name; -1 if the name has none
-	// Kind is the same for the checkpoints of one job that differ only in their numbers.
+	// Kind is equal for checkpoints of one job whose names differ only in their numbers.
 	Kind  string
 	Bytes int64
 	Files int       // number of files below a directory; 1 for a file

@@ -26,7 +26,7 @@ type Follower struct {
 // News is a message about a run.
 type News struct {
 	Time time.Time
-	Text string // without control characters
+	Text string // a text without control characters
 }
 
 // NewFollower returns a Follower of a run.

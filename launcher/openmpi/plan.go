@@ -11,7 +11,7 @@ type Plan struct {
 	Nodes     []string // names of the hosts for mpirun; the first is this host
 	Node      []int    // for each rank, the index of its host in Nodes
 	Apps      []int    // for each program, how many ranks it has; nil means one program
-	Cores     int      // of this host; 0 means unknown
+	Cores     int      // number of cores of this host; 0 means unknown
 	Interface string   // network interface, such as "lo"; "" lets Open MPI choose
 	Agent     []string // argv of the rsh agent, without white space, ':' and quotes
 	Shim      []string // argv that mpirun starts as each rank

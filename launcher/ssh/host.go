@@ -16,7 +16,7 @@ type Conn struct {
 	Runner
 	Host    Host
 	Notes   []string       // notes for the user about the connection
-	Address netip.AddrPort // of the host; not valid if unknown
+	Address netip.AddrPort // address of the host; not valid if unknown
 	// Self returns the command that runs the program of this process on the host. It is nil if
 	// the host does not have the program yet.
 	Self func(args ...string) (command string)

@@ -109,8 +109,8 @@ type Process struct {
 	ComputeInstance *int `json:"compute_instance,omitempty"`
 }
 
-// ECC counts memory errors: those since the driver was last loaded or the GPU was last reset,
-// and those in the whole life of the GPU.
+// ECC counts memory errors. Corrected and Uncorrected count errors since the driver was last loaded or the GPU
+// was last reset. AggregateCorrected and AggregateUncorrected count errors in the whole life of the GPU.
 type ECC struct {
 	Enabled                bool  `json:"enabled,omitempty"`
 	Corrected              int64 `json:"corrected,omitempty"`
@@ -140,10 +140,10 @@ type RemappedRows struct {
 // EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says
-// that the driver still answers. EventProcess says that a process computes on a GPU.
-// EventLooked says that Watch has reported an EventProcess for each process on the watched
-// GPUs. EventSample has a Sample. EventLost says that the driver can no longer reach a GPU.
+// The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says that the driver
+// still answers. EventProcess says that a process computes on a GPU. EventLooked says that Watch has now
+// reported an EventProcess for each process on the watched GPUs. An EventSample has a Sample. EventLost says
+// that the driver can no longer reach a GPU.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"

@@ -73,7 +73,7 @@ const (
 // MIG device.
 const (
 	QueryUUID        Query = iota + 100 // Text
-	QueryName                           // Text; that of a MIG device ends with "MIG" and its profile
+	QueryName                           // Text; the name of a MIG device ends with "MIG" and its profile
 	QueryPCI                            // Text: the PCI bus ID as the driver writes it
 	QueryCPUs                           // Mask: the CPUs close to the GPU
 	QueryNUMA                           // Mask: the NUMA nodes close to the GPU
@@ -81,7 +81,7 @@ const (
 	QueryComputeMode                    // 0 default, 1 exclusive-thread, 2 prohibited, 3 exclusive-process
 	QueryUtilisation                    // utilisation in percent: of the GPU, of its memory
 	QueryECCMode                        // 1 means on
-	QueryECC                            // errors: corrected, uncorrected; then the same two in the GPU's whole life
+	QueryECC                            // errors: corrected, uncorrected; then both in the GPU's whole life
 	QuerySRAM                           // 1 if thresholds are exceeded
 	QueryRetired                        // pages retired for single-bit errors and for double-bit errors; then 1 if some are pending
 	QueryRemapped                       // rows remapped after correctable and after uncorrectable errors; then 1 if some are pending; then 1 if remapping failed
@@ -92,10 +92,10 @@ const (
 	QueryClock                          // MHz of the streaming multiprocessors
 	QueryTemperature                    // degrees Celsius
 	QueryPCILink                        // PCIe link: generation, width; the largest generation, width that GPU and slot can have
-	QueryLinkErrors                     // of the NVLink: replays, recoveries, CRC errors of flits, of data
+	QueryLinkErrors                     // errors of the NVLink: replays, recoveries, CRC of flits, CRC of data
 	QueryInstances                      // maximum number of MIG devices
 	QueryLink                           // 1 if the NVLink is active
-	QueryPeerKind                       // what is at the other end of the NVLink: PeerGPU and so on
+	QueryPeerKind                       // the kind of the device at the other end of the NVLink: PeerGPU and so on
 	QueryPeer                           // Text: the PCI bus ID of the device at the other end
 	QueryCompute                        // only for Processes, as are the next two
 	QueryGraphics

@@ -36,10 +36,10 @@ const (
 	Library               // the MPI library
 )
 
-// Classify returns the MPI family of a library with this file name or soname, and its part in it. For an
-// ambiguous name, it returns the family that uses the name most often. There are two ambiguous names:
-// libmpi.so.12 belongs to MPICH, Intel MPI and MVAPICH, which have a common ABI, but also to Open MPI 1.10;
-// libmpi_abi belongs to the ABI that the MPI standard defines.
+// Classify returns the MPI family of a library, and the library's part in it. name is the file name or soname
+// of the library. For an ambiguous name, it returns the family that uses the name most often. There are two
+// ambiguous names: libmpi.so.12 belongs to MPICH, Intel MPI and MVAPICH, which have a common ABI, but also to
+// Open MPI 1.10; libmpi_abi belongs to the ABI that the MPI standard defines.
 func Classify(name string) (job.MPI, Part) {
 	stem, version, _ := strings.Cut(name, ".so")
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "."), ".")

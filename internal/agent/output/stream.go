@@ -106,8 +106,8 @@ func (s *Stream) Discard() error {
 }
 
 // Pump moves bytes from the rank to the log file until the last writer has closed its end. If the log cannot be
-// written, Pump waits until it can, so that no byte is lost; the rank has to wait, too. When the channel
-// release is closed, Pump no longer waits.
+// written, Pump waits until it can be written again, so that no byte is lost. The rank then has to wait, too.
+// When the channel release is closed, Pump no longer waits.
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0

@@ -23,8 +23,8 @@ const (
 type HostKeyError struct {
 	Peer
 	Problem     HostKeyProblem
-	Type        string   // of the key: "ssh-ed25519"
-	Fingerprint string   // of the key: "SHA256:..."
+	Type        string   // the type of the key: "ssh-ed25519"
+	Fingerprint string   // the fingerprint of the key: "SHA256:..."
 	Lookup      string   // the name that was looked up: "host", "[host]:port", or HostKeyAlias
 	Files       []string // the known_hosts files; a new key goes into the first one
 	Where       string   // FILE:LINE of the line that contradicts the key; empty if no line does
