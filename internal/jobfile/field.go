@@ -25,7 +25,7 @@ const (
 	Choice                // one of the Field's Choices
 	Stdin                 // a rank's number, or one of the Field's Choices
 	Env                   // a mapping of names to values; the flag K=V may be repeated
-	Command               // words, or one line that is split into words; the first word must be a program
+	Command               // words, or one line that is split into words; the first word must not be empty
 	Words                 // words, or one line that is split into words; any word may be empty
 	Paths                 // a list of paths, left as they are
 	Names                 // a list of names of environment variables
