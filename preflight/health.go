@@ -37,7 +37,8 @@ func (p *Preflight) measures(spec job.Spec, facts []job.Facts) job.Measure {
 	return m
 }
 
-// Slow returns the findings of the health check about the speeds of a gang on that many hosts.
+// Slow returns the findings of the health check about speeds, which were measured on the hosts of a gang. hosts
+// is the number of these hosts.
 func Slow(speeds []job.Speed, hosts int) (findings []job.Finding) {
 	var hits []Hit
 	for _, s := range compare.SlowSpeeds(speeds) {

@@ -15,7 +15,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// StoppedEarly is the cause of a gang's context that ends because of what a curve of the job shows.
+// StoppedEarly is the cause (see context.Cause) of a gang's context that ends because of what a curve of the
+// job shows.
 type StoppedEarly struct{ Verdict job.CurveVerdict }
 
 // Error says what the curve shows.

@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time
-// the host may be rebooted, or its network repaired. CoolDown is also the longest time that a gang
-// waits for hosts that cannot be used, if the gang does not fit on the other hosts.
+// CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time, somebody may
+// reboot the host or repair its network. CoolDown is also the longest time for which a gang waits for hosts
+// that cannot be used, if it does not fit on the other hosts.
 const CoolDown = 10 * time.Minute
 
 // lookEvery is the time between two looks at hosts that cannot be used.

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The back-off before a restart, without jitter. It starts at BackoffBase, doubles with each
-// further failure without progress, and is at most BackoffCap.
+// The back-off is how long a run waits before a restart; a random part is added. The back-off is BackoffBase at
+// first, doubles with each further failure without progress, and is at most BackoffCap.
 const (
 	BackoffBase = time.Second
 	BackoffCap  = 2 * time.Minute
@@ -20,16 +20,17 @@ const (
 	BackoffPort = 200 * time.Millisecond
 )
 
-// Policy decides what to do after a failed attempt. It has no state: the same history gives the
-// same verdict.
+// Policy decides what to do after a failed attempt. A Policy does not change: for the same history, it returns
+// the same verdict.
 //
 // Two limits bound the restarts. Progress resets both.
 //
 //   - The first limit allows Retries restarts in a row without progress. It does not count
 //     preemptions.
 //   - The second limit allows one restart for the same cause with the same artefact, such as a file,
-//     port, library, GPU or host. It does not apply to a cause without an artefact. If the action is
-//     "once", it does apply, and does not compare artefacts: it allows one restart for the same cause.
+//     port, library, GPU or host. It does not apply to a cause without an artefact. But if the action
+//     is "once", the second limit applies to every cause, and ignores artefacts: it allows one restart
+//     for the same cause.
 //
 // If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //
@@ -38,17 +39,17 @@ const (
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
-	// Actions has the categories for which the job chooses another action than the default.
+	// Actions has the actions of those categories for which the job does not want the default action.
 	Actions map[job.Category]job.Action
-	// Checkpoints is true if the job has a checkpoint directory. An attempt then makes progress
-	// by a newer checkpoint. Otherwise it makes progress by a step beyond those of all earlier
-	// attempts.
+	// Checkpoints is true if the job has a checkpoint directory. An attempt then has made progress if it has
+	// written a newer checkpoint. Otherwise it has made progress if it has reached a higher step than all
+	// earlier attempts.
 	Checkpoints bool
 	// Elsewhere is true if the job could use another host.
 	Elsewhere bool
-	// Diverge is how often a run goes back to an earlier checkpoint because its model has diverged.
+	// Diverge is how often a run may go back to an earlier checkpoint because its model has diverged.
 	Diverge int
-	// Deadline is when the run reaches its time limit; zero means that it has none. There is no
+	// Deadline is when the run reaches its time limit; zero means that the run has none. Decide allows no
 	// restart after Deadline.
 	Deadline time.Time
 }
@@ -56,23 +57,24 @@ type Policy struct {
 // Past is an attempt that has failed.
 type Past struct {
 	Cause job.Cause
-	// From and Saved are the newest good checkpoints of this run before and after the attempt;
-	// nil if there was none. The attempt started from Resumed, which may differ from From.
+	// From is the newest good checkpoint of this run before the attempt, and Saved the newest after the
+	// attempt. Each is nil if there was none.
 	From, Saved *job.Checkpoint
-	// Resumed is the checkpoint from which the attempt started. Next is the checkpoint from
-	// which the next attempt would start. Nil means the beginning of the job.
+	// Resumed is the checkpoint from which the attempt started, which may differ from From. Next is the
+	// checkpoint from which the next attempt would start. Nil means the beginning of the job.
 	Resumed, Next *job.Checkpoint
 	// Step is the last step that a rank of the attempt printed, or -1 if none was printed.
 	Step int64
-	// Devices are the names (job.DeviceID) of the root-cause rank's GPUs.
+	// Devices are the names (see job.DeviceID) of the GPUs of the rank that failed first.
 	Devices []string
-	// Spoilt are checkpoints from which no later attempt starts, because the model had diverged.
+	// Spoilt has checkpoints from which no later attempt may start, because the model had diverged before they
+	// were written.
 	Spoilt []job.Checkpoint
 }
 
-// Action returns the action for a cause. This is the action in Actions for the cause's
-// category, if there is one. Otherwise it is the action that the diagnosis recommends or, if
-// there is none, the default of the category.
+// Action returns the action for a cause. If Actions has an action for the category of the cause, Action returns
+// that action. Otherwise it returns the action that the diagnosis recommends or, if the diagnosis recommends
+// none, the default action of the category.
 func (p Policy) Action(c job.Cause) job.Action {
 	if a, ok := p.Actions[category(c)]; ok {
 		return a

@@ -23,11 +23,12 @@ const (
 	still, stillFirst = 3 * time.Second, 5 * time.Second
 )
 
-// Asker asks the ranks of the running gang for a checkpoint, in the way of Spec.BeforeStop.
+// Asker asks the ranks of the running gang for a checkpoint, in the way that Spec.BeforeStop says.
 type Asker interface {
-	// Ask asks the ranks.
+	// Ask asks the ranks for a checkpoint.
 	Ask(ctx context.Context) error
-	// Withdraw removes what an earlier Ask has left for the ranks. It is called before and after each attempt.
+	// Withdraw removes what an earlier Ask has left for the ranks, such as a file. It is called before and
+	// after each attempt.
 	Withdraw(ctx context.Context) error
 }
 

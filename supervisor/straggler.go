@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
-// Straggled is the cause with which a gang's context ends if a rank is slow and the job's policy wants
-// another attempt.
+// Straggled is the cause (see context.Cause) of a gang's context that ends because a rank is slow and the job's
+// policy asks for another attempt in that case.
 type Straggled struct{ Report job.StragglerReport }
 
 // Error says which rank is slow, and why.

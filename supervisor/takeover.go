@@ -17,10 +17,10 @@ import (
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
-// Resume continues a run whose controller is gone, from the end of its journal. events has all
-// events of the journal. If an attempt was going on and all its ranks had started, Resume adopts
-// the attempt. If only some ranks had started, Resume ends the attempt, and the attempt is lost.
-// spec is the job of the run, with its secrets.
+// Resume continues a run whose controller is gone, from the end of its journal. events has all events of the
+// journal. If an attempt was going on and all its ranks had started, Resume takes over the attempt. If only
+// some of its ranks had started, Resume ends the attempt, which then counts as failed. spec is the job of the
+// run, with its secrets.
 func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, events []job.Event) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, events, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, events) })
 }

@@ -25,8 +25,8 @@ const (
 	Choice                // one of the Field's Choices
 	Stdin                 // a rank's number, or one of the Field's Choices
 	Env                   // a mapping of names to values; the flag K=V may be repeated
-	Command               // words, or one line that is split into words
-	Words                 // the same as Command, but the first word may be any text
+	Command               // words, or one line that is split into words; the first word must not be empty
+	Words                 // words, or one line that is split into words; any word may be empty
 	Paths                 // a list of paths, left as they are
 	Names                 // a list of names of environment variables
 	Mounts                // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
@@ -66,8 +66,9 @@ type Field struct {
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 
-// Alone returns the value that the flag name has if the user gives it without a value: --requeue means
-// --requeue 3. It returns "" if the flag must have a value, or if it never has one.
+// Alone returns the value that a flag gets if the user gives it without a value, as in --requeue, which means
+// --requeue 3. name is the name of the flag. Alone returns "" if the flag must have a value, or if it never has
+// a value.
 func Alone(name string) string {
 	if f, ok := findFlag(name); ok {
 		return f.bare

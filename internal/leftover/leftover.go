@@ -43,9 +43,9 @@ func (t Table) above(pid int) (pids []int) {
 // is empty if it is not known. Of other runs, Find returns only leftovers of the user of self.
 //
 // The process self, its ancestors and its descendants are never leftovers. If self is a descendant
-// of a rank, the other descendants of that rank are not leftovers either. A process below a living
-// agent is not a leftover, with one exception. If a rank has started gangrun, self itself is below an
-// agent. Processes of run that are below the same agent are then leftovers.
+// of a rank, the other descendants of that rank are not leftovers either. A descendant of a living
+// agent is not a leftover. There is one exception: if self is a descendant of a rank, and so of that
+// rank's agent, other processes of run that are descendants of the same agent are leftovers.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

@@ -70,7 +70,7 @@ func (b *tensorBoard) add(piece []byte, emit func(Point)) error {
 	return nil
 }
 
-// DamagedError is the error for a damaged file. The data after Offset is not read.
+// DamagedError is the error for a damaged file. Nothing after Offset is read.
 type DamagedError struct {
 	Offset int64 // bytes from the beginning of the file
 	Reason string

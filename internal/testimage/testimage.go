@@ -1,5 +1,5 @@
-// Package testimage makes images for tests without a registry: small ones from files in memory, and
-// a large one of Debian.
+// Package testimage makes images for tests: small images from files in memory, and a large image of Debian. It
+// needs no registry.
 package testimage
 
 import (

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// AbandonAfter is the silence after which gangrun no longer waits for an agent if the user is
-// in a hurry. It is the time of two heartbeats.
+// AbandonAfter is how long an agent must be silent before gangrun no longer waits for it if the user is in a
+// hurry. In that time, an agent normally sends two heartbeats.
 const AbandonAfter = 2 * time.Second
 
 // ErrNotAwaited means that gangrun did not wait for a silent agent, because the user is in a

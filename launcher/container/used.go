@@ -38,7 +38,8 @@ type Unused struct {
 	Used  time.Time // when it was last used
 }
 
-// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that no container uses and that were last used earlier than before.
+// RemoveUnused removes those images that Import or Pull has brought to this host, that no container uses, and
+// that were not used since the time before.
 func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed []Unused, err error) {
 	ctx = in(ctx, Namespace)
 	all, err := r.client.ContainerService().List(ctx)

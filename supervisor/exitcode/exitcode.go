@@ -10,8 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The exit codes of gangrun itself. Codes 64 to 78 have their meaning in sysexits.h. Code 124
-// is that of timeout(1), and code 93 that of NVIDIA's resiliency extension.
+// The exit codes of gangrun itself. Codes 64 to 78 have the meaning that they have in sysexits.h. Code 124 has
+// the meaning that it has for timeout(1), and code 93 the meaning that it has for NVIDIA's resiliency
+// extension.
 const (
 	OK          = 0
 	Failed      = 1
@@ -26,7 +27,7 @@ const (
 	Aborted     = 255
 )
 
-// WhyStorage explains the exit code MayPass if a file system caused the failure.
+// WhyStorage is the explanation of the exit code MayPass if a file system caused the failure.
 const WhyStorage = "a file system was full or did not answer"
 
 // Ending is everything that the exit code of a run depends on.
@@ -34,17 +35,18 @@ type Ending struct {
 	State job.State
 	// Finding is the first error of a failed preflight.
 	Finding *job.Finding
-	// Cause and Exits are those of the last attempt. Cause is nil if no attempt failed. Budget
-	// is true if the verdict on the last attempt was to stop because the retries were used up.
+	// Cause is why the last attempt failed; nil if no attempt failed. Exits are the exits of the last attempt.
+	// Budget is true if the run stopped after that attempt because its retries were used up.
 	Cause  *job.Cause
 	Exits  []job.Exit
 	Budget bool
-	// Action is the action for Cause or for the cause of Finding. It is empty if there is no
-	// cause.
+	// Action is the action of the job's policy for Cause or for the Cause of Finding. It is empty if neither
+	// has a cause.
 	Action job.Action
 	// Signal is the signal that cancelled the run.
 	Signal int
-	// Worth is true if gangrun stopped the run early because it had reached its target, or no longer improved.
+	// Worth is true if gangrun stopped the run early because it had reached its target, or because its model no
+	// longer improved.
 	Worth bool
 	// TimeLimit is true if the run reached its time limit.
 	TimeLimit bool
@@ -57,8 +59,9 @@ type Ending struct {
 	// HostsTaken is true if the batch system has preempted the job, queued it again, or ended
 	// it because a node failed.
 	HostsTaken bool
-	// Saved is true if the run has written a good checkpoint; after an early stop, one since the verdict. Resume is true if the next run of
-	// the job starts from the newest good checkpoint.
+	// Saved is true if the run has written a good checkpoint. After an early stop, only checkpoints that were
+	// written after the verdict became true count. Resume is true if the next run of the job starts from the
+	// newest good checkpoint.
 	Saved, Resume bool
 }
 

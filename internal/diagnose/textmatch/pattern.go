@@ -1,5 +1,5 @@
-// Package textmatch searches lines of text: for regular expressions that are compiled
-// when they are first used, and for many texts in one pass.
+// Package textmatch searches lines of text. It searches for regular expressions, which it compiles when they
+// are first used, and for many texts in one pass.
 package textmatch
 
 import (
@@ -20,7 +20,7 @@ func New(text string) *Pattern {
 	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 }
 
-// Compile panics if the text is no regular expression.
+// Compile compiles the pattern. It panics if the text of the pattern is not a regular expression.
 func (p *Pattern) Compile() { p.compiled() }
 
 // String returns the text of the expression.
