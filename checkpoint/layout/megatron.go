@@ -34,8 +34,9 @@ func (s Set) MegatronFile() string {
 	return ""
 }
 
-// CheckMegatron checks a checkpoint in Megatron's older format. It must have a directory for each rank of
-// tensor, pipeline and expert parallelism, with the same files in each.
+// CheckMegatron checks a checkpoint in Megatron's older format. For each combination of a tensor-parallel, a
+// pipeline-parallel and an expert-parallel rank, the checkpoint must have one directory. All directories must
+// have the same files.
 func (s Set) CheckMegatron(says MegatronSays) error {
 	files := map[string]map[string]bool{} // by directory
 	all := map[string]string{}            // files, each with a directory that has it
