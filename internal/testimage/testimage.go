@@ -62,7 +62,8 @@ func Busybox(t testing.TB) Image {
 func (i Image) build(t testing.TB) v1.Image {
 	t.Helper()
 	data := i.tar(t)
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+		tarball.WithCompressedCaching) // else it is compressed for each of its readers
 	if err != nil {
 		t.Fatal(err)
 	}
