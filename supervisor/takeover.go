@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -171,7 +172,8 @@ func (l *loop) stepOf(number int) int64 {
 // continueRun continues from the end of the journal to the end of the run.
 func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
-	if t.cancelled {
+	var by order.Interrupted
+	if now := errors.As(context.Cause(ctx), &by) && by.Now; t.cancelled && !now {
 		if t.order != nil { // it came before that for which ctx may have ended meanwhile
 			ctx = context.WithoutCancel(ctx)
 		}
