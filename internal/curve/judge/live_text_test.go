@@ -15,7 +15,7 @@ gangrun judges the curves of each gang while it runs. Once a second, it looks at
 
 If gangrun finds no metric in a job, nothing changes for the job. If ´curve.metric´ names a metric that the job does not have, a note says so when the job has reported other metrics, or progress, for a minute. At the end, a second note also has the names of the metrics that were found. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
 
-gangrun shows a verdict when it first finds it, and once more when the verdict is sure: as a message, as an entry of ´curves[]´ in the report, and as a line ´curve´ in ´gangrun status´. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300. Without GPUs, each rank counts as a GPU.
+gangrun shows a verdict when it first finds it, and once more when the verdict is sure: as a message, as an entry of ´curves[]´ in the report, and as a line ´curve´ in ´gangrun status´. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300. If the ranks have no GPUs, each rank counts as a GPU.
 
 What helps to judge a curve, in the job file or as flags:
 
@@ -100,7 +100,7 @@ retry-on-diverge:
   times: 1
 ´´´
 
-With these settings, gangrun starts a job whose model has diverged again. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and that has no NaN and no +Inf. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
+With these settings, gangrun starts a job again if its model has diverged. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and that has no NaN and no +Inf. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
 
 All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out this number of batches of data. ´times´ is how often a run may restart in this way. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has found that its model has diverged, and has failed (´model-diverged´). The new attempt then starts from the newest checkpoint without NaN and Inf.
 
