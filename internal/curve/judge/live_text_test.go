@@ -23,7 +23,7 @@ What helps to judge a curve, in the job file or as flags:
 early-stop: {plateau: stop, reached: stop}
 curve:
   metric: val_loss    # --metric; by default, a validation loss, else another validation metric, else the training loss
-  goal: min           # --goal: min, max, or auto: gangrun decides by the name of the metric
+  goal: min           # --goal: min, max, or auto, by the name of the metric
   target: 0.25        # --target
   total: 20000        # --total-steps: of the whole run; by default, the number that the job prints
   decay-end: 15000    # --decay-end: from this step on, the learning rate no longer falls. Without it, no plateau is sure
