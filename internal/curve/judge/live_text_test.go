@@ -29,7 +29,7 @@ curve:
   decay-end: 15000    # --decay-end: from this step on, the learning rate no longer falls. Without it, no plateau is sure
 ´´´
 
-For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
+For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. In ´curve.json´ in its directory, each run keeps the curve by which it was judged.
 
 ## Early stop
 ´early-stop´ says what gangrun does about each verdict. With ´off´, it does nothing. With ´advise´, it only reports the verdict. With ´stop´, it also ends the run if the verdict is sure. ´early-stop: advise´ sets all verdicts to ´advise´. With ´early-stop: off´, gangrun judges no curves. On the command line, write ´--early-stop plateau=stop,flat=off´. The default is ´stop´ for ´not-finite´ and ´diverged´, and ´advise´ for all others. gangrun refuses ´slower=stop´ and ´below-peers=stop´, because these verdicts are never sure. It refuses ´reached=stop´ and ´will-miss=stop´ if there is no target. Without ´curve.decay-end´, ´plateau´ and ´will-miss´ are never sure: gangrun warns at the start of a run with ´plateau=stop´ or ´will-miss=stop´, and when it finds such a verdict.
@@ -46,7 +46,7 @@ The state of the run is then ´stopped-early´, and the signature of its cause i
 
 gangrun looks at all numbers of that checkpoint, for 10 min at most. A checkpoint with NaN or +Inf does not count. If the 10 min are not enough, a checkpoint counts only if the ranks have written it in answer to the request, and it is complete. If the checkpoint that the ranks have written in answer to the request is broken, older checkpoints do not count either.
 
-If the time limit is reached, or the batch system takes the hosts, while gangrun stops a run early, the run still counts as ´stopped-early´, because that was decided first. A controller that takes the run over decides in the same way.
+If the time limit is reached, or the batch system takes the hosts, while gangrun stops a run early, the run still counts as ´stopped-early´, because gangrun decided that first. A controller that takes the run over decides in the same way.
 
 | verdict | category | exit code with a good checkpoint | without |
 |---|---|---|---|
@@ -73,7 +73,7 @@ for step in range(start, steps):
 
 gangrun waits until a new checkpoint is good and no file of its step has changed for 3 s. A good checkpoint has, among other things, as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)). If there is no earlier checkpoint to compare it with, the 3 s are 5 s. They are never more than half of ´before-stop-wait´. If the ranks go on saving, it is enough that the files of one new step have not changed for that time, and that this step or a later one has a good checkpoint. Here, all files of the same step count as one checkpoint, also files that still have a temporary name. If all ranks have ended, gangrun waits no longer.
 
-If the user ends a run while gangrun is already ending its gang, gangrun says how a second signal ends the ranks at once.
+If the user ends a run while gangrun is already ending its gang, gangrun says that a second signal ends the ranks at once.
 
 If a rank was asked and then ends in one of these ways, gangrun counts it as ended by gangrun:
 
