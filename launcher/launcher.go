@@ -38,7 +38,8 @@ type Options struct {
 	// Launcher keeps up to KeepStdin bytes of the input for later attempts.
 	Stdin     *os.File
 	KeepStdin int64
-	// Universe is the value of MPI_UNIVERSE_SIZE; 0 means the size of the gang.
+	// Universe is the value of MPI_UNIVERSE_SIZE for programs of MPICH: a number of ranks, -1 for no limit
+	// (INFINITE), or 0 for the size of the gang.
 	Universe int
 	// Unclear reports whether the output of a rank does not tell why the rank ended: its last line is a
 	// consequence of another rank's failure, or no line gives a reason.
@@ -109,7 +110,7 @@ func New(opts Options) *Launcher {
 
 // Probe connects to every host. hosts has the hosts that it has reached, with what their agents have found, and
 // with the addresses at which these hosts reach each other. unreached has the other hosts. An error means that
-// the reached hosts have no network in common, or that several of them are the same machine.
+// there is no network over which the reached hosts reach each other, or that several of them are the same machine.
 func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []agents.Unreached, err error) {
 	connected := make([]*agents.Agent, len(l.opts.Hosts))
 	errs := make([]error, len(connected))

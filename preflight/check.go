@@ -19,8 +19,8 @@ type Check struct {
 	// Problems has all problems that the check can find.
 	Problems []Problem
 	// Judge returns the problems of the hosts whose facts it gets. These are the hosts on which no check in
-	// DependsOn has found an error. Judge has no side effects. It is nil if facts cannot answer the check, but
-	// only the trial, the history of runs, or measurements.
+	// DependsOn has found an error. Judge has no side effects. It is nil if the check is answered not by
+	// facts, but by the trial, the history of runs or measurements.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 

@@ -159,7 +159,7 @@ same, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
 ### What the trial writes is discarded
 
 A trial is contained. Its ranks, and mpirun with its daemons, see the files of the host. Their
-changes to files go into a layer in memory, which is discarded when they have ended
+changes to files go into a layer in memory, which is discarded when the ranks have ended
 (overlayfs in a mount namespace, and in a user namespace if gangrun is not root). That holds
 for all file systems: the working directory, the home, ` + "`" + `/tmp` + "`" + `, ` + "`" + `/dev/shm` + "`" + `, NFS and others.
 The job's checkpoint directory is empty in the trial. If the program or its inputs are in it,
@@ -174,12 +174,12 @@ These things differ from the gang:
   services, for instance) and those of NVIDIA's MPS. It can reach services on the network. gangrun
   switches some of these services off by variables, unless you have set the variables yourself: %[9]s.
 - Ranks do not see what ranks on another host write.
-- If gangrun is not root, the trial can change only files that belong to the user and to the
-  user's main group, even if the mode of other files lets the user write to them. setuid programs
+- If gangrun is not root, the trial can change only files whose owner is the user and whose
+  group is the user's main group. It cannot change other files, even if the user may write to them. setuid programs
   run without the rights of their owner. If files of the job belong to other users, this may be why a trial fails. gangrun then
   repeats the trial on more ranks, if that is [possible](#what-a-failure-means). If it still fails, gangrun only warns,
   unless an import, a library or the program is missing, the program cannot be parsed, permission is denied, or the driver is
-  too old. Before Linux 6.6, a removed directory cannot be made again.
+  too old. Before Linux 6.6, a directory that the trial has removed cannot be made again in the trial.
 - Files are on an overlay: after the first write to a file, its other hard links and the memory
   mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a
   file system may be refused.
@@ -201,7 +201,7 @@ names (except ` + "`inputs:`" + `). If some files have changed, it does not star
 
 ### What a failure means
 
-A trial can fail only because it has too few ranks. gangrun therefore repeats
+A trial may fail just because it has too few ranks. gangrun therefore repeats
 a failed trial on two ranks, and then on all ranks if they are at most %[11]d, fit on one host and get a place
 within %[10]s. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one.
 gangrun does not start the gang
@@ -209,15 +209,16 @@ gangrun does not start the gang
 - if more ranks cannot help: an import, a library, the program or an
   input file is missing, the program cannot be parsed, permission is denied, or the
   driver is too old;
-- if the trial failed on as many ranks as the gang has.
+- if the trial failed on as many ranks as the gang has, unless the cause may be gone at the next
+  start (see the next list), or the failure may come from the containment (` + "`" + `trial-contained` + "`" + `).
 
 In all other cases gangrun warns, and starts the gang:
 
 - The trial failed on fewer ranks than the gang has (` + "`" + `trial-few-ranks` + "`" + `), or the program itself
   says that they are too few (` + "`" + `trial-world-size` + "`" + `). Set how the job can be tried, as in
   ` + "`" + `trial: {ranks: 4}` + "`" + ` or ` + "`" + `trial: {args: [--tiny]}` + "`" + `.
-- One rank has too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
-- The cause may be gone at the next start. gangrun first repeats the trial once, unless
+- The trial had fewer ranks than the gang, and too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
+- The cause may be gone at the next start, whatever the number of ranks. gangrun first repeats the trial once, unless
   ` + "`" + `retries` + "`" + ` is 0. These causes are %[4]s. (In a trial, the cause is ` + "`" + `hang` + "`" + ` only if the program itself,
   or a program that supervises it, reports a hang and ends.)
 - The trial waits for standard input, which is a terminal or an empty pipe.
@@ -230,7 +231,7 @@ on the same hosts. The job is the same if these have not changed: the program an
 (by SHA-256), the command, the trial settings, the working directory, the checkpoint directory,
 and the sizes of the inputs. gangrun also compares all variables of the ranks' environment: those of the job, and
 those of the shell in which gangrun was started, such as PATH, PYTHONPATH,
-LD_LIBRARY_PATH, CONDA_PREFIX and those that modules set. It stores only a hash of their
+LD_LIBRARY_PATH, CONDA_PREFIX and those that environment modules set. It stores only a hash of their
 values. It does not compare variables that differ from one shell, terminal, login or batch
 job to the next and change nothing for the program, such as SHLVL, TERM, SSH_TTY
 and SLURM_JOB_ID.

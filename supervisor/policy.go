@@ -35,7 +35,8 @@ const (
 // If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
-// between, the failure is deterministic: there is no restart, whatever the action is.
+// between, the failure is deterministic: there is no restart, whatever the action is, except
+// after job.Preempted, and for a restart from an earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int

@@ -22,15 +22,17 @@ type Choice struct {
 	// Level is how close to each other the GPUs are. It is job.LocalityIsland if the gang is on one host and
 	// has a best set of GPUs of that host. A set is best if no set of the same size has a better
 	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes busy GPUs, but no
-	// sick or excluded GPUs.
+	// sick or excluded GPUs. (This is not quite the island of the glossary: the GPUs need not be connected by the
+	// best kind of link that the host has.)
 	Level job.Locality
 	Cost  Cost
 	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the RunnerUp and
 	// the choice, in the order of the fields of Cost.
 	Why []string
 	// RunnerUp is the best alternative, or nil if there is none. For a gang on several hosts, the alternative
-	// does not use one of these hosts: of the hosts with the weakest ring, it leaves out the last. For a gang
-	// on one host, it uses other GPUs of that host, at a higher cost.
+	// leaves out one of them: the host with the weakest ring, or the last of these if several are equally weak.
+	// For a gang on one host, the alternative either does not use that host, or uses other GPUs of it at a
+	// higher cost.
 	RunnerUp *Choice
 
 	facts facts

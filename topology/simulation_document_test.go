@@ -56,8 +56,8 @@ gang. No policy knows how long a gang will run.
 | policy | where it puts a gang | waits for |
 |---|---|---|
 | first-fit | on the first host with enough free GPUs; if there is none, on the first free GPUs of any hosts | nothing |
-| best-fit | of the hosts with room for the gang, it takes the one with the fewest free GPUs, and there the first free GPUs. If no host has room, it takes GPUs under one switch, else in one rack, else anywhere. Slurm with a topology does this | nothing |
-| best-fit with waiting | as best-fit, but with gangrun's rule for waiting. Slurm places gangs in this way if its gres.conf has no Links | a host, then a rack |
+| best-fit | of the hosts with room for the gang, it takes the one with the fewest free GPUs, and there the first free GPUs. If no host has room, it takes GPUs under one switch, else in one rack, else anywhere. Slurm with a topology does this if its gres.conf has no Links: it then does not know how GPUs are linked | nothing |
+| best-fit with waiting | as best-fit, but with gangrun's rule for waiting | a host, then a rack |
 | ideal best-fit | as best-fit with waiting, but it knows islands: of the hosts with a free island for the gang, it takes the one with the fewest free GPUs. No known scheduler does this | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 

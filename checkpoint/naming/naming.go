@@ -88,8 +88,8 @@ var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 // writer has died.
 func Temporary(name string) bool { return unfinished().MatchString(name) }
 
-// Hidden reports whether the file called name is no part of the checkpoint in whose directory it is: a hidden
-// file that is not being written, or a copy that an editor or GROMACS has made.
+// Hidden reports whether a file in a checkpoint's directory does not belong to the checkpoint: it is a hidden
+// file that is not being written, or a copy that an editor or GROMACS has made. name is the name of the file.
 func Hidden(name string) bool {
 	return strings.HasSuffix(name, "~") || copied().MatchString(name) || strings.HasPrefix(name, ".") && !Temporary(strings.TrimLeft(name, "."))
 }

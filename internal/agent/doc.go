@@ -3,8 +3,8 @@
 // requests to a second agent. That agent runs in a view of the host in which all writes are discarded (package
 // contain). An agent ends itself and all its ranks when its controller has been gone for too long.
 //
-// An agent consists of three processes of the same program: a worker below two watchdogs. A watchdog only
-// waits. When the process below it dies, the watchdog kills the processes that are left. All three are
-// subreapers (prctl(2), PR_SET_CHILD_SUBREAPER). So every process that a rank has forked stays among their
-// descendants, however it has detached itself.
+// The parent and the grandparent of an agent are processes of the same program: the inner and the outer
+// watchdog. A watchdog only waits. When the process below it dies, the watchdog kills the processes that are
+// left. The agent and both watchdogs are subreapers (prctl(2), PR_SET_CHILD_SUBREAPER). So every process that a
+// rank has forked stays among their descendants, however it has detached itself.
 package agent

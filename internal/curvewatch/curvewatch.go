@@ -63,9 +63,9 @@ func New(runner Runner, o Options) *Watcher {
 // be called during Run.
 func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
-// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. As long as readers of an earlier attempt wait
-// for a file system that does not answer, which nobody can end, the curves of further attempts are not judged: at most one set
-// of readers is left.
+// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. Readers that wait for a file
+// system that hangs cannot be ended. As long as readers of an earlier attempt wait, the curves of further attempts
+// are not judged, so that at most one set of readers is left behind.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Trial() {
 		return w.runner.Run(ctx, a, emit)

@@ -2,7 +2,7 @@ package job
 
 import "time"
 
-// Checkpoint is one complete checkpoint that a job could resume from.
+// Checkpoint describes a checkpoint.
 type Checkpoint struct {
 	Path   string    `json:"path"`
 	Format string    `json:"format"`

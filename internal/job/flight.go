@@ -49,7 +49,7 @@ type CollectiveProblem struct {
 	Op    string `json:"op"`
 	// Where is the place in the program at which a rank that waits has called the collective, or "".
 	Where string `json:"where,omitempty"`
-	// Missing are those ranks of the group with a record that did not get as far as this collective. A rank
+	// Missing are the ranks of the group that have a record, but did not get as far as this collective. A rank
 	// that hangs inside the call itself may be among them, because it has not recorded the call yet.
 	Missing []int `json:"missing,omitempty"`
 	// Differing are the ranks whose operation, or whose sizes or types of tensors, differ from those of

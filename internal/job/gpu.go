@@ -61,7 +61,7 @@ type XIDBucket string
 const (
 	XIDUnknown    XIDBucket = "unknown"     // the catalogue does not have the number
 	XIDIgnore     XIDBucket = "ignore"      // IGNORE: for information
-	XIDRestartApp XIDBucket = "restart-app" // RESTART_APP: the program has failed; the GPU is well
+	XIDRestartApp XIDBucket = "restart-app" // RESTART_APP: the program has failed; the GPU need not be broken
 	XIDResetGPU   XIDBucket = "reset-gpu"   // RESET_GPU: the GPU must be reset
 	XIDRestart    XIDBucket = "restart"     // RESTART_BM, RESTART_VM: the host must be restarted
 	XIDInspect    XIDBucket = "inspect"     // CHECK_MECHANICALS: power or cables must be checked

@@ -29,16 +29,16 @@ type HangReport struct {
 	Step int64 `json:"step"`
 }
 
-// HangStage is a stage of a job. For each stage, another time without progress counts as a hang.
+// HangStage is a stage of a job. The limit on the time without progress depends on the stage.
 type HangStage string
 
 // The stages of a job.
 const (
-	HangStart  HangStage = "start"  // before the first step
-	HangInit   HangStage = "init"   // ranks wait in MPI_Init
-	HangStep   HangStage = "step"   // between steps
-	HangSilent HangStage = "silent" // the job prints no steps
-	HangFinal  HangStage = "final"  // ranks wait in MPI_Finalize, or some have ended
+	HangStart  HangStage = "start"  // the job has not reported its progress regularly
+	HangInit   HangStage = "init"   // ranks wait in MPI_Init for others
+	HangStep   HangStage = "step"   // the job has reported its progress by steps or heartbeats
+	HangSilent HangStage = "silent" // the job has reported its progress by output alone
+	HangFinal  HangStage = "final"  // some ranks have ended
 )
 
 // LifeSign is a signal of life.
@@ -84,6 +84,5 @@ const (
 	SlowDisk     StragglerReason = "slow-disk"
 	SlowNetwork  StragglerReason = "slow-network"
 	SlowThrottle StragglerReason = "gpu-throttled"
-	SlowGPU      StragglerReason = "gpu-shared" // other processes use its GPU
-	SlowMemory   StragglerReason = "memory"     // its host reclaims memory, or swaps
+	SlowMemory   StragglerReason = "memory" // its host reclaims memory, or swaps
 )

@@ -107,7 +107,7 @@ type OnSignal string
 // The values of OnSignal.
 const (
 	OnSignalPass   OnSignal = "pass" // send the signal to the ranks that handle it
-	OnSignalStop   OnSignal = "stop" // end the ranks as Ctrl-C does
+	OnSignalStop   OnSignal = "stop" // end the run (see docs/batch.md)
 	OnSignalIgnore OnSignal = "ignore"
 )
 

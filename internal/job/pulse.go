@@ -54,9 +54,9 @@ type Delays struct {
 	// File is true if the process that does the work (see Pulse.State) now waits for a file system or a disk.
 	File bool `json:"file,omitempty"`
 	// The following fields are about the TCP connections of the rank to other hosts. For each connection, the
-	// kernel measures how long sent data was not acknowledged yet. At each look, the agent takes the longest of
-	// these times since the look before; Sending is their sum. Rate is the rate of the fastest connection, in
-	// bytes a second. RTT is the shortest round-trip time. Rate and RTT are 0 if nothing was sent lately.
+	// kernel measures how long sent data was not acknowledged yet. Sending adds up, over all looks of the agent,
+	// the longest such time since the look before. Rate is the rate of the fastest connection, in bytes a second.
+	// RTT is the shortest round-trip time. Rate and RTT are 0 if nothing was sent lately.
 	Sending Duration `json:"sending,omitempty"`
 	Rate    int64    `json:"rate,omitempty"`
 	RTT     Duration `json:"rtt,omitempty"`

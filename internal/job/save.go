@@ -23,8 +23,7 @@ type SaveReport struct {
 	Files int       `json:"files,omitempty"`
 	Begun time.Time `json:"begun"` // when the first byte was written, by the clock of the host
 	Write Duration  `json:"write"` // the time from Begun until the last byte was written
-	// Stall is for how long the write has held up the training: by so much, the steps during the write took
-	// longer than usual. It is nil if that is not known.
+	// Stall is how much longer than usual the steps during the write took; nil if that is not known.
 	Stall *Duration `json:"stall,omitempty"`
 	Usual Duration  `json:"usual,omitempty"` // the usual time between two checkpoints; set with SaveOverdue
 	Free  int64     `json:"free,omitempty"`  // free bytes on the disk; set with SaveDisk

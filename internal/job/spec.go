@@ -107,7 +107,7 @@ type Spec struct {
 	// BeforeStopNone. After it has asked, gangrun waits for a new checkpoint, at most for BeforeStopWait.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// TimeReserve is how long before the time limit of the batch job gangrun ends the run. If it is 0, gangrun
+	// gangrun ends the run TimeReserve before the time limit of the batch job. If TimeReserve is 0, gangrun
 	// chooses the time. The chosen time may also be 0 (see docs/batch.md).
 	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called

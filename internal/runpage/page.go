@@ -162,8 +162,8 @@ func curve(c *curveview.Curve) (out htmlreport.Curve) {
 	return out
 }
 
-// Now is what is true of the run at the moment. State, if not empty, replaces that of a run that has not ended, as where
-// its controller is gone. Vitals may be nil.
+// Now is what is true of the run at the moment. If State is not empty, and the run has not ended, State replaces
+// the state of the run, for instance if its controller is gone. Vitals may be nil.
 type Now struct {
 	Time   time.Time
 	State  job.State

@@ -2324,8 +2324,8 @@ type Start struct {
 	CheckpointDir []byte `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
 	// mpi is a job.MPI, never "auto": how the ranks find each other.
 	Mpi string `protobuf:"bytes,9,opt,name=mpi,proto3" json:"mpi,omitempty"`
-	// size is the number of ranks of the whole gang. universe is the number of slots of all hosts,
-	// or 0 if that is not known.
+	// size is the number of ranks of the whole gang. universe is the value of MPI_UNIVERSE_SIZE for programs of
+	// MPICH: a number of ranks, -1 for no limit (INFINITE), or 0 for size.
 	Size     int32 `protobuf:"varint,10,opt,name=size,proto3" json:"size,omitempty"`
 	Universe int32 `protobuf:"varint,11,opt,name=universe,proto3" json:"universe,omitempty"`
 	// mapping is the value of PMI_process_mapping; empty if there is none.

@@ -91,8 +91,8 @@ type Unreached struct {
 	Err  error
 }
 
-// Lasting is an error of a Dialer that knows whether a person has to fix the problem. A person has to fix a
-// refused login, for example, but not a host that is down.
+// Lasting is an error that says whether a person has to fix the problem. Errors of a Dialer may be Lasting. A
+// person has to fix a refused login, for example, but not a host that is down.
 type Lasting interface {
 	error
 	Lasting() bool

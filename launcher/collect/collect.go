@@ -1,7 +1,7 @@
 // Package collect copies the output of ranks on other machines to the log files of an attempt on this machine,
 // while the ranks run. A slow connection, or a full disk on this machine, does not block a rank, because its
-// output waits on its own host. If an agent is lost, the package fetches the output that the agent has left
-// when the host answers again.
+// output waits on its own host. When the host of a lost agent answers again, the package fetches the output
+// that the agent has left.
 package collect
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Error reports that hosts have no network in common over which their ranks could communicate.
+// Error reports that there is no network over which all hosts reach each other, as far as gangrun knows.
 type Error struct{ text string }
 
 // Error names the hosts and their networks.
@@ -55,7 +55,9 @@ func (h Host) addresses() (all []Address) {
 // user has named: a CIDR, the name of an interface, or empty. If asked is not empty, all addresses are in that
 // network. Otherwise Choose prefers the network through which gangrun has reached the hosts, and after it the
 // first network that all hosts have. If the hosts have no network in common, Choose returns the addresses at
-// which gangrun has reached them. There must then be routes between these addresses.
+// which gangrun has reached them. There must then be routes between these addresses. If gangrun has reached one
+// of these hosts at a loopback address, or at an address that is not known, Choose returns an *Error instead. It
+// also returns an *Error if a host has no address in the network asked.
 func Choose(hosts []Host, asked string) ([]Address, error) {
 	if asked != "" {
 		return askedNetwork(hosts, asked)

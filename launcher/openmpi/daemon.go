@@ -263,8 +263,8 @@ func unescape(literal string, quoted bool) (string, error) {
 	return text.String(), nil
 }
 
-// Expand replaces each $NAME in the values of env, which are variables that ParseDaemon has returned. It puts
-// the value that NAME has in base in its place. base is a list of NAME=VALUE.
+// Expand replaces each $NAME in the values of env by the value of NAME in base. The variables in env are those
+// that ParseDaemon has returned. base is a list of NAME=VALUE.
 func Expand(env, base []string) []string {
 	expanded := make([]string, 0, len(env))
 	for _, entry := range env {

@@ -13,7 +13,7 @@ import (
 type Config struct {
 	Name string // name of the key-value store: at most 256 bytes, without spaces
 	Size int    // how many ranks the gang has
-	// Universe is the number of ranks for which the hosts have room; 0 means unknown.
+	// Universe is the value of MPI_UNIVERSE_SIZE: a number of ranks, -1 for no limit (INFINITE), or 0 for Size.
 	Universe int
 	Ranks    []int // the ranks of this host
 	// Appnum returns the number of the program that a rank runs. If Appnum is nil, the number is 0 for all

@@ -37,8 +37,8 @@ type Options struct {
 	Starts int
 	// Srun is the path of srun; empty means "srun".
 	Srun string
-	// Signal is called once when Slurm has sent a signal to the servers. Ended is called if srun ends before
-	// Close was called. Signal and Ended must not block. Each may be nil.
+	// Signal is called once for each signal that Slurm sends, however many servers receive it. Ended is called if
+	// srun ends before Close was called. Signal and Ended must not block. Each may be nil.
 	Signal func(syscall.Signal)
 	Ended  func()
 }

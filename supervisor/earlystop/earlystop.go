@@ -32,8 +32,8 @@ var hints = map[judge.Kind]string{
 // Hint says what to do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
-// NeverSure says which setting is missing if the job asks gangrun to end its run at a verdict of that kind, but
-// such a verdict cannot become sure without the setting. Otherwise it returns "".
+// NeverSure names a setting that the job lacks. It does so if the job asks gangrun to end its run at verdicts of
+// that kind, and such verdicts can never become sure without the setting. Otherwise it returns "".
 func NeverSure(kind string, s job.Spec) string {
 	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
 		return ""
@@ -120,7 +120,7 @@ func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
 
-// Before returns a with all its durations as they were some time earlier.
+// Before returns the activity as it was the given time earlier.
 func Before(a job.Activity, time job.Duration) job.Activity {
 	a.Quiet, a.Age = max(0, a.Quiet-time), max(0, a.Age-time)
 	if a.Idle != nil {

@@ -78,7 +78,7 @@ type exitRule struct {
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint since then. All numbers of that checkpoint are finite.",
+	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint after that verdict became true. gangrun has found no NaN and no +Inf in that checkpoint.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started, or while gangrun was stopping it early: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
@@ -115,7 +115,7 @@ var exitRules = []exitRule{
 		})},
 	{codes: "1", doc: "gangrun stopped the run early for another reason, such as a loss that is NaN or has diverged.",
 		match: fixed(Failed, "stopped early because it went on in vain", func(e Ending) bool { return e.State == job.StateStoppedEarly && !e.Worth })},
-	{codes: "1", doc: "gangrun stopped the run early because the run had reached its target or no longer improved, but the run has written no good checkpoint since then.",
+	{codes: "1", doc: "gangrun stopped the run early because the run had reached its target or no longer improved, but the run has written no good checkpoint after that verdict became true.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached. If gangrun was stopping the run early by then, the code is that of the early stop.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},

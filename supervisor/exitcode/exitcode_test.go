@@ -186,7 +186,7 @@ func TestOwnEndings(t *testing.T) {
 		{"The GPUs that the gang needs are in use", 69, 75},
 		{"The gang needs hosts that gangrun cannot reach", 69, 75},
 		{"The same, but the reason is the login", 69, 93},
-		{"The hosts have no network in common", 69, 93},
+		{"gangrun finds no network", 69, 93},
 		{"`gangrun preflight`: a host is not reached", 75, 75},
 		{"`gangrun preflight`: the login on a host fails", 75, 93},
 		{"The preflight, or its trial, finds that a file system fails", 65, 75},

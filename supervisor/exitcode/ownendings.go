@@ -18,7 +18,7 @@ var ownEndings = []ownEnding{
 	{"The GPUs that the gang needs are in use and do not become free in time.", Ending{State: job.StateNoPlacement}},
 	{"The gang needs hosts that gangrun cannot reach: connection refused, no route, no answer, a name without an address, no room to install gangrun.", Ending{State: job.StateNoPlacement}},
 	{"The same, but the reason is the login on all of these hosts: they refuse the user, their host key is unknown or has changed, or gangrun does not support their ssh_config.", Ending{State: job.StateNoPlacement, Never: true}},
-	{"The hosts have no network in common, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
+	{"gangrun finds no network over which all hosts reach each other, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"`gangrun preflight`: a host is not reached, or is lost.", refusedBy(job.HostLost, job.RetryAgain)},
 	{"`gangrun preflight`: the login on a host fails: the host refuses the user, its key is unknown or has changed, or gangrun does not support its ssh_config.", refusedBy(job.HostLost, job.RetryNever)},
 	{"The preflight, or its trial, finds that a file system fails.", refusedBy(job.StorageError, job.RetryAgain)},
@@ -33,8 +33,8 @@ var ownEndings = []ownEnding{
 	{"The time limit is reached, and the next run resumes from a checkpoint that this one has written.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
 	{"The batch system preempts the job, queues it again, or ends it because a node failed.", Ending{State: job.StateFailed, HostsTaken: true}},
 	{"gangrun ends the gang early because the loss is NaN or has diverged, because the loss has never fallen, or because the job will miss its target.", Ending{State: job.StateStoppedEarly, Saved: true}},
-	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written no good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true}},
-	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written a good checkpoint since then.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
+	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written no good checkpoint after that verdict became true.", Ending{State: job.StateStoppedEarly, Worth: true}},
+	{"gangrun ends the gang early because the run has reached its target or no longer improves, and the run has written a good checkpoint after that verdict became true.", Ending{State: job.StateStoppedEarly, Worth: true, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},
 }
 

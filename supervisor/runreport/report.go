@@ -9,7 +9,7 @@ import (
 )
 
 // Report is the result of a run, computed from its events: what "gangrun report -o json" prints. Its JSON names
-// are an API. Its lists are never null. A time is null until what it is the time of has happened.
+// are an API. Its lists are never null. A time is null until its event has happened.
 type Report struct {
 	Job
 	State job.State `json:"state"`

@@ -8,7 +8,7 @@ import (
 )
 
 // Problem returns the ImageFact with which this host reports that it cannot start a container from the image
-// called name. The Problem of that ImageFact is the kind of err, the reason.
+// called name. err is the reason. The field Problem of the ImageFact says which kind of error err is.
 func Problem(name string, err error) job.ImageFact {
 	fact := job.ImageFact{Name: name, Problem: job.ImageFailed, Error: err.Error()}
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok {

@@ -14,7 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Meeting is the part of this host in a meeting, which is such a test. It answers the other hosts until Close.
+// Meeting is this host's side of a meeting: the test of connections that the package comment describes. It answers
+// the other hosts until Close.
 type Meeting struct {
 	// Peer is what the other hosts must know about this host. The address in it is empty.
 	Peer *wire.Peer

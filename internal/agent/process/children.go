@@ -79,8 +79,8 @@ type Starter func(path string, argv []string, attr *syscall.ProcAttr) (*Child, e
 
 var errEnding = errors.New("the agent is ending")
 
-// KillFirst makes the kernel, if memory is short, kill the programs that are started from now on before it
-// kills this process. See proc_pid_oom_score_adj(5).
+// KillFirst protects this process if memory is short: the kernel then kills programs that are started after this
+// call, before it kills this process. See proc_pid_oom_score_adj(5).
 func (c *Children) KillFirst() { c.killFirst.Store(true) }
 
 // Start starts one program.

@@ -21,7 +21,7 @@ func Prefix(agent int) string {
 	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), identity.AgentName(agent))
 }
 
-// Remove removes the temporary directories and links that an agent has left which was killed.
+// Remove removes the temporary directories and links that a killed agent has left. agent is the PID of the agent.
 func Remove(agent int) {
 	RemoveLinks(agent)
 	for _, dir := range append([]string{os.TempDir()}, Fallbacks...) {

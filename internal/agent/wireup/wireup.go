@@ -1,8 +1,8 @@
 // Package wireup has what all wire-ups have in common. A wire-up is a way in which ranks find each other.
 // Package wireup reports to the controller how far the ranks of this host have come, which ranks have called
-// MPI_Abort, and which are silent singletons, that is, ranks that MPI started as rank 0 of 1 because they did
-// not find the others. Each wire-up is a package below this package, except the type None, which is the wire-up
-// of ranks that find each other without gangrun's help.
+// MPI_Abort, and which are silent singletons, that is, ranks that each take themselves for rank 0 of 1
+// because they did not find the others. Each wire-up is a package below this package, except the type None,
+// which is the wire-up of ranks that find each other without gangrun's help.
 package wireup
 
 import (

@@ -126,7 +126,7 @@ func document(w io.Writer, measures []*measured) {
 const introduction = `# Curves
 Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
 
-` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. In a directory, it reads at most 256 files, those with the names of files with metrics ([While a job runs](#while-a-job-runs)). ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. In a directory, it reads at most 256 files, and only those with names that are usual for files of metrics ([While a job runs](#while-a-job-runs)). ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
 
 ` + "```" + `
 gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
@@ -172,8 +172,8 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 
 ### When diverged is sure
 Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
-- A validation has taken place since the loss became high. The loss had fallen before, and is now about as high as at its highest before it fell. The last two values of the validation metric are worse than the first.
-- No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and has become so high in less time than it had fallen.
+- A validation has taken place since the loss became high. The loss had fallen before, and is now about as high as at its highest before it fell. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
+- No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
 - The loss has never fallen, and is now a thousand times as high as at first. It is also ten times as high as it could be if the job printed the sum of the losses of all steps so far.

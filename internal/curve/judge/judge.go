@@ -1,6 +1,6 @@
 // Package judge decides by the curves of a training run whether the run should go on. A Judge gets the values
 // of the curves in the order in which the job reports them. With each value, it gets the step, and the GPU time
-// that the run had used. A Judge changes nothing else, and does not read the clock. docs/curves.md has the
+// that the run had used. A Judge has no side effects, and does not read the clock. docs/curves.md has the
 // rules, and figures about how often they are right.
 package judge
 

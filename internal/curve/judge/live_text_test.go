@@ -15,7 +15,7 @@ gangrun judges the curves of each gang while it runs. Once a second, it looks at
 
 If gangrun finds no metric in a job, nothing changes for the job. If ´curve.metric´ names a metric that the job does not have, a note says so when the job has reported other metrics, or progress, for a minute. At the end, a second note also has the names of the metrics that were found. A file system that does not answer holds up neither the gang nor its end. gangrun spends at most a fifth of a core on reading logs, and as much on other files, and keeps at most 4,096 values of each of 256 series.
 
-A verdict becomes a message, an entry of ´curves[]´ in the report and a line ´curve´ in ´gangrun status´ when it is first found, and once more when it is sure. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300. Without GPUs, each rank counts as a GPU.
+gangrun shows a verdict when it first finds it, and once more when the verdict is sure: as a message, as an entry of ´curves[]´ in the report, and as a line ´curve´ in ´gangrun status´. The curve continues after a restart: an attempt that resumes from step 300 replaces what came after step 300. If the ranks have no GPUs, each rank counts as a GPU.
 
 What helps to judge a curve, in the job file or as flags:
 
@@ -23,16 +23,16 @@ What helps to judge a curve, in the job file or as flags:
 early-stop: {plateau: stop, reached: stop}
 curve:
   metric: val_loss    # --metric; by default, a validation loss, else another validation metric, else the training loss
-  goal: min           # --goal: min, max, or auto: as its name tells
+  goal: min           # --goal: min, max, or auto, by the name of the metric
   target: 0.25        # --target
-  total: 20000        # --total-steps: of the whole run; by default, what the job tells
+  total: 20000        # --total-steps: of the whole run; by default, the number that the job prints
   decay-end: 15000    # --decay-end: from this step on, the learning rate no longer falls. Without it, no plateau is sure
 ´´´
 
-For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
+For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. In ´curve.json´ in its directory, each run keeps the curve by which it was judged.
 
 ## Early stop
-´early-stop´ says what gangrun does about each verdict: with ´off´ nothing, with ´advise´ gangrun only reports the verdict, with ´stop´ it also ends the run if the verdict is sure. ´early-stop: advise´ sets all verdicts to ´advise´. With ´early-stop: off´, gangrun judges no curves. On the command line, write ´--early-stop plateau=stop,flat=off´. The default is ´stop´ for ´not-finite´ and ´diverged´, and ´advise´ for all others. gangrun refuses ´slower=stop´ and ´below-peers=stop´, because these verdicts are never sure. It refuses ´reached=stop´ and ´will-miss=stop´ if there is no target. Without ´curve.decay-end´, ´plateau´ and ´will-miss´ are never sure: gangrun warns at the start of a run with ´plateau=stop´ or ´will-miss=stop´, and when it finds such a verdict.
+´early-stop´ says what gangrun does about each verdict. With ´off´, it does nothing. With ´advise´, it only reports the verdict. With ´stop´, it also ends the run if the verdict is sure. ´early-stop: advise´ sets all verdicts to ´advise´. With ´early-stop: off´, gangrun judges no curves. On the command line, write ´--early-stop plateau=stop,flat=off´. The default is ´stop´ for ´not-finite´ and ´diverged´, and ´advise´ for all others. gangrun refuses ´slower=stop´ and ´below-peers=stop´, because these verdicts are never sure. It refuses ´reached=stop´ and ´will-miss=stop´ if there is no target. Without ´curve.decay-end´, ´plateau´ and ´will-miss´ are never sure: gangrun warns at the start of a run with ´plateau=stop´ or ´will-miss=stop´, and when it finds such a verdict.
 
 gangrun also warns of settings that have no effect because of others, such as ´--skip-steps´ without ´--retry-on-diverge´, or ´--target´ with ´early-stop: off´.
 
@@ -44,9 +44,9 @@ A stop happens in this order:
 
 The state of the run is then ´stopped-early´, and the signature of its cause is the verdict. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint: after the verdict became true, or in answer to the request for one. Otherwise the exit code is 1 ([exit-codes.md](exit-codes.md)).
 
-gangrun looks at all numbers of that checkpoint, for 10 min at most. A checkpoint with NaN or Inf does not count. If the 10 min are not enough, a checkpoint counts only if the ranks have written it in answer to the request, and it is complete. If the checkpoint that the ranks have written in answer to the request is broken, older checkpoints do not count either.
+gangrun looks at all numbers of that checkpoint, for 10 min at most. A checkpoint with NaN or +Inf does not count. If the 10 min are not enough, a checkpoint counts only if the ranks have written it in answer to the request, and it is complete. If the checkpoint that the ranks have written in answer to the request is broken, older checkpoints do not count either.
 
-If the time limit is reached, or the batch system takes the hosts, while gangrun stops a run early, the run still counts as ´stopped-early´, because that was decided first. A controller that takes the run over decides in the same way.
+If the time limit is reached, or the batch system takes the hosts, while gangrun stops a run early, the run still counts as ´stopped-early´, because gangrun decided that first. A controller that takes the run over decides in the same way.
 
 | verdict | category | exit code with a good checkpoint | without |
 |---|---|---|---|
@@ -71,9 +71,9 @@ for step in range(start, steps):
         break
 ´´´
 
-gangrun waits until a new checkpoint is good and no file of its step has changed for 3 s. A good checkpoint has, among other things, as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)). If there is no earlier checkpoint to compare it with, the 3 s are 5 s. They are never more than half of ´before-stop-wait´. If the ranks go on saving, this needs to hold for one new step only, and the newest checkpoint must be good. Here, all files of the same step count as one checkpoint, also files that still have a temporary name. If all ranks have ended, gangrun waits no longer.
+gangrun waits until a new checkpoint is good and no file of its step has changed for 3 s. A good checkpoint has, among other things, as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)). If there is no earlier checkpoint to compare it with, the 3 s are 5 s. They are never more than half of ´before-stop-wait´. If the ranks go on saving, it is enough that the files of one new step have not changed for that time, and that this step or a later one has a good checkpoint. Here, all files of the same step count as one checkpoint, also files that still have a temporary name. If all ranks have ended, gangrun waits no longer.
 
-If the user ends a run while gangrun is already ending its gang, gangrun says how a second signal ends the ranks at once.
+If the user ends a run while gangrun is already ending its gang, gangrun says that a second signal ends the ranks at once.
 
 If a rank was asked and then ends in one of these ways, gangrun counts it as ended by gangrun:
 
@@ -100,7 +100,7 @@ retry-on-diverge:
   times: 1
 ´´´
 
-With these settings, gangrun starts a job whose model has diverged again. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and whose numbers are all finite. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
+With these settings, gangrun starts a job again if its model has diverged. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and that has no NaN and no +Inf. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
 
 All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out this number of batches of data. ´times´ is how often a run may restart in this way. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has found that its model has diverged, and has failed (´model-diverged´). The new attempt then starts from the newest checkpoint without NaN and Inf.
 

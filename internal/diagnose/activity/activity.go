@@ -28,8 +28,8 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds what the ranks were doing when gangrun began to end the gang to the Text and the Hint of rule. It
-// also returns this as lines of evidence: one line for all ranks that were in the same state.
+// Add adds to the Text and the Hint of rule what the ranks were doing when gangrun began to end the gang. It also
+// returns this as lines of evidence: one line for all ranks that were in the same state.
 func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {
 		return nil

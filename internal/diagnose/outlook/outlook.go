@@ -28,7 +28,7 @@ const (
 	Bad                       // the script or job failed
 )
 
-// Conclusive reports whether a line says that the work is done if it is the last line of a log.
+// Conclusive reports whether a line, as the last line of a log, shows that the work is done.
 func Conclusive(t string) bool {
 	return len(t) < longLine && conclusive.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
