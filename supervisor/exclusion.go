@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 // CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time, somebody may
@@ -84,7 +85,7 @@ func (l *loop) excluded(ctx context.Context) job.Excluded {
 	}
 	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(unfit))}
 	if back := less(less(over, again), l.avoid.barred); !back.Empty() {
-		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), without(back))
+		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), retry.Without(back))
 	}
 	if again.Empty() {
 		return out
@@ -115,7 +116,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		}
 		used, still, vain := goingBack(out, unfit, time.Since(begun))
 		if !used.Empty() {
-			text := "there is no place" + without(used) + "; placing the gang on it again"
+			text := "there is no place" + retry.Without(used) + "; placing the gang on it again"
 			if reported != "" {
 				l.state(job.StateWaiting, "")
 				text = strings.Join(used.Hosts, ", ") + " can be used again: placing the gang there"
@@ -131,7 +132,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		if vain {
 			return Lease{}, none.inVain(still, unfit)
 		}
-		if room := "no room" + without(still); room != reported {
+		if room := "no room" + retry.Without(still); room != reported {
 			reported = room
 			which := "which cannot be used yet: waiting for it"
 			if len(still.Hosts) > 1 {

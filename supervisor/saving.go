@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 const (
@@ -219,7 +220,7 @@ func (l *loop) complete() bool {
 
 // fresh reports whether a checkpoint was written after another one.
 func fresh(before, c *job.Checkpoint) bool {
-	return newer(before, c) || before != nil && c != nil && c.Path == before.Path && c.Time.After(before.Time)
+	return retry.Newer(before, c) || before != nil && c != nil && c.Path == before.Path && c.Time.After(before.Time)
 }
 
 // newest returns the newest good checkpoint; nil if there is none, or none can be found. It is not ok if ctx ended

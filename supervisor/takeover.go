@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/eventkey"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -138,7 +139,7 @@ func (l *loop) restore(past []job.Event) trace {
 				break
 			}
 			t.verdict, t.judged = e.Verdict, e.Time
-			p := Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number), Spoilt: e.Verdict.Avoid}
+			p := retry.Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number), Spoilt: e.Verdict.Avoid}
 			if c := l.adopted.known; c != nil {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
@@ -222,7 +223,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
 	}
 	cause := l.past[len(l.past)-1].Cause
-	switch category(cause) {
+	switch retry.CategoryOf(cause) {
 	case job.Cancelled:
 		signal := int(syscall.SIGTERM)
 		if t.order != nil && t.order.Signal != 0 {

@@ -178,6 +178,7 @@ var rooms = []room{
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor/eventkey"}, ours: withLeaves("internal/job", "internal/exact")},
 	{paths: []string{"supervisor/order"}, ours: withLeaves("internal/job")},
+	{paths: []string{"supervisor/retry"}, ours: withLeaves("internal/job"), not: world, noClock: true},
 	{paths: []string{"supervisor/secret"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: withLeaves("internal/job", "supervisor/watch/...", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw"), not: world, noClock: true},

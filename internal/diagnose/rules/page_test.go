@@ -57,7 +57,7 @@ var actions = map[job.Action]string{
 	job.RetryElsewhere: "several retries, as for `again`, but without the host or GPU that failed",
 }
 
-// limits says how often a run restarts, as supervisor.Policy decides it. ´ stands for a backquote.
+// limits says how often a run restarts, as retry.Policy decides it. ´ stands for a backquote.
 const limits = `
 ## How often gangrun retries
 
