@@ -36,7 +36,8 @@ type stream struct {
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
-	marked   []outlook.Mark // see marks
+	reader   *outlook.Reader // of all streams
+	marked   []outlook.Mark  // see marks
 }
 
 // sign is one sign of failure.
@@ -77,6 +78,7 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		placed int
 	}
 	byKey := map[key]*stream{}
+	reader := &outlook.Reader{}
 	var keys []key
 	for _, l := range lines {
 		if l.Record != nil { // see newFlight
@@ -85,7 +87,7 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
-			s = &stream{book: book, rank: l.Rank, host: l.Host}
+			s = &stream{book: book, rank: l.Rank, host: l.Host, reader: reader}
 			byKey[k] = s
 			keys = append(keys, k)
 		}

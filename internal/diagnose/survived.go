@@ -35,7 +35,7 @@ func (s *stream) marks() []outlook.Mark {
 	}
 	for i, t := range s.text {
 		if s.marked[i] == 0 {
-			s.marked[i] = outlook.Of(t)
+			s.marked[i] = s.reader.Of(t)
 		}
 	}
 	return s.marked

@@ -206,7 +206,7 @@ var rooms = []room{
 
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/testimage", "internal/testcontainerd"}, ours: withLeaves("internal/noskip")},
-	{paths: []string{"internal/bench"}, ours: only()},
+	{paths: []string{"internal/bench"}, ours: withLeaves("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch")},
 	{paths: []string{"internal/failures"}, ours: withLeaves("internal/job", "internal/jobcheck", "internal/template", "internal/jobfile", "internal/yamldoc", "internal/saves", "supervisor/runreport")},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport", "internal/testseed"}, ours: only(), stdOnly: true},
