@@ -236,8 +236,8 @@ func concatenated(parts []*syntax.Regexp) literals {
 			continue
 		}
 		all.need = better(all.need, run)
-		for _, clause := range l.need {
-			all.need = better(all.need, clause)
+		if len(l.need) > 0 { // the other clauses have texts of the first one, too
+			all.need = better(all.need, l.need[0])
 		}
 		all.exact, run = nil, []string{""}
 		if l.exact != nil {
