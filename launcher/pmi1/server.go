@@ -40,6 +40,7 @@ type Config struct {
 type State struct {
 	Joined    job.Joined
 	Waiting   bool   // in a barrier
+	Passed    bool   // it has passed a barrier of all ranks since MPI_Init, or there is no other rank
 	Aborted   bool   // it has called MPI_Abort
 	Code      int    // of the abort; it may be any int
 	Message   string // of the abort; empty if there was none
