@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -129,14 +130,16 @@ func (g *guard) close() {
 // progress in the meantime.
 func (g *guard) act(h job.HangReport) {
 	var stacks []job.RankStack
+	var looks [][]job.RankStack
 	if g.Stacks != nil {
 		g.note("%s: looking where the ranks are", watch.Words(h, time.Now()))
-		stacks = g.Stacks(g.gang, stacksLimit)
+		looks = g.lookAtStacks()
+		stacks = looks[len(looks)-1]
 	}
 	g.mu.Lock()
 	still := g.watch.Still(h)
 	if still {
-		h = g.watch.Blame(h, stacks)
+		h = g.watch.Blame(h, looks...)
 	} else {
 		g.acting = false
 	}
@@ -149,6 +152,33 @@ func (g *guard) act(h job.HangReport) {
 		return
 	}
 	g.conclude(h, stacks)
+}
+
+// quickLook is how long a look at the stacks may take at most that is repeated.
+const quickLook = 3 * time.Second
+
+// lookAtStacks collects the stacks, several times if ranks may go round a loop and if that is quick. The latest are
+// the last.
+func (g *guard) lookAtStacks() (looks [][]job.RankStack) {
+	began := time.Now()
+	looks = append(looks, g.Stacks(g.gang, stacksLimit))
+	g.mu.Lock()
+	moving := g.watch.Moving()
+	g.mu.Unlock()
+	for range watch.MoreLooks {
+		if !moving || g.gang.Err() != nil || time.Since(began) > time.Duration(len(looks))*quickLook {
+			break
+		}
+		if next := g.Stacks(g.gang, quickLook); complete(next) {
+			looks = append(looks, next)
+		}
+	}
+	return looks
+}
+
+// complete reports whether the places of all ranks were read.
+func complete(stacks []job.RankStack) bool {
+	return !slices.ContainsFunc(stacks, func(s job.RankStack) bool { return len(s.Threads) == 0 })
 }
 
 // byWatch reports whether err says that the guard has ended the gang.

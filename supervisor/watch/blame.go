@@ -19,13 +19,29 @@ func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem 
 	})]
 }
 
-// Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with its text.
-func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
-	stacks = w.settled(stacks)
-	h.Groups = stacktree.Groups(stacks)
-	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence {
-		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
+// MoreLooks is how many further looks at the stacks tell ranks that wait from ranks that go round a loop.
+const MoreLooks = 2
+
+// Moving reports whether ranks use CPU time, so that further looks at their stacks may show them at other places.
+func (w *Watch) Moving() bool {
+	return slices.ContainsFunc(w.living(), func(r int) bool { return !w.asleep(w.ranks[r]) })
+}
+
+// Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with
+// its text. looks has the stacks of each look at the ranks, the latest last.
+func (w *Watch) Blame(h job.HangReport, looks ...[]job.RankStack) job.HangReport {
+	for i := range looks {
+		looks[i] = w.settled(looks[i])
 	}
+	var stacks []job.RankStack
+	if len(looks) > 0 {
+		stacks = looks[len(looks)-1]
+	}
+	h.Groups = stacktree.Groups(looks...)
+	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence || len(odd.Ranks) > 0 && slices.Equal(odd.Ranks, h.Ranks) {
+		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, max(odd.Confidence, h.Confidence)
+	}
+	w.withEnded(&h)
 	var records []job.FlightRecord
 	for _, s := range stacks {
 		if s.Record != nil {
@@ -46,7 +62,38 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	case len(h.Groups) > 0:
 		h.Text += "; " + stacktree.Text(h.Groups)
 	}
+	if child := stacktree.Children(stacks, h.Ranks); child != "" {
+		h.Text += "; " + child
+	}
 	return h
+}
+
+// leftEarly is the confidence in ranks that have ended while all others wait for other ranks.
+const leftEarly = 0.7
+
+// withEnded adds to a report which ranks have ended. If all others wait for other ranks, those that have ended hold
+// them up.
+func (w *Watch) withEnded(h *job.HangReport) {
+	var ended []int
+	for number, r := range w.ranks {
+		if r.ended {
+			ended = append(ended, number)
+		}
+	}
+	if len(ended) == 0 || len(h.Groups) == 0 {
+		return
+	}
+	slices.Sort(ended)
+	waits := func(g job.StackGroup) bool { return g.Collective || g.Network }
+	if len(h.Ranks) == 0 && !slices.ContainsFunc(h.Groups, func(g job.StackGroup) bool { return !waits(g) }) {
+		h.Ranks, h.Confidence = ended, max(h.Confidence, leftEarly)
+		h.Why = stacktree.LeftWaiting(ended, h.Groups)
+		return
+	}
+	if living := w.living(); len(living) == 1 {
+		h.Ranks, h.Confidence = living, max(h.Confidence, recorded)
+	}
+	h.Why += "; " + stacktree.Left(ended)
 }
 
 // pulses returns what the pulses of the ranks that have not ended say.

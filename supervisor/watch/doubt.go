@@ -59,6 +59,14 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 // it looks like is no hang. long is true if it has been silent for a long time.
 func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) int {
 	computing, waiting, known := activity(groups)
+	for _, g := range groups { // its main thread sleeps, but other threads or processes of the rank compute
+		for _, r := range g.Ranks {
+			if !g.Collective && !g.Network && g.State != job.ProcessRunning && w.ranks[r] != nil && w.busy(w.ranks[r]) {
+				computing = append(computing, r)
+			}
+		}
+	}
+	slices.Sort(computing)
 	asleep := func(rank int) bool { return w.asleep(w.ranks[rank]) }
 	switch {
 	case known != len(w.living()) || waiting == 0 || len(odd) == 0:

@@ -111,33 +111,6 @@ var plumbingName = pattern.New(`^(\?\?|_start|__libc_start\w*|start_thread|__?cl
 // and threads, or to Python's interpreter.
 func plumbing(function string) bool { return plumbingName.Match(function) }
 
-// short returns the name of a function in C++ without its arguments, those of templates, and what compilers add.
-func short(function string) string {
-	name, _, _ := strings.Cut(function, " [clone ")
-	var out strings.Builder
-	depth := 0
-	for i, c := range name {
-		switch {
-		case strings.HasSuffix(out.String(), "operator") && depth == 0 && strings.ContainsRune("<>()", c):
-			return function // the name of an operator has such characters itself
-		case c == '<' && i > 0 || c == '(' && i > 0 && name[i-1] != ':':
-			depth++
-		case (c == '>' || c == ')') && depth > 0:
-			depth--
-		case depth == 0:
-			out.WriteRune(c)
-		}
-	}
-	short := strings.TrimSpace(strings.TrimSuffix(out.String(), " const"))
-	if i := strings.LastIndexByte(short, ' '); i >= 0 && !strings.Contains(short[i:], "(") { // the type of the result comes first
-		short = short[i+1:]
-	}
-	if depth != 0 || short == "" {
-		return function
-	}
-	return short
-}
-
 // place is where a thread is.
 type place struct {
 	where  string

@@ -196,7 +196,7 @@ func (v view) mismatch() Suspect {
 		}
 	}
 	if 2*len(by[most]) <= len(v.ranks) || v.scattered(by[most]) {
-		return Suspect{Why: "ranks wait for each other in different calls: " + Text(v.groups), Confidence: 0.5}
+		return Suspect{Why: "ranks wait for each other in different calls: " + some(v.groups), Confidence: 0.5}
 	}
 	others := v.where(func(r int) bool { return v.call(r) != most })
 	confidence := 0.6
