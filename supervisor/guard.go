@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +88,8 @@ func (g *guard) look() {
 	}
 	if h := g.watch.Hang(); h != nil {
 		g.acting = true
-		g.watching.Go(func() { g.act(*h) })
+		moving := g.watch.Moving()
+		g.watching.Go(func() { g.act(*h, moving) })
 	} else if g.Stacks != nil && g.watch.Doubtful() {
 		g.acting = true
 		g.watching.Go(g.inspect)
@@ -127,14 +127,12 @@ func (g *guard) close() {
 }
 
 // act collects the stacks of a gang that seems to hang. It then ends the gang, unless the gang has made
-// progress in the meantime.
-func (g *guard) act(h job.HangReport) {
-	var stacks []job.RankStack
+// progress in the meantime. moving says that ranks use CPU time.
+func (g *guard) act(h job.HangReport, moving bool) {
 	var looks [][]job.RankStack
 	if g.Stacks != nil {
 		g.note("%s: looking where the ranks are", watch.Words(h, time.Now()))
-		looks = g.lookAtStacks()
-		stacks = looks[len(looks)-1]
+		looks = watch.Looks(stacksLimit, moving, func(limit time.Duration) []job.RankStack { return g.Stacks(g.gang, limit) })
 	}
 	g.mu.Lock()
 	still := g.watch.Still(h)
@@ -151,34 +149,7 @@ func (g *guard) act(h job.HangReport) {
 		g.note("the gang goes on")
 		return
 	}
-	g.conclude(h, stacks)
-}
-
-// quickLook is how long a look at the stacks may take at most that is repeated.
-const quickLook = 3 * time.Second
-
-// lookAtStacks collects the stacks, several times if ranks may go round a loop and if that is quick. The latest are
-// the last.
-func (g *guard) lookAtStacks() (looks [][]job.RankStack) {
-	began := time.Now()
-	looks = append(looks, g.Stacks(g.gang, stacksLimit))
-	g.mu.Lock()
-	moving := g.watch.Moving()
-	g.mu.Unlock()
-	for range watch.MoreLooks {
-		if !moving || g.gang.Err() != nil || time.Since(began) > time.Duration(len(looks))*quickLook {
-			break
-		}
-		if next := g.Stacks(g.gang, quickLook); complete(next) {
-			looks = append(looks, next)
-		}
-	}
-	return looks
-}
-
-// complete reports whether the places of all ranks were read.
-func complete(stacks []job.RankStack) bool {
-	return !slices.ContainsFunc(stacks, func(s job.RankStack) bool { return len(s.Threads) == 0 })
+	g.conclude(h, watch.Latest(looks))
 }
 
 // byWatch reports whether err says that the guard has ended the gang.

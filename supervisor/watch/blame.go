@@ -19,24 +19,13 @@ func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem 
 	})]
 }
 
-// MoreLooks is how many further looks at the stacks tell ranks that wait from ranks that go round a loop.
-const MoreLooks = 2
-
-// Moving reports whether ranks use CPU time, so that further looks at their stacks may show them at other places.
-func (w *Watch) Moving() bool {
-	return slices.ContainsFunc(w.living(), func(r int) bool { return !w.asleep(w.ranks[r]) })
-}
-
 // Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with
 // its text. looks has the stacks of each look at the ranks, the latest last.
 func (w *Watch) Blame(h job.HangReport, looks ...[]job.RankStack) job.HangReport {
 	for i := range looks {
 		looks[i] = w.settled(looks[i])
 	}
-	var stacks []job.RankStack
-	if len(looks) > 0 {
-		stacks = looks[len(looks)-1]
-	}
+	stacks := Latest(looks)
 	h.Groups = stacktree.Groups(looks...)
 	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence || len(odd.Ranks) > 0 && slices.Equal(odd.Ranks, h.Ranks) {
 		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, max(odd.Confidence, h.Confidence)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -181,5 +182,35 @@ func TestMoving(t *testing.T) {
 	g.until(15, but(sleeps, works, 1))
 	if !g.watch.Moving() {
 		t.Error("a rank computes, and none moves")
+	}
+}
+
+// TestLooks: further looks at ranks that move are short, and end when they are not complete.
+func TestLooks(t *testing.T) {
+	all, part := []job.RankStack{at(0, "a"), at(1, "b")}, []job.RankStack{at(0, "a"), {Rank: 1}}
+	for _, c := range []struct {
+		name   string
+		moving bool
+		reads  [][]job.RankStack
+		want   int
+	}{
+		{"asleep", false, [][]job.RankStack{all}, 1},
+		{"moving", true, [][]job.RankStack{all, all, all}, 3},
+		{"not complete", true, [][]job.RankStack{all, part}, 1},
+		{"a rank is missing", true, [][]job.RankStack{all, all, all[:1]}, 2},
+	} {
+		n := 0
+		looks := Looks(time.Minute, c.moving, func(limit time.Duration) []job.RankStack {
+			if n++; (n == 1) != (limit == time.Minute) {
+				t.Errorf("%s: look %d may take %s", c.name, n, limit)
+			}
+			return c.reads[n-1]
+		})
+		if len(looks) != c.want || n != len(c.reads) || len(Latest(looks)) != 2 {
+			t.Errorf("%s: got %d looks after %d reads", c.name, len(looks), n)
+		}
+	}
+	if Latest(nil) != nil {
+		t.Error("there is a latest of no looks")
 	}
 }
