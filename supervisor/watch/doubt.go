@@ -38,7 +38,7 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	groups := stacktree.Groups(stacks)
 	odd := stacktree.Odd(groups, w.pulses())
 	looks := w.looksNeeded(groups, odd.Ranks, silent > weakFactor*limit)
-	if places := stacktree.Text(groups); looks == 0 || silent <= limit {
+	if places := stacktree.Text(groups) + stacktree.Processes(stacks, odd.Ranks); looks == 0 || silent <= limit {
 		w.doubt = doubt{}
 	} else if w.doubt.looks++; places != w.doubt.places {
 		w.doubt = doubt{places: places, looks: 1}

@@ -53,3 +53,18 @@ func LeftWaiting(ranks []int, groups []job.StackGroup) string {
 	}
 	return Left(ranks) + ", while the others wait: " + some(groups)
 }
+
+// Processes tells the processes of ranks apart from those at another time: a rank that starts and ends processes is at
+// work, even if it always waits at the same place for them.
+func Processes(stacks []job.RankStack, ranks []int) string {
+	var pids []int
+	for _, s := range stacks {
+		for _, t := range s.Threads {
+			if t.TID == t.PID && slices.Contains(ranks, s.Rank) {
+				pids = append(pids, t.PID)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return fmt.Sprint(pids)
+}

@@ -8,12 +8,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// latest returns the telling threads of the last look by rank, and the numbers of the ranks in order.
+// latest returns the telling threads by rank, and the numbers of the ranks in order. They are those of the last look,
+// or of an earlier one if no tool could read the stack then.
 func latest(looks [][]job.RankStack) (threads map[int]job.ThreadStack, numbers []int) {
 	threads = map[int]job.ThreadStack{}
-	if len(looks) > 0 {
-		for _, s := range looks[len(looks)-1] {
-			threads[s.Rank] = telling(s)
+	for _, look := range looks {
+		for _, s := range look {
+			if t := telling(s); len(t.Frames) > 0 || len(threads[s.Rank].Frames) == 0 || fixed(t.State) != "" {
+				threads[s.Rank] = t
+			}
 		}
 	}
 	return threads, slices.Sorted(maps.Keys(threads))
@@ -47,7 +50,7 @@ func loops(looks [][]job.RankStack) map[int][]job.Frame {
 			moves = moves || s.path != at[0].path
 			frames = enclosing(frames, s.frames)
 		}
-		if moves && len(at) == len(looks) && userFrame(frames) >= 0 {
+		if moves && userFrame(frames) >= 0 {
 			found[rank] = frames
 		}
 	}

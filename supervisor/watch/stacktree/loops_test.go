@@ -39,6 +39,7 @@ func TestLoops(t *testing.T) {
 			"rank 0 in MPI_Barrier (solver.c:40 solve); rank 1 in usleep (solver.c:35 solve)"},
 		{"inside of a library", [][]job.RankStack{gang(stripped), gang(other)}, "rank 0 in a communication library (mca_btl_vader_poll) (solver.c:90 main)"},
 		{"stopped in the meantime", [][]job.RankStack{gang(sleeps), gang(stopped)}, "rank 0 stopped in do_signal_stop"},
+		{"not read at the last look", [][]job.RankStack{gang(waits, waits), gang(waits, polling)}, "ranks 0-1 in MPI_Barrier (solver.c:40 solve)"},
 		{"one look", [][]job.RankStack{gang(sleeps)}, "rank 0 in usleep (solver.c:35 solve)"},
 		{"no look", nil, ""},
 	} {

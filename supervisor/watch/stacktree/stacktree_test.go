@@ -214,6 +214,7 @@ func TestOdd(t *testing.T) {
 		{"one computes", nil, working(false, true, false), []int{1}, 0.6, 0.6, "rank 1 uses CPU time, while the others sleep"},
 		{"half of them sleep", nil, working(false, true), nil, 0, 0, "no rank stands out"},
 		{"only /proc", gang(polling, polling, polling, pipe), nil, []int{3}, 0.55, 0.55, "read of a pipe"},
+		{"a stack that could not be read", gang(allreduce, allreduce, allreduce, polling), nil, []int{3}, 0.7, 0.7, "rank 3 is in a loop or a calculation, while ranks 0-2 wait for other ranks in MPI_Allreduce"},
 		{"another place, no library known", gang(spin, spin, spin, deadlock), nil, []int{3}, 0.55, 0.55, "while most ranks are in iterate"},
 		{"all the same", gang(allreduce, allreduce), nil, nil, 0, 0, "all ranks are in MPI_Allreduce (train.py:120 average)"},
 		{"all the same, at one step", gang(allreduce, allreduce), steps(3, 3), nil, 0, 0, "all ranks are in"},
