@@ -88,7 +88,8 @@ func (g *guard) look() {
 	}
 	if h := g.watch.Hang(); h != nil {
 		g.acting = true
-		g.watching.Go(func() { g.act(*h) })
+		moving := g.watch.Moving()
+		g.watching.Go(func() { g.act(*h, moving) })
 	} else if g.Stacks != nil && g.watch.Doubtful() {
 		g.acting = true
 		g.watching.Go(g.inspect)
@@ -126,17 +127,17 @@ func (g *guard) close() {
 }
 
 // act collects the stacks of a gang that seems to hang. It then ends the gang, unless the gang has made
-// progress in the meantime.
-func (g *guard) act(h job.HangReport) {
-	var stacks []job.RankStack
+// progress in the meantime. moving says that ranks use CPU time.
+func (g *guard) act(h job.HangReport, moving bool) {
+	var looks [][]job.RankStack
 	if g.Stacks != nil {
 		g.note("%s: looking where the ranks are", watch.Words(h, time.Now()))
-		stacks = g.Stacks(g.gang, stacksLimit)
+		looks = watch.Looks(stacksLimit, moving, func(limit time.Duration) []job.RankStack { return g.Stacks(g.gang, limit) })
 	}
 	g.mu.Lock()
 	still := g.watch.Still(h)
 	if still {
-		h = g.watch.Blame(h, stacks)
+		h = g.watch.Blame(h, looks...)
 	} else {
 		g.acting = false
 	}
@@ -148,7 +149,7 @@ func (g *guard) act(h job.HangReport) {
 		g.note("the gang goes on")
 		return
 	}
-	g.conclude(h, stacks)
+	g.conclude(h, watch.Latest(looks))
 }
 
 // byWatch reports whether err says that the guard has ended the gang.

@@ -122,7 +122,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	if err == nil {
 		stopListening := s.signals.Listen(s.run)
 		live := inspect.StartLive(s.run)
-		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: stacktree.Groups}.Listen()
+		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: groups}.Listen()
 		report, _ = body(parts{ctx: ctx, user: user, checker: checker, pulse: live.Pulse, emit: func(e job.Event) error {
 			s.show.Event(e)
 			err := s.journal.Append(e)
@@ -222,3 +222,6 @@ func (s *session) save(report *runreport.Report, say func(string)) {
 		lost("the report could not be written", err)
 	}
 }
+
+// groups returns the groups of the ranks at a single look at their stacks.
+func groups(stacks []job.RankStack) []job.StackGroup { return stacktree.Groups(stacks) }

@@ -112,7 +112,7 @@ func (s *Server) Release(name string, entries []Pair) {
 		free, b.entered, b.held = b.held, false, nil
 		free = append(free, s.meet(b)...)
 	}
-	changed := s.release(free)
+	changed := s.release(free, g.world)
 	s.mu.Unlock()
 	s.changed(changed...)
 	s.callEnter()
@@ -133,7 +133,7 @@ func (s *Server) Part(number int) bool {
 		s.mu.Unlock()
 		return false
 	}
-	changed := s.release(arrivals[i : i+1])
+	changed := s.release(arrivals[i:i+1], true)
 	if i < len(b.held) {
 		b.held[i].conn = nil
 	} else {
@@ -144,14 +144,16 @@ func (s *Server) Part(number int) bool {
 	return true
 }
 
-// release answers waiters and returns the ranks that no longer wait. s.mu is held.
-func (s *Server) release(free []waiter) (changed []*rank) {
+// release answers waiters and returns the ranks that no longer wait. world is true if they wait in a barrier of all
+// ranks. s.mu is held.
+func (s *Server) release(free []waiter, world bool) (changed []*rank) {
 	for _, w := range free {
 		if w.conn == nil {
 			continue
 		}
 		r := w.conn.rank
 		w.conn.answerLater(w)
+		r.state.Passed = r.state.Passed || world
 		if r.in--; r.in == 0 {
 			r.state.Waiting = false
 			changed = append(changed, r)

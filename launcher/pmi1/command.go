@@ -106,6 +106,7 @@ func (c *conn) init(m *message) bool {
 	c.set(func(state *State) {
 		state.Unfinalized = state.Unfinalized || state.Joined == job.JoinedInit && !c.begun
 		state.Joined = job.JoinedInit
+		state.Passed = s.config.Size == 1
 	})
 	c.begun = true
 	return c.say("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2")
@@ -172,7 +173,7 @@ func (c *conn) barrier(answer string, m *message) bool {
 	s.mu.Lock()
 	waited := c.rank.state.Waiting
 	free, ok := s.arrive(c.rank, g, waiter{c, g.tag, g.tagged})
-	changed := s.release(free)
+	changed := s.release(free, g.world)
 	waits := c.rank.state.Waiting
 	s.mu.Unlock()
 	if !ok {

@@ -39,6 +39,7 @@ type Config struct {
 type State struct {
 	Joined    job.Joined
 	Waiting   bool   // the rank waits in a barrier
+	Passed    bool   // the rank has passed a barrier of all ranks since MPI_Init, or there is no other rank
 	Aborted   bool   // the rank has called MPI_Abort
 	Code      int    // exit code that was passed to MPI_Abort; it may be any int
 	Message   string // message of the abort; empty if there was none

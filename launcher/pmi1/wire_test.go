@@ -179,18 +179,54 @@ func TestStates(t *testing.T) {
 	d.send("cmd=barrier_in")
 	c.want("cmd=barrier_out rc=0")
 	d.want("cmd=barrier_out rc=0")
-	check(State{Joined: job.JoinedInit})
+	check(State{Joined: job.JoinedInit, Passed: true})
 	// By its answer all has been told of the barrier's end, which d brought about.
 	d.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	c.send("cmd=abort exitcode=-256 message=all is lost")
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
-	check(State{Joined: job.JoinedInit, Aborted: true, Code: -256, Message: "all is lost"})
+	check(State{Joined: job.JoinedInit, Passed: true, Aborted: true, Code: -256, Message: "all is lost"})
 	c.ask("cmd=finalize", "cmd=finalize_ack rc=0")
-	check(State{Joined: job.JoinedFinalized, Aborted: true, Code: -256, Message: "all is lost", Finalized: true})
+	check(State{Joined: job.JoinedFinalized, Passed: true, Aborted: true, Code: -256, Message: "all is lost", Finalized: true})
 	mu.Lock()
 	defer mu.Unlock()
 	if told < 6 {
 		t.Errorf("told of %d changes, want each of 6 or more", told)
+	}
+}
+
+// A rank has passed a barrier only if all ranks of the gang, here or on other hosts, have entered it, and
+// each program of a rank begins again. A rank without others has nobody to wait for.
+func TestPassed(t *testing.T) {
+	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}})
+	c, d := dial(t, s, 0), dial(t, s, 1)
+	check := func(want bool) {
+		t.Helper()
+		if got := s.State(0).Passed; got != want {
+			t.Fatalf("passed is %v, want %v", got, want)
+		}
+	}
+	c.init()
+	d.init()
+	c.send("cmd=barrier_in group=NODE")
+	d.send("cmd=barrier_in group=NODE")
+	c.want("cmd=barrier_out rc=0")
+	d.want("cmd=barrier_out rc=0")
+	check(false)
+	c.send("cmd=barrier_in")
+	d.send("cmd=barrier_in")
+	d.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
+	check(false)
+	s.Release("", nil)
+	c.want("cmd=barrier_out rc=0")
+	check(true)
+	c.ask("cmd=finalize", "cmd=finalize_ack rc=0")
+	again := dial(t, s, 0)
+	again.init()
+	check(false)
+	alone := newServer(t, Config{Name: "k", Size: 1, Ranks: []int{0}})
+	dial(t, alone, 0).init()
+	if !alone.State(0).Passed {
+		t.Error("the only rank waits for others")
 	}
 }
 

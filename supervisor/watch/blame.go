@@ -20,13 +20,17 @@ func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem 
 }
 
 // Blame completes the report of a hang: it adds what the stacks and the flight recorders of the ranks show, and
-// the text of the report.
-func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
-	stacks = w.settled(stacks)
-	h.Groups = stacktree.Groups(stacks)
-	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence {
-		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, odd.Confidence
+// the text of the report. looks has the stacks of each time at which they were read, the latest last.
+func (w *Watch) Blame(h job.HangReport, looks ...[]job.RankStack) job.HangReport {
+	for i := range looks {
+		looks[i] = w.settled(looks[i])
 	}
+	stacks := Latest(looks)
+	h.Groups = stacktree.Groups(looks...)
+	if odd := stacktree.Odd(h.Groups, w.pulses()); odd.Confidence >= h.Confidence || len(odd.Ranks) > 0 && slices.Equal(odd.Ranks, h.Ranks) {
+		h.Ranks, h.Why, h.Confidence = odd.Ranks, odd.Why, max(odd.Confidence, h.Confidence)
+	}
+	w.withEnded(&h)
 	var records []job.FlightRecord
 	for _, s := range stacks {
 		if s.Record != nil {
@@ -47,7 +51,38 @@ func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	case len(h.Groups) > 0:
 		h.Text += "; " + stacktree.Text(h.Groups)
 	}
+	if child := stacktree.Children(stacks, h.Ranks); child != "" {
+		h.Text += "; " + child
+	}
 	return h
+}
+
+// leftEarly is the confidence in ranks that have ended while all others wait for other ranks.
+const leftEarly = 0.7
+
+// withEnded adds to a report which ranks have ended. If all others wait for other ranks, those that have ended hold
+// them up.
+func (w *Watch) withEnded(h *job.HangReport) {
+	var ended []int
+	for number, r := range w.ranks {
+		if r.ended {
+			ended = append(ended, number)
+		}
+	}
+	if len(ended) == 0 || len(h.Groups) == 0 {
+		return
+	}
+	slices.Sort(ended)
+	waits := func(g job.StackGroup) bool { return g.Collective || g.Network }
+	if len(h.Ranks) == 0 && !slices.ContainsFunc(h.Groups, func(g job.StackGroup) bool { return !waits(g) }) {
+		h.Ranks, h.Confidence = ended, max(h.Confidence, leftEarly)
+		h.Why = stacktree.LeftWaiting(ended, h.Groups)
+		return
+	}
+	if living := w.living(); len(living) == 1 {
+		h.Ranks, h.Confidence = living, max(h.Confidence, recorded)
+	}
+	h.Why += "; " + stacktree.Left(ended)
 }
 
 // pulses returns what the pulses of the ranks that have not ended say.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -105,5 +106,111 @@ func TestUnread(t *testing.T) {
 	stacks[2].Tool, stacks[2].Python = job.StackGDB, false
 	if got := g.watch.Blame(*h, stacks); !slices.Equal(got.Unread, []int{1}) {
 		t.Errorf("got %v, want rank 1", got.Unread)
+	}
+}
+
+// inCall returns the stack of a rank that waits in a call of MPI, or elsewhere.
+func inCall(rank int, function string) job.RankStack {
+	s := at(rank, function)
+	s.Python = false
+	s.Threads[0].Frames = []job.Frame{{Function: function, File: "/usr/lib/libmpich.so.12", Native: true}, {Function: "main", File: "/home/u/a.c", Line: 20, Native: true}}
+	return s
+}
+
+// TestBlameEnded: a rank that has ended holds up ranks that all wait for others, and the only rank that is left holds up
+// the end.
+func TestBlameEnded(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		ended  []int
+		stacks []job.RankStack
+		ranks  []int
+		why    string
+	}{
+		{"the others wait", []int{2}, []job.RankStack{inCall(0, "MPI_Barrier"), inCall(1, "MPI_Barrier"), inCall(3, "MPI_Barrier")},
+			[]int{2}, "rank 2 has ended, while ranks 0-1,3 wait in MPI_Barrier (a.c:20 main)"},
+		{"one of the others does not wait", []int{2}, []job.RankStack{inCall(0, "MPI_Barrier"), inCall(1, "read"), inCall(3, "MPI_Barrier")},
+			[]int{1}, "rank 1 is in read (a.c:20 main), while ranks 0,3 wait for other ranks in MPI_Barrier; rank 2 has ended"},
+		{"one is left", []int{0, 1, 3}, []job.RankStack{inCall(2, "read")}, []int{2}, "rank 2 is in read (a.c:20 main); ranks 0-1,3 have ended"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGang(4)
+			g.until(20, steps)
+			for _, rank := range c.ended {
+				g.watch.Exit(rank)
+			}
+			h, _ := g.until(100, sleeps)
+			if h == nil {
+				t.Fatal("no hang")
+			}
+			if got := g.watch.Blame(*h, c.stacks); !slices.Equal(got.Ranks, c.ranks) || got.Why != c.why {
+				t.Errorf("got %v and %q, want %v and %q", got.Ranks, got.Why, c.ranks, c.why)
+			}
+		})
+	}
+}
+
+// TestBlameSurest: the pulses name a rank that is not in MPI_Finalize, and its stack says where it is.
+func TestBlameSurest(t *testing.T) {
+	g := newGang(4)
+	g.until(20, steps)
+	for i := range g.ranks {
+		if g.ranks[i].Phase = job.PhaseBarrier; i == 1 {
+			g.ranks[i].Phase = job.PhaseWorking
+		}
+	}
+	h, _ := g.until(100, works)
+	if h == nil || !slices.Equal(h.Ranks, []int{1}) {
+		t.Fatalf("got %+v", h)
+	}
+	got := g.watch.Blame(*h, []job.RankStack{inCall(0, "MPI_Finalize"), inCall(1, "MPI_Waitall"), inCall(2, "MPI_Finalize"), inCall(3, "MPI_Finalize")})
+	if got.Why != "rank 1 is in MPI_Waitall (a.c:20 main), while ranks 0,2-3 wait in MPI_Finalize" || got.Confidence < h.Confidence {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestMoving: ranks that sleep need one look only.
+func TestMoving(t *testing.T) {
+	g := newGang(2)
+	g.until(20, steps)
+	g.until(15, sleeps)
+	if g.watch.Moving() {
+		t.Error("all ranks sleep, and move")
+	}
+	g = newGang(2)
+	g.until(20, steps)
+	g.until(15, but(sleeps, works, 1))
+	if !g.watch.Moving() {
+		t.Error("a rank computes, and none moves")
+	}
+}
+
+// TestLooks: further looks at ranks that move are short, and end when they are not complete.
+func TestLooks(t *testing.T) {
+	all, part := []job.RankStack{at(0, "a"), at(1, "b")}, []job.RankStack{at(0, "a"), {Rank: 1}}
+	for _, c := range []struct {
+		name   string
+		moving bool
+		reads  [][]job.RankStack
+		want   int
+	}{
+		{"asleep", false, [][]job.RankStack{all}, 1},
+		{"moving", true, [][]job.RankStack{all, all, all}, 3},
+		{"not complete", true, [][]job.RankStack{all, part}, 1},
+		{"a rank is missing", true, [][]job.RankStack{all, all, all[:1]}, 2},
+	} {
+		n := 0
+		looks := Looks(time.Minute, c.moving, func(limit time.Duration) []job.RankStack {
+			if n++; (n == 1) != (limit == time.Minute) {
+				t.Errorf("%s: look %d may take %s", c.name, n, limit)
+			}
+			return c.reads[n-1]
+		})
+		if len(looks) != c.want || n != len(c.reads) || len(Latest(looks)) != 2 {
+			t.Errorf("%s: got %d looks after %d reads", c.name, len(looks), n)
+		}
+	}
+	if Latest(nil) != nil {
+		t.Error("there is a latest of no looks")
 	}
 }

@@ -16,10 +16,13 @@ type doubt struct {
 	looks  int           // how often in a row that was so
 }
 
-// How often in a row, over half of the limit, a gang must look the same.
+// How often in a row a gang must look the same: over half of the limit, or over computeFactor times the limit if
+// ranks compute.
 const (
 	looksBlocked = 3 // ranks sleep outside of a call for others, and the others wait
 	looksSpun    = 9 // all ranks are in calls for others, which they leave too fast to see in a healthy gang, too
+
+	computeFactor = 2
 )
 
 // Doubtful reports whether only the stacks of the ranks can tell whether the gang hangs.
@@ -38,13 +41,17 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	stacks = w.settled(stacks)
 	groups := stacktree.Groups(stacks)
 	odd := stacktree.Odd(groups, w.pulses())
-	looks := w.looksNeeded(groups, odd.Ranks, silent > weakFactor*limit)
-	if places := stacktree.Text(groups); looks == 0 || silent <= limit {
+	looks, computes := w.looksNeeded(groups, odd.Ranks, silent > weakFactor*limit)
+	span := limit / 2
+	if computes {
+		span = computeFactor * limit
+	}
+	if places := stacktree.Text(groups) + stacktree.Processes(stacks, odd.Ranks); looks == 0 || silent <= limit {
 		w.doubt = doubt{}
 	} else if w.doubt.looks++; places != w.doubt.places {
 		w.doubt = doubt{places: places, looks: 1}
 	}
-	w.doubt.next = w.clock + limit/2/time.Duration(max(looks-1, 1))
+	w.doubt.next = w.clock + span/time.Duration(max(looks-1, 1))
 	if looks == 0 || w.doubt.looks < looks {
 		return nil
 	}
@@ -57,22 +64,31 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 }
 
 // looksNeeded returns how often in a row a gang must look the same until it counts as hung; 0 if what
-// it looks like is no hang. long is true if it has been silent for a long time.
-func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) int {
+// it looks like is no hang. computes is true if the odd ranks compute. long is true if the gang has been silent for a
+// long time.
+func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) (looks int, computes bool) {
 	computing, waiting, known := activity(groups)
+	for _, g := range groups { // its main thread sleeps, but other threads or processes of the rank compute
+		for _, r := range g.Ranks {
+			if !g.Collective && !g.Network && g.State != job.ProcessRunning && w.ranks[r] != nil && w.busy(w.ranks[r]) {
+				computing = append(computing, r)
+			}
+		}
+	}
+	slices.Sort(computing)
 	asleep := func(rank int) bool { return w.asleep(w.ranks[rank]) }
 	switch {
 	case known != len(w.living()) || waiting == 0 || len(odd) == 0:
-		return 0
+		return 0, false
 	case len(computing) > 0: // an endless loop, or work that takes long
 		if long && slices.Equal(computing, odd) && 2*len(computing) < known {
-			return looksBlocked
+			return looksBlocked, true
 		}
-		return 0
+		return 0, false
 	case waiting < known && !slices.ContainsFunc(odd, func(r int) bool { return !asleep(r) }):
-		return looksBlocked
+		return looksBlocked, false
 	}
-	return looksSpun
+	return looksSpun, false
 }
 
 // activity returns the ranks that compute, how many wait for others, and of how many it is known what

@@ -111,8 +111,12 @@ func (w *Watch) limit() time.Duration {
 	return max(w.timeout, gapFactor*max(w.progress.longest, w.learnt.Longest))
 }
 
-// initialising reports whether ranks wait in MPI_Init for others.
+// initialising reports whether ranks wait in MPI_Init for others. Ranks that make steps do not, whatever their MPI
+// library tells.
 func (w *Watch) initialising() bool {
+	if w.stepping() {
+		return false
+	}
 	waiting, others := 0, 0
 	for _, r := range w.ranks {
 		if r.last.Phase == job.PhaseInit {

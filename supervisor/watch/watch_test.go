@@ -194,6 +194,19 @@ func TestInit(t *testing.T) {
 	}
 }
 
+// Ranks that make steps have left MPI_Init, even if their MPI library has not told.
+func TestStepsEndInit(t *testing.T) {
+	g := newGang(4)
+	for i := range g.ranks {
+		g.ranks[i].Phase = job.PhaseInit
+	}
+	g.until(30, steps)
+	h, n := g.until(100, but(works, sleeps, 2))
+	if h == nil || h.Stage != job.HangStep || n > 13 {
+		t.Errorf("after %d s got %+v", n, h)
+	}
+}
+
 func TestOff(t *testing.T) {
 	g := newGang(2)
 	g.watch = New(0, Learnt{})

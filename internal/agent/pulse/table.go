@@ -5,6 +5,7 @@ package pulse
 import (
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/procfs"
 )
@@ -52,19 +53,39 @@ const maxWrappers = 8
 
 // Working returns the process that does the work of a rank. pid is the process that was started as the rank. If
 // that process is a shell or another wrapper that waits for a single child, and the child has not ended, the
-// child does the work. ok is false if the process pid does not exist.
+// child does the work. If a shell waits for the programs of a pipeline, the program that has used the most CPU
+// time does the work. ok is false if the process pid does not exist.
 func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	s, ok = t.stats[pid]
 	for range maxWrappers {
-		children := t.children[s.PID]
-		if !ok || s.State != 'S' || len(children) != 1 || t.stats[children[0]].Ended() {
+		var next procfs.Stat
+		living := 0
+		for _, child := range t.children[s.PID] {
+			if c, ok := t.stats[child]; ok && !c.Ended() {
+				if living++; living == 1 || c.Spent() > next.Spent() {
+					next = c
+				}
+			}
+		}
+		if living == 0 || s.State != 'S' || s.Threads > 1 || !waits(s, living) {
 			break
 		}
-		if s, ok = t.stats[children[0]]; !ok {
-			return t.stats[pid], true
-		}
+		s = next
 	}
 	return s, ok
+}
+
+// waits reports whether a process that sleeps waits for its children to end. A process that has started a helper and
+// works itself does not.
+func waits(s procfs.Stat, children int) bool {
+	if procfs.IsWrapper(s.Name) {
+		return true
+	}
+	where, err := os.ReadFile(procfs.Path(s.PID, "wchan"))
+	if place := strings.TrimSpace(string(where)); err == nil && place != "" && place != "0" {
+		return children == 1 && place == "do_wait"
+	}
+	return children == 1 // the kernel does not tell
 }
 
 // Tree returns the process with that PID and all its descendants, parents before their children. It returns

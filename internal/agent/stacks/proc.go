@@ -19,6 +19,7 @@ import (
 type proc struct {
 	pid     int
 	start   uint64 // with pid, this identifies the process
+	spent   uint64 // its CPU time, in clock ticks
 	python  bool
 	tool    job.StackTool
 	why     string // why it was read with no better tool
@@ -58,12 +59,21 @@ func readTree(root int, full bool) []proc {
 }
 
 // worker returns the index of the process that does the work of a rank. If a process is a shell or another
-// program that only waits for its single child, the child does the work.
+// program that only waits for its single child, the child does the work. If a shell waits for the programs of a
+// pipeline, the one that has used the most CPU time does.
 func worker(tree []proc, below map[int][]int) int {
 	at := 0
-	for at < len(tree) && len(below[tree[at].pid]) == 1 && waits(tree[at]) {
-		child := below[tree[at].pid][0]
-		next := slices.IndexFunc(tree, func(p proc) bool { return p.pid == child })
+	for at < len(tree) && waits(tree[at]) {
+		children := below[tree[at].pid]
+		if len(children) > 1 && !procfs.IsWrapper(tree[at].threads[0].Name) {
+			break
+		}
+		next := -1
+		for i, p := range tree {
+			if slices.Contains(children, p.pid) && (next < 0 || p.spent > tree[next].spent) {
+				next = i
+			}
+		}
 		if next < 0 {
 			break
 		}
@@ -72,15 +82,12 @@ func worker(tree []proc, below map[int][]int) int {
 	return at
 }
 
-// wrappers are programs that start another program and wait for its end. Some of them wait in another system
-// call than wait(2).
-var wrappers = []string{"sh", "bash", "dash", "zsh", "ksh", "busybox", "timeout", "sudo", "env", "nice", "time", "strace", "script"}
-
-// waits reports whether a process does nothing but wait for a child.
+// waits reports whether a process does nothing but wait for its children. Some wrappers wait in another system call
+// than wait(2).
 func waits(p proc) bool {
 	main := p.threads[0]
 	return len(p.threads) == 1 && main.State == job.ProcessSleeping &&
-		(main.Wait == "do_wait" || main.Syscall == "wait4" || main.Syscall == "waitid" || slices.Contains(wrappers, main.Name))
+		(main.Wait == "do_wait" || main.Syscall == "wait4" || main.Syscall == "waitid" || procfs.IsWrapper(main.Name))
 }
 
 func readProcess(pid int, full bool, most int) (p proc, ok bool) {
@@ -88,7 +95,7 @@ func readProcess(pid int, full bool, most int) (p proc, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	p = proc{pid: pid, start: stat.Start, tool: job.StackProc, sp: map[int]uint64{}}
+	p = proc{pid: pid, start: stat.Start, spent: stat.Spent(), tool: job.StackProc, sp: map[int]uint64{}}
 	exe, _ := os.Readlink(procfs.Path(pid, "exe")) // it cannot be read once the main thread has ended
 	if p.python = isPython(filepath.Base(exe)); exe == "" {
 		p.python = isPython(stat.Name)

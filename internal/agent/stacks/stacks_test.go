@@ -35,7 +35,8 @@ func TestNative(t *testing.T) {
 	spin := b.start(nil, b.hangs, "spin")
 	read := b.start(nil, b.hangs, "fifo", fifo)
 	behind := b.start(nil, "/bin/sh", "-c", b.hangs+" spin; exit 1")
-	for _, pid := range []int{deadlock, read, behind} {
+	piped := b.start(nil, "/bin/sh", "-c", "sleep 1000 | "+b.hangs+" spin; exit 1")
+	for _, pid := range []int{deadlock, read, behind, piped} {
 		b.eventually(pid, 'S')
 	}
 	for _, tool := range []job.StackTool{job.StackEU, job.StackGDB, job.StackProc} {
@@ -53,6 +54,7 @@ func TestNative(t *testing.T) {
 				{spin, "spin", 37, job.ProcessRunning, "", ""},
 				{read, "read_fifo", 46, job.ProcessSleeping, "read", fifo},
 				{behind, "spin", 37, job.ProcessRunning, "", ""},
+				{piped, "spin", 37, job.ProcessRunning, "", ""},
 			} {
 				got := b.one(c, Target{Rank: 3, PID: want.pid})
 				main := got.Threads[0]

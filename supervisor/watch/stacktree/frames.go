@@ -26,10 +26,10 @@ const (
 var (
 	mpiCollective = pattern.New(`^(?i:p?mpi_)(?i:i?(?:all(?:reduce|gather|toall)|bcast|barrier|reduce|gather|scatter|scan|exscan|neighbor_)[a-z_]*|` +
 		`init(?:_thread)?_?(?:f08_?)?|finalize_?|comm_(?:split|dup|create|free|spawn)[a-z_]*|win_(?:create|allocate|fence|free)[a-z_]*|` +
-		`file_(?:open|close|set_view|[a-z_]*_all)[a-z_]*)$`)
+		`file_(?:open|close|set_view|[a-z_]*_all)[a-z_]*)$|^ompi_mpi_(?:init|finalize)$`)
 	mpiWait        = pattern.New(`^(?i:p?mpi_)(?i:m?recv|s?send|rsend|bsend|sendrecv|probe|mprobe|wait|test|iprobe|win_)[a-z_]*$`)
 	otherCalls     = pattern.New(`^p?nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Bcast|Reduce|AlltoAll|GroupEnd|CommInit|CommSplit|CommFinalize)\w*$|^p?shmem_(barrier|sync|broadcast|collect|alltoall|\w*reduce)\w*$|^gloo::(\w+)$`)
-	otherWait      = pattern.New(`^p?nccl(Send|Recv)$|^p?shmem_\w*wait\w*$|^(cuda|hip)(Stream|Device|Event)Synchronize\b|^cu(Stream|Event|Ctx)Synchronize\b|^c10d::\w+::.*[wW]ait|^c10d::TCPStore::|^at::cuda::CUDAEvent::synchronize`)
+	otherWait      = pattern.New(`^p?nccl(Send|Recv)$|^p?shmem_\w*wait\w*$|^(cuda|hip)(Stream|Device|Event)Synchronize\b|^cu(Stream|Event|Ctx)Synchronize\b|^c10d::\w+::.*[wW]ait|^c10d::TCPStore::|^c10d::Reducer::finalize_backward\b|^at::cuda::CUDAEvent::synchronize`)
 	inLibrary      = pattern.New(`^(opal_progress|ompi_request_\w*wait\w*|ompi_coll_\w+|mca_\w+|ucp_worker_\w*progress\w*|ucs_async\w*|uct_\w+|MPID[IU]?_\w+|MPIR_\w+|internal_\w*(Allreduce|Barrier|Bcast)\w*|psm2?_\w+|fi_cq_\w+)$`)
 	torchCalls     = pattern.New(`^(all_reduce|all_gather\w*|_all_gather_base|reduce|reduce_scatter\w*|_reduce_scatter_base|broadcast\w*|barrier|monitored_barrier|gather\w*|scatter\w*|all_to_all\w*|init_process_group|new_group|destroy_process_group|_store_based_barrier|allreduce\w*|allgather\w*|alltoall\w*|join)$`)
 	torchWait      = pattern.New(`^(wait|synchronize|recv|send|rendezvous|next_rendezvous|batch_isend_irecv)$`)
@@ -76,7 +76,7 @@ func onNetwork(t job.ThreadStack) bool {
 
 // callName returns one name for all forms of a communication call.
 func callName(f job.Frame) string {
-	name := f.Function
+	name := strings.TrimPrefix(short(f.Function), "ompi_") // PMPI_Finalize has jumped to ompi_mpi_finalize
 	if low := strings.ToLower(name); strings.HasPrefix(low, "mpi_") || strings.HasPrefix(low, "pmpi_") {
 		rest := strings.TrimSuffix(strings.TrimSuffix(low[strings.Index(low, "mpi_")+4:], "_"), "_f08")
 		if rest != "" {
@@ -92,7 +92,7 @@ func callName(f job.Frame) string {
 // Files that are not the user's: libraries, the sources of the GNU C library, Python's own modules and
 // packages that are installed.
 var (
-	library = pattern.New(`\.so(\.[0-9.]+)?$|^\.\.?/(sysdeps|nptl|csu|elf|libio|malloc|stdlib|io|posix|socket|misc|time|signal|sunrpc|string|stdio-common)/|^\[`)
+	library = pattern.New(`\.so(\.[0-9.]+)?$|/include/c\+\+/|^\.\.?/(sysdeps|nptl|csu|elf|libio|malloc|stdlib|io|posix|socket|misc|time|signal|sunrpc|string|stdio-common)/|^\[`)
 	modules = pattern.New(`/lib(64)?/python[23][0-9.]*/|/(site|dist)-packages/|^<frozen |\.zip/`)
 )
 
@@ -146,7 +146,10 @@ func placeOf(t job.ThreadStack) place {
 		if call := callOf(t); call != "" {
 			return place{where: call + caller(frames[i:]), frames: frames[i:]}
 		}
-		return place{where: frames[i].Function + at(frames[i]), frames: frames[i:]}
+		return place{where: short(frames[i].Function) + at(frames[i]), frames: frames[i:]}
+	}
+	if i := slices.IndexFunc(frames, func(f job.Frame) bool { return !f.Native }); i >= 0 { // Python's own modules
+		return place{where: operation(frames[i], t) + at(frames[i]), frames: frames[i:]}
 	}
 	for i, f := range frames {
 		if !plumbing(f.Function) {
@@ -173,11 +176,11 @@ func callOf(t job.ThreadStack) string {
 // operation names a function of a library: a system call with what it is on, and a function of Python
 // with its module.
 func operation(f job.Frame, t job.ThreadStack) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(f.Function, "__libc_"), "__")
+	name := strings.TrimPrefix(strings.TrimPrefix(short(f.Function), "__libc_"), "__")
 	switch {
 	case !f.Native:
 		return strings.TrimSuffix(path.Base(f.File), ".py") + "." + f.Function
-	case t.On != "" && t.Syscall != "" && (name == t.Syscall || name+"from" == t.Syscall || name+"64" == t.Syscall):
+	case t.On != "" && t.Syscall != "" && (strings.TrimSuffix(name, "64") == strings.TrimSuffix(t.Syscall, "64") || name+"from" == t.Syscall):
 		return callOf(t)
 	}
 	return name
@@ -190,9 +193,9 @@ func caller(frames []job.Frame) string {
 	case i < 0:
 		return ""
 	case frames[i].File == "" || frames[i].Line == 0:
-		return " (" + frames[i].Function + ")"
+		return " (" + short(frames[i].Function) + ")"
 	}
-	return " (" + line(frames[i]) + " " + frames[i].Function + ")"
+	return " (" + line(frames[i]) + " " + short(frames[i].Function) + ")"
 }
 
 func at(f job.Frame) string {

@@ -26,16 +26,31 @@ type group struct {
 // Groups merges the stacks of ranks into a prefix tree. The tree begins with the outermost frames and ends
 // where the frames no longer mean anything to the user. Ranks with the same path through the tree are one
 // group; ranks that cannot run must also be in the same state. The largest group comes first.
-func Groups(stacks []job.RankStack) []job.StackGroup {
+//
+// If the stacks were read several times, looks has all of them, the latest last. A rank whose stacks differ is in a
+// loop. So are ranks that were each time at one of the places of such a rank: they are in the same loop. The frames
+// of a loop are those that all its stacks have in common.
+func Groups(looks ...[]job.RankStack) []job.StackGroup {
+	threads, numbers := latest(looks)
+	loops := loops(looks)
+	leaves := map[string]bool{} // where ranks run: there, they move from line to line
+	for _, t := range threads {
+		if p := placeOf(t); len(p.frames) > 0 && t.State == job.ProcessRunning {
+			leaves[key(p.frames[0], true)] = true
+		}
+	}
 	root := &node{}
 	var all []*group
-	sorted := slices.SortedFunc(slices.Values(stacks), func(a, b job.RankStack) int { return cmp.Compare(a.Rank, b.Rank) })
-	for _, s := range sorted {
-		t := telling(s)
+	for _, rank := range numbers {
+		t := threads[rank]
 		p := placeOf(t)
+		if frames, ok := loops[rank]; ok {
+			t.Frames = frames
+			p = place{where: "a loop" + loopIn(frames), frames: frames}
+		}
 		n := root
 		for i, f := range slices.Backward(p.frames) {
-			n = n.child(key(f, i == 0 && t.State == job.ProcessRunning))
+			n = n.child(key(f, i == 0 && leaves[key(f, true)]))
 		}
 		state := string(fixed(t.State))
 		if len(p.frames) == 0 {
@@ -46,14 +61,14 @@ func Groups(stacks []job.RankStack) []job.StackGroup {
 		}
 		g := n.groups[state]
 		if g == nil {
-			g = &group{place: p, StackGroup: job.StackGroup{Where: p.where, State: t.State, Frames: t.Frames, Collective: p.kind != nothing, Network: onNetwork(t)}}
+			g = &group{place: p, StackGroup: job.StackGroup{Where: p.where, State: t.State, Frames: t.Frames, Collective: p.kind != nothing, Network: loops[rank] == nil && onNetwork(t)}}
 			if n.groups == nil {
 				n.groups = map[string]*group{}
 			}
 			n.groups[state] = g
 			all = append(all, g)
 		}
-		g.Ranks = append(g.Ranks, s.Rank)
+		g.Ranks = append(g.Ranks, rank)
 		g.Frames = common(g.Frames, t.Frames)
 	}
 	slices.SortStableFunc(all, func(a, b *group) int {
@@ -85,8 +100,22 @@ func key(f job.Frame, moves bool) string {
 	return f.Function + "\x00" + f.File + "\x00" + strconv.Itoa(f.Line)
 }
 
-// telling returns the thread that says where a rank is: the main thread, or another if that has ended.
-func telling(s job.RankStack) (t job.ThreadStack) {
+// telling returns the thread that says where a rank is: the main thread, or another if that has ended. If the main
+// thread sleeps in a program without symbols, such as sleep(1), it is that of the process that has started it.
+func telling(s job.RankStack) job.ThreadStack {
+	t := mainThread(s)
+	if t.State != job.ProcessSleeping || len(t.Frames) == 0 || userFrame(t.Frames) >= 0 || placeOf(t).kind != nothing {
+		return t
+	}
+	i := slices.IndexFunc(s.Threads, func(o job.ThreadStack) bool { return o.PID != t.PID && o.TID == o.PID && userFrame(o.Frames) >= 0 })
+	if i < 0 {
+		return t
+	}
+	return s.Threads[i]
+}
+
+// mainThread returns the main thread of the process that does the rank's work, or another one if that has ended.
+func mainThread(s job.RankStack) (t job.ThreadStack) {
 	for i, thread := range s.Threads {
 		if i == 0 || thread.Main || t.State == job.ProcessZombie && t.PID == thread.PID && thread.State != job.ProcessZombie {
 			t = thread
@@ -124,6 +153,17 @@ func Text(groups []job.StackGroup) string {
 		parts = append(parts, named(g.Ranks)+" "+stateWords[fixed(g.State)]+in(g))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// maxGroups is how many groups some writes out.
+const maxGroups = 4
+
+// some writes the largest groups on one line.
+func some(groups []job.StackGroup) string {
+	if more := len(groups) - maxGroups; more > 0 {
+		return Text(groups[:maxGroups]) + "; and " + strconv.Itoa(more) + " more groups"
+	}
+	return Text(groups)
 }
 
 // in says where a group is.

@@ -60,6 +60,10 @@ func Odd(groups []job.StackGroup, pulses []Rank) (odd Suspect) {
 		return odd
 	case len(v.groups) == 1 && len(v.ranks) > 1:
 		return Suspect{Why: "all ranks are " + in(groups[0])}
+	case len(v.groups) == 1:
+		return Suspect{Why: named(v.ranks) + " is " + in(groups[0])}
+	case len(v.groups) > 1:
+		return Suspect{Why: "no rank stands out: " + some(groups)}
 	}
 	return Suspect{Why: "no rank stands out"}
 }

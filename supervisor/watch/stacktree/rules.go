@@ -196,7 +196,7 @@ func (v view) mismatch() Suspect {
 		}
 	}
 	if 2*len(by[most]) <= len(v.ranks) || v.scattered(by[most]) {
-		return Suspect{Why: "ranks wait for each other in different calls: " + Text(v.groups), Confidence: 0.5}
+		return Suspect{Why: "ranks wait for each other in different calls: " + some(v.groups), Confidence: 0.5}
 	}
 	others := v.where(func(r int) bool { return v.call(r) != most })
 	confidence := 0.6
@@ -267,7 +267,15 @@ func (v view) offNetwork() Suspect {
 	if late, _ := v.late(); slices.Equal(late, off) {
 		confidence = 0.85
 	}
-	return Suspect{Ranks: off, Confidence: confidence, Why: fmt.Sprintf("%s, while %s on the network", v.places(off), waitFor(on))}
+	return Suspect{Ranks: off, Confidence: confidence, Why: fmt.Sprintf("%s, while %s %s", v.places(off), waitFor(on), v.onWhat(on))}
+}
+
+// onWhat says what ranks wait for that wait in a communication call or on a socket.
+func (v view) onWhat(ranks []int) string {
+	if slices.ContainsFunc(ranks, func(r int) bool { return !v.of[r].Collective }) {
+		return "on the network"
+	}
+	return "for other ranks" + v.inCalls(ranks)
 }
 
 // unlike finds the few ranks that sleep while all others use CPU time, or the other way round.

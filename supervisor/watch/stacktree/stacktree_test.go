@@ -88,6 +88,17 @@ func TestWhere(t *testing.T) {
 		{"a frozen mount", frozen, "read of /mnt/frozen/data (kernel: request_wait_answer)", false},
 		{"stopped", stopped, "do_signal_stop", false},
 		{"nothing known", job.ThreadStack{}, "", false},
+		{"a tail call of Open MPI", job.ThreadStack{State: job.ProcessRunning, Frames: []job.Frame{native("ompi_mpi_finalize", "/usr/lib/libmpi.so.40", 0), native("main", "/home/u/a.c", 9)}}, "MPI_Finalize (a.c:9 main)", true},
+		{"DistributedDataParallel", job.ThreadStack{State: job.ProcessSleeping, Frames: []job.Frame{
+			native("pthread_cond_wait", "/usr/lib/libc.so.6", 0), native("c10d::Reducer::finalize_backward()", "/usr/lib/libtorch_cpu.so", 0),
+			py("backward", "/usr/lib/python3/dist-packages/torch/_tensor.py", 488), py("step", "/home/u/train.py", 18)}}, "c10d::Reducer::finalize_backward (train.py:18 step)", true},
+		{"the standard library of C++", job.ThreadStack{State: job.ProcessSleeping, Frames: []job.Frame{
+			native("syscall", "../sysdeps/unix/sysv/linux/x86_64/syscall.S", 38), native("std::__basic_future<int>::_M_get_result() const", "/usr/include/c++/12/future", 720),
+			native("std::future<int>::get()", "/usr/include/c++/12/future", 806), native("load()", "/home/u/a.cpp", 22)}}, "std::future::get (a.cpp:22 load)", false},
+		{"the end of Python", job.ThreadStack{State: job.ProcessSleeping, Syscall: "futex", Frames: []job.Frame{
+			native("futex_wait", "./nptl/futex-internal.c", 57), py("_shutdown", "/usr/lib/python3.11/threading.py", 1583)}}, "threading._shutdown (threading.py:1583)", false},
+		{"a lock of a file", job.ThreadStack{State: job.ProcessSleeping, Syscall: "fcntl", On: "/data/lock", Frames: []job.Frame{
+			native("__libc_fcntl64", "../sysdeps/unix/sysv/linux/fcntl64.c", 51), native("save", "/home/u/a.c", 40)}}, "fcntl of /data/lock (a.c:40 save)", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			groups := Groups(gang(c.thread))
@@ -203,11 +214,14 @@ func TestOdd(t *testing.T) {
 		{"one computes", nil, working(false, true, false), []int{1}, 0.6, 0.6, "rank 1 uses CPU time, while the others sleep"},
 		{"half of them sleep", nil, working(false, true), nil, 0, 0, "no rank stands out"},
 		{"only /proc", gang(polling, polling, polling, pipe), nil, []int{3}, 0.55, 0.55, "read of a pipe"},
+		{"a stack that could not be read", gang(allreduce, allreduce, allreduce, polling), nil, []int{3}, 0.7, 0.7, "rank 3 is in a loop or a calculation, while ranks 0-2 wait for other ranks in MPI_Allreduce"},
 		{"another place, no library known", gang(spin, spin, spin, deadlock), nil, []int{3}, 0.55, 0.55, "while most ranks are in iterate"},
 		{"all the same", gang(allreduce, allreduce), nil, nil, 0, 0, "all ranks are in MPI_Allreduce (train.py:120 average)"},
 		{"all the same, at one step", gang(allreduce, allreduce), steps(3, 3), nil, 0, 0, "all ranks are in"},
 		{"nothing known", gang(unknown, unknown), nil, nil, 0, 0, "all ranks are at an unknown place"},
 		{"no ranks", nil, nil, nil, 0, 0, "no rank stands out"},
+		{"the only rank", gang(reading), nil, nil, 0, 0, "rank 0 is in read of /data/x.fifo (loader.py:88 next)"},
+		{"each elsewhere", gang(queue, reading), nil, nil, 0, 0, "no rank stands out: rank 0 in queue.get (train.py:44 batch); rank 1 in read of /data/x.fifo (loader.py:88 next)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Odd(Groups(c.stacks), c.pulses)

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,7 +37,6 @@ type Wireup struct {
 	serving  sync.WaitGroup   // connections of ranks
 	released map[string]int64 // the newest release of each group
 	reported map[int]bool     // ranks for which checkFinalized has asked for the end
-	met      atomic.Bool      // the ranks have passed a barrier of all
 	native   map[string]bool  // whether a program, by its path, speaks PMI itself
 
 	mu      sync.Mutex
@@ -121,7 +119,6 @@ func (w *Wireup) request(r *wire.GangRequest) {
 		if b := r.GetRelease(); b.Number > w.released[string(b.Group)] {
 			w.released[string(b.Group)] = b.Number
 			w.release(b)
-			w.met.Store(true)
 		}
 	case r.GetPart() != nil:
 		w.finalize.allow(r.GetPart().Ranks)
@@ -247,7 +244,7 @@ func (w *Wireup) Phase(rank int) job.RankPhase {
 		return job.PhaseUnknown
 	case s.Finalized:
 		return job.PhaseLeft
-	case !w.met.Load():
+	case !s.Passed:
 		return job.PhaseInit
 	case s.Waiting:
 		return job.PhaseBarrier

@@ -1,0 +1,70 @@
+package stacktree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// maxChildren is how many processes of a rank Children writes out.
+const maxChildren = 2
+
+// Children says where processes are that a single suspected rank has started, besides the one that does its work: the
+// rank may wait for them. Stopped ones come first. It returns "" if there are several ranks or no such processes.
+func Children(stacks []job.RankStack, ranks []int) string {
+	if len(ranks) != 1 {
+		return ""
+	}
+	i := slices.IndexFunc(stacks, func(s job.RankStack) bool { return s.Rank == ranks[0] })
+	if i < 0 {
+		return ""
+	}
+	told := telling(stacks[i])
+	var stopped, others []string
+	for _, t := range stacks[i].Threads {
+		if t.PID == told.PID || t.TID != t.PID {
+			continue
+		}
+		name := fmt.Sprintf("its process %d (%s) is ", t.PID, t.Name)
+		p := placeOf(t)
+		switch {
+		case t.State == job.ProcessStopped:
+			stopped = append(stopped, name+"stopped by a signal")
+		case userFrame(t.Frames) >= 0:
+			others = append(others, name+"in "+p.where)
+		}
+	}
+	all := slices.Concat(stopped, others)
+	if more := len(all) - maxChildren; more > 0 {
+		all = append(all[:maxChildren], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(all, "; ")
+}
+
+// Left says that ranks have ended.
+func Left(ranks []int) string { return named(ranks) + choose(ranks, " has", " have") + " ended" }
+
+// LeftWaiting says that ranks have ended, and where the groups of the others wait.
+func LeftWaiting(ranks []int, groups []job.StackGroup) string {
+	if len(groups) == 1 {
+		return Left(ranks) + ", while " + waitFor(groups[0].Ranks) + " " + in(groups[0])
+	}
+	return Left(ranks) + ", while the others wait: " + some(groups)
+}
+
+// Processes tells the processes of ranks apart from those at another time: a rank that starts and ends processes is at
+// work, even if it always waits at the same place for them.
+func Processes(stacks []job.RankStack, ranks []int) string {
+	var pids []int
+	for _, s := range stacks {
+		for _, t := range s.Threads {
+			if t.TID == t.PID && slices.Contains(ranks, s.Rank) {
+				pids = append(pids, t.PID)
+			}
+		}
+	}
+	slices.Sort(pids)
+	return fmt.Sprint(pids)
+}
