@@ -37,6 +37,8 @@ type stream struct {
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
 	marked   []outlook.Mark // see marks
+	// counted has, for each form of a line that counts something, the first line of that form.
+	counted map[string]int
 }
 
 // sign is one sign of failure.

@@ -88,7 +88,7 @@ func (s *stream) survived(g *sign) bool {
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && ended < 0 {
+		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.familiar(g, i)) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -101,6 +101,37 @@ func (s *stream) survived(g *sign) bool {
 // a buffer. That is so if no work was counted before the sign.
 func (s *stream) buffered(g *sign) bool {
 	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
+}
+
+// familiar reports whether a line that counts something has a form in which the program has counted before the
+// sign. Otherwise it may be part of a table that explains the sign.
+func (s *stream) familiar(g *sign, at int) bool {
+	if s.counted == nil {
+		s.counted = map[string]int{}
+		for i, m := range s.marks() {
+			form := countForm(s.text[i])
+			if _, seen := s.counted[form]; m&outlook.Advance != 0 && !seen {
+				s.counted[form] = i
+			}
+		}
+	}
+	return s.counted[countForm(s.text[at])] < g.from
+}
+
+// countForm returns the beginning of a line, with each of its numbers as "#".
+func countForm(t string) string {
+	form, number := make([]byte, 0, 16), false
+	for i := 0; i < len(t) && len(form) < cap(form); i++ {
+		digit := t[i] >= '0' && t[i] <= '9'
+		switch {
+		case !digit:
+			form = append(form, t[i])
+		case !number:
+			form = append(form, '#')
+		}
+		number = digit
+	}
+	return string(form)
 }
 
 // lastWord returns the last line that its program has printed before the end, or -1.
