@@ -10,24 +10,31 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // request is what is known of the last request for a checkpoint.
 type request struct {
 	before *job.Checkpoint // the newest good one when the ranks were asked; nil if there was none
 	waited time.Duration   // until gangrun ended them; 0 if they ended before
+	found  *job.Checkpoint // that they have written, and that is complete; nil if none was found
 }
 
-// asking returns the event that the ranks are asked for a checkpoint. It has an order to stop if the user ends the run: a
-// controller that takes over then carries it out.
+// atOnce says how a user ends ranks that are being ended already.
+const atOnce = "a second signal, or gangrun stop --now, ends them at once"
+
+// asking returns the event that the ranks are asked for a checkpoint. If the run is being ended, it has the order: a controller
+// that takes over then carries it out.
 func (g *gangEnd) asking(s job.Spec) job.Event {
 	e := job.Event{
 		Kind: job.KindNote, Attempt: g.number,
 		Text: fmt.Sprintf("asking the ranks for a checkpoint (%s), and waiting for it for up to %s", s.BeforeStop, s.BeforeStopWait),
 	}
-	var by Interrupted
-	if errors.As(context.Cause(g.wish), &by) {
+	if e.Order = order.Of(context.Cause(g.wish)); e.Order != nil {
 		e.Stop = job.StopOrder
+		if e.Order.Ended == job.EndedCancelled {
+			e.Text += "; " + atOnce
+		}
 	}
 	return e
 }
@@ -43,34 +50,60 @@ func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseF
 	g.mu.Lock()
 	g.skip, g.heard = skip, map[string]bool{}
 	g.mu.Unlock()
+	run, user := g.run.Done(), l.info.User.Done()
+	if g.run.Err() != nil && !byWatch(context.Cause(g.wish)) { // that is why the gang ends
+		run = nil
+	}
 	var watching sync.WaitGroup
-	if g.run.Err() == nil { // the end is not that of the run
-		watching.Go(func() {
+	watching.Go(func() {
+		for {
+			var limit order.TimeLimit
+			var by order.Interrupted
 			select {
 			case <-ctx.Done():
-			case <-g.run.Done():
-				l.again(g, skip)
+				return
+			case <-run:
+				if run = nil; errors.As(context.Cause(g.run), &limit) {
+					skip(noWait(limit.Error()))
+				}
+			case <-user:
+				if user = nil; errors.As(context.Cause(l.info.User), &by) && by.Now {
+					skip(noWait(by.Error()))
+				}
 			}
-		})
+		}
+	})
+	return func() {
+		skip(nil)
+		watching.Wait()
+		g.mu.Lock()
+		g.skip = nil
+		g.mu.Unlock()
 	}
-	return func() { skip(nil); watching.Wait() }
 }
 
-// again acts on the end of the run, which has come while the ranks are waited for already.
-func (l *loop) again(g *gangEnd, skip context.CancelCauseFunc) {
-	var by Interrupted
-	var limit TimeLimit
-	switch cause := context.Cause(g.run); {
-	case errors.As(cause, &limit):
-		skip(noWait(limit.Error()))
-	case errors.As(cause, &by) && by.Now:
-		skip(noWait(by.Error()))
-	case errors.As(cause, &by):
-		l.emit(job.Event{
-			Kind: job.KindNote, Attempt: g.number, Stop: job.StopOrder,
-			Text: fmt.Sprintf("the run is being ended already: the ranks have up to %s, in all, for a checkpoint; a second signal, or gangrun stop --now, ends them at once", l.spec.BeforeStopWait),
-		})
+// hear tells a user who ends the run while its gang is being ended already how to end the ranks at once. If this becomes the
+// reason for the end of the run, the journal has it. hear returns when over is closed.
+func (l *loop) hear(g *gangEnd, over <-chan struct{}) {
+	select {
+	case <-over:
+		return
+	case <-l.info.User.Done():
 	}
+	var by order.Interrupted
+	if !errors.As(context.Cause(l.info.User), &by) || by.Now || !g.ending() {
+		return
+	}
+	e := job.Event{Kind: job.KindNote, Attempt: g.number, Text: "the gang is being ended already: " + atOnce}
+	g.mu.Lock()
+	if g.skip != nil {
+		e.Text = fmt.Sprintf("the gang is being ended already: the ranks have up to %s, in all, for a checkpoint; %s", l.spec.BeforeStopWait, atOnce)
+	}
+	g.mu.Unlock()
+	if why := context.Cause(g.run); why == nil || errors.As(why, &by) { // nil: it ends just now
+		e.Stop, e.Order = job.StopOrder, order.Of(by)
+	}
+	l.emit(e)
 }
 
 // signalled notes how many ranks of a host the signal that asks for a checkpoint went to. If no rank of the gang handles it,

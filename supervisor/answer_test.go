@@ -144,6 +144,58 @@ func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5,
 	}
 }
 
+// TestNumbersOfHugeCheckpoints: the numbers of the checkpoint of a run that was stopped early are read for worthLook at most. If
+// that is not enough, a checkpoint that was found to be complete when the ranks had written it counts.
+func TestNumbersOfHugeCheckpoints(t *testing.T) {
+	for name, c := range map[string]struct {
+		ask    bool
+		frozen bool // the search does not end even then
+		code   int
+		note   string
+	}{
+		"the ranks were asked":                            {true, false, 0, "/ckpt/step-iiiiiii counts as good"},
+		"the ranks were asked, and the directory freezes": {true, true, 0, "/ckpt/step-iiiiiii counts as good"},
+		"the ranks were not asked":                        {false, false, 1, `the checkpoints in "/ckpt" could not be looked at: it takes longer than 10m`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := shows(judge.Reached) // at 6 s
+			g.saves, g.exits = ckpt(7, 9), works().exits
+			w := newWorld(t, g)
+			w.spec.CheckpointDir, w.spec.EarlyStop = "/ckpt", "stop"
+			took := 11*time.Second + worthLook
+			if c.ask {
+				w.spec.BeforeStop, w.launcher.gangs[0].answers = job.BeforeStopUSR1, 1200*time.Millisecond
+				took += 6500 * time.Millisecond
+			}
+			w.supervisor.Checkpoints = huge{w.checkpoints, c.frozen}
+			if w.checkpoints.late = c.frozen; c.frozen {
+				took += searchSlack
+			}
+			w.run(t)
+			if r := w.report; r.State != job.StateStoppedEarly || *r.ExitCode != c.code || w.took != took || !strings.Contains(w.notes(), c.note) {
+				t.Errorf("got %s and %d (%s) after %s, want %d after %s\n%s", r.State, *r.ExitCode, r.ExitWhy, w.took, c.code, took, w.notes())
+			}
+		})
+	}
+}
+
+// huge has checkpoints whose numbers take an hour to read.
+type huge struct {
+	*fakeCheckpoints
+	frozen bool // whatever ctx says
+}
+
+// NewestFinite implements Checkpoints.
+func (h huge) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
+	if h.frozen {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if !pause(ctx, time.Hour/2) {
+		return nil, nil, ctx.Err()
+	}
+	return h.Newest(ctx, dir, not)
+}
+
 // TestBrokenAnswer: if what the ranks have written when they were asked is broken, an older checkpoint does not make up for it.
 func TestBrokenAnswer(t *testing.T) {
 	g := shows(judge.Reached)
@@ -179,7 +231,7 @@ func TestTakeoverDuringTheWait(t *testing.T) {
 		state job.State
 		code  int
 	}{
-		{"the user's order", long, job.KindNote, job.StateCancelled, 143},
+		{"the user's order", long, job.KindNote, job.StateCancelled, 130},
 		{"a target that was reached", saves(shows(judge.Reached)), job.KindNote, job.StateStoppedEarly, 0},
 		{"a plateau", saves(shows(judge.Plateau)), job.KindCurve, job.StateStoppedEarly, 0},
 		{"a divergence", saves(shows(judge.Diverged)), job.KindCurve, job.StateStoppedEarly, 1},
@@ -222,6 +274,33 @@ func TestTakeoverDuringTheWait(t *testing.T) {
 	}
 }
 
+// TestTakeoverAfterTheTimeLimit: a run that was being stopped early when its controller died ends for that reason, also if its
+// time limit has passed meanwhile. Nobody waits for a checkpoint any longer.
+func TestTakeoverAfterTheTimeLimit(t *testing.T) {
+	world := func() *world {
+		g := shows(judge.Reached) // at 6 s
+		g.saves, g.answers, g.exits = ckpt(7, 30), 20*time.Second, works().exits
+		w := newWorld(t, g)
+		w.spec.CheckpointDir, w.spec.BeforeStop, w.spec.EarlyStop, w.spec.Timeout = "/ckpt", job.BeforeStopUSR1, "stop", job.Duration(8*time.Second)
+		return w
+	}
+	whole := world()
+	whole.run(t)
+	for _, kind := range []job.Kind{job.KindCurve, job.KindOutcome, job.KindVerdict} {
+		w := world()
+		w.checkpoints.put(ckpt(7, 30), nil)
+		w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+		past := cut(whole.events, kind, 1)
+		w.resume(t, past, 10*time.Second)
+		if r := w.report; r.State != job.StateStoppedEarly || len(r.Attempts) != 1 {
+			t.Errorf("after %s: %s and %d (%s)\n%s", kind, r.State, *r.ExitCode, r.Reason, w.story())
+		}
+		if took := w.events[len(w.events)-1].Time.Sub(w.events[0].Time); took > 10*time.Second {
+			t.Errorf("after %s: it took %s", kind, took)
+		}
+	}
+}
+
 // TestAnswersOfBefore: a rank that had answered before the takeover has not failed.
 func TestAnswersOfBefore(t *testing.T) {
 	l := &loop{Supervisor: &Supervisor{}, spec: job.Default()}
@@ -247,6 +326,8 @@ func TestAnswersOfBefore(t *testing.T) {
 func TestWaitIsCutShort(t *testing.T) {
 	slow := shows(judge.Reached) // at 6 s
 	slow.answers, slow.saves, slow.exits = 20200*time.Millisecond, ckpt(7, 30), works().exits
+	fast := slow
+	fast.answers = 1200 * time.Millisecond // at 7.2 s, and nothing of it must change for 5 s
 	deaf := func(hosts int) gang { g := slow; g.deaf = hosts; return g }
 	cancel := func(w *world) { w.cancelAfter, w.signal = 8*time.Second, syscall.SIGINT }
 	for _, c := range []struct {
@@ -259,8 +340,14 @@ func TestWaitIsCutShort(t *testing.T) {
 		note  string
 	}{
 		{"the whole wait", slow, func(*world) {}, 36500 * time.Millisecond, job.StateStoppedEarly, 0, "there is a new good checkpoint"},
-		{"the time limit", slow, func(w *world) { w.spec.Timeout = job.Duration(9 * time.Second) }, 14 * time.Second, job.StateFailed, 124, "the gang is ended without waiting for a checkpoint: the time limit of 9s was reached"},
-		{"a signal", slow, cancel, 36500 * time.Millisecond, job.StateCancelled, 130, "the run is being ended already: the ranks have up to 30s, in all, for a checkpoint; a second signal, or gangrun stop --now, ends them at once"},
+		{"the time limit, and there is no checkpoint", slow, func(w *world) { w.spec.Timeout = job.Duration(9 * time.Second) }, 14 * time.Second, job.StateStoppedEarly, 1, "the gang is ended without waiting for a checkpoint: the time limit of 9s was reached"},
+		{"the time limit, and there is one", fast, func(w *world) { w.spec.Timeout = job.Duration(9 * time.Second) }, 14 * time.Second, job.StateStoppedEarly, 0, "the gang is ended without waiting for a checkpoint: the time limit of 9s was reached"},
+		{"the time limit while the gang is ended", deaf(2), func(w *world) { w.spec.Timeout = job.Duration(8 * time.Second) }, 11 * time.Second, job.StateStoppedEarly, 1, "no rank handles the signal"},
+		{"the batch system", slow, func(w *world) {
+			cancel(w)
+			w.signal, w.supervisor.Batch = syscall.SIGTERM, func() job.Ended { return job.EndedPreempted }
+		}, 36500 * time.Millisecond, job.StateStoppedEarly, 0, "there is a new good checkpoint"},
+		{"a signal", slow, cancel, 36500 * time.Millisecond, job.StateCancelled, 130, "the gang is being ended already: the ranks have up to 30s, in all, for a checkpoint; a second signal, or gangrun stop --now, ends them at once"},
 		{"nobody handles the signal", deaf(2), func(*world) {}, 11 * time.Second, job.StateStoppedEarly, 1, "no rank handles the signal"},
 		{"one handles it", deaf(1), func(*world) {}, 36500 * time.Millisecond, job.StateStoppedEarly, 0, "there is a new good checkpoint"},
 	} {
@@ -271,6 +358,54 @@ func TestWaitIsCutShort(t *testing.T) {
 			w.run(t)
 			if r := w.report; r.State != c.state || *r.ExitCode != c.code || w.took != c.took || !strings.Contains(w.notes(), c.note) {
 				t.Errorf("got %s and %d (%s) after %s, want %s and %d after %s\n%s\n%s", r.State, *r.ExitCode, r.ExitWhy, w.took, c.state, c.code, c.took, w.story(), w.notes())
+			}
+		})
+	}
+}
+
+// TestToldOfTheSecondSignal: a user who ends a run while its gang is being ended already, for any reason, is told how to end the
+// ranks at once. What was decided first remains the reason, but a gang that would have been started again is not.
+func TestToldOfTheSecondSignal(t *testing.T) {
+	long := gang{launch: time.Second, life: time.Hour, steps: -1, answers: 20 * time.Second, saves: ckpt(7, 30)}
+	failing := dies(exited(0, 7), job.NetworkError, -1) // at 16 s
+	failing.dying = 5 * time.Second
+	const wait, grace = "the gang is being ended already: the ranks have up to 30s, in all, for a checkpoint; " + atOnce, "the gang is being ended already: " + atOnce
+	for _, c := range []struct {
+		name  string
+		gang  gang
+		set   func(*world)
+		after time.Duration
+		told  string // "" if nothing but the request for a checkpoint
+		order bool   // the journal has it as the reason
+		code  int
+	}{
+		{"the time limit, while a checkpoint is waited for", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 61 * time.Second, wait, false, 124},
+		{"the time limit, in the grace period", long, func(w *world) { w.spec.Timeout, w.spec.BeforeStop = job.Duration(time.Minute), job.BeforeStopNone }, 61 * time.Second, grace, false, 124},
+		{"an early stop, in the grace period", shows(judge.Diverged), func(*world) {}, 7 * time.Second, grace, true, 130},
+		{"a failure", failing, func(*world) {}, 18 * time.Second, grace, true, 130},
+		{"nothing else", long, func(*world) {}, time.Minute, "", true, 130},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.gang)
+			w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopUSR1, c.after, syscall.SIGINT
+			c.set(w)
+			w.run(t)
+			if *w.report.ExitCode != c.code {
+				t.Errorf("got %d (%s), want %d\n%s", *w.report.ExitCode, w.report.ExitWhy, c.code, w.story())
+			}
+			var told []string
+			order := false
+			for _, e := range w.events {
+				if e.Kind == job.KindNote && strings.Contains(e.Text, "being ended already") {
+					told = append(told, e.Text)
+				}
+				order = order || e.Order != nil && *e.Order == job.Order{Ended: job.EndedCancelled, Signal: int(syscall.SIGINT)}
+			}
+			if strings.Join(told, "\n") != c.told || order != c.order {
+				t.Errorf("told %q, want %q; in the journal: %t, want %t", told, c.told, order, c.order)
+			}
+			if c.told == "" && !strings.Contains(w.notes(), "(sigusr1), and waiting for it for up to 30s; "+atOnce) {
+				t.Errorf("the notes are %q", w.notes())
 			}
 		})
 	}

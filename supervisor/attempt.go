@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
@@ -36,7 +37,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: reason}
 	}
 
-	ended := l.endedBy(ctx, outcome)
+	ended := l.endedBy(ctx, outcome, lost)
 	cause := l.cause(outcome, ended, lost)
 	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
 		cause.Hint = l.resumeHint(cause)
@@ -104,7 +105,7 @@ func ending(verdict job.Verdict, cause job.Cause) *end {
 }
 
 // launch runs the gang in its place and then releases the place. lost is why the gang lost its
-// lease; it is nil if the gang did not, or if the run had to end anyway.
+// lease, or the guard has ended it; it is nil if neither has, or if the run had to end anyway.
 func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, e *end, lost error) {
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)
@@ -118,7 +119,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	l.withdraw(ctx) // what a controller that died has left
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, number, lease.Placement)
+	end := l.endOf(ctx, number, lease.Placement, nil)
 	defer end.release()
 	defer watchLease(ctx, lease.Held, end.now)()
 	return l.stay(ctx, end, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(end, number))
@@ -184,7 +185,7 @@ func (l *loop) stay(ctx context.Context, end *gangEnd, a job.Attempt, emit func(
 	var gone LeaseLost
 	var left controllerDied
 	switch cause := end.cause(); {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !l.remains(ctx, cause):
 	case byWatch(cause):
 		lost = cause
 	case errors.As(cause, &gone):
@@ -216,6 +217,10 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
 		}
+		if e.Kind == job.KindStop {
+			e.Order = order.Of(end.cause())
+			end.failing.Store(end.failing.Load() || e.Order == nil)
+		}
 		l.emit(e)
 		switch e.Kind {
 		case job.KindSignal:
@@ -237,19 +242,16 @@ func (l *loop) watch(end *gangEnd, number int) func(job.Event) {
 
 // onlyEnded reports whether a launcher's error says only that its context was done.
 func onlyEnded(err error) bool {
-	var interrupted Interrupted
-	var limit TimeLimit
 	var lost LeaseLost
 	var left controllerDied
-	var batch BatchEnd
-	return byWatch(err) || errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
+	return byWatch(err) || order.Of(err) != nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &lost) || errors.As(err, &left)
 }
 
-// endedBy returns why gangrun ended the gang. If a rank had failed by itself before, it is a
-// failure like any other.
-func (l *loop) endedBy(ctx context.Context, o job.Outcome) job.Ended {
-	if ctx.Err() == nil || failedByItself(o) {
+// endedBy returns why gangrun ended the gang with its run. If a rank had failed by itself before, it is a
+// failure like any other. If gangrun had begun to stop the run early, for which the gang was lost, that remains the reason.
+func (l *loop) endedBy(ctx context.Context, o job.Outcome, lost error) job.Ended {
+	if ctx.Err() == nil || failedByItself(o) || l.remains(ctx, lost) {
 		return job.EndedNot
 	}
 	return l.why(ctx)

@@ -32,6 +32,9 @@ func (g *guard) curve(e job.Event, emit func(job.Event)) {
 		v.Action = job.EarlyAdvise
 	}
 	e.Curve, e.Text, e.Hint = &v, runreport.CurveText(v), earlystop.Hint(v.Kind)
+	if why := earlystop.NeverSure(v.Kind, g.spec); why != "" {
+		e.Hint += "; " + why
+	}
 	if v.Sure && g.spec.EarlyStop.For(v.Kind) == job.EarlyAdvise {
 		e.Hint = strings.TrimPrefix(fmt.Sprintf("%s; with early-stop: {%s: stop}, gangrun ends such a run", e.Hint, v.Kind), "; ")
 	}

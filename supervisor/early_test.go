@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // ckpt is a checkpoint of a step, written at that second of the run.
@@ -111,7 +112,7 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 		{"stop, and the ranks exit when they have saved", quits(long), cancel, 1, 4200 * time.Millisecond, job.StateCancelled, 143},
 		{"stop, and the ranks do not answer", gang{launch: time.Second, life: time.Hour}, cancel, 1, 35 * time.Second, job.StateCancelled, 143},
 		{"stop, and they cannot be asked", long, func(w *world) { cancel(w); w.launcher.asked.err = syscall.EIO }, 1, 5 * time.Second, job.StateCancelled, 143},
-		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40200 * time.Millisecond, job.StateCancelled, 143},
+		{"stop, and the file system is frozen", long, func(w *world) { cancel(w); w.checkpoints.freeze = true }, 1, 40100 * time.Millisecond, job.StateCancelled, 143},
 		{"time limit", long, func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, 1, 14500 * time.Millisecond, job.StateFailed, 124},
 		{"time limit, and the ranks exit when they have saved", quits(long), func(w *world) {
 			w.spec.Timeout, w.spec.ExitCode, w.spec.Resume = job.Duration(time.Minute), job.ExitVerdict, true
@@ -197,6 +198,25 @@ func TestAskedForAllParts(t *testing.T) {
 				t.Errorf("the end took %s, want %s\n%s", took, c.took, w.notes())
 			}
 		})
+	}
+}
+
+// TestAskedAgainAndAgain: ranks that save in each step, as long as the file asks them, are not waited for until the limit.
+func TestAskedAgainAndAgain(t *testing.T) {
+	w := newWorld(t, gang{launch: time.Second, life: time.Hour, steps: -1, exits: works().exits})
+	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopFile, time.Minute, syscall.SIGTERM
+	w.supervisor.Asker = partsAsker{w.supervisor.Asker, func() {
+		var older []*job.Checkpoint
+		for step := range int64(9) {
+			c := ckpt(step+1, 60+4*int(step))
+			kept := older
+			time.AfterFunc(time.Duration(4*step)*time.Second+200*time.Millisecond, func() { w.checkpoints.put(c, kept) })
+			older = append([]*job.Checkpoint{c}, older...)
+		}
+	}}
+	w.run(t)
+	if took := w.took - time.Minute - 5*time.Second; took != 5500*time.Millisecond || !strings.Contains(w.notes(), "there is a new good checkpoint after 5.5s: "+ckpt(2, 0).Path) {
+		t.Errorf("the end took %s\n%s", took, w.notes())
 	}
 }
 
@@ -286,7 +306,7 @@ func TestNotAsked(t *testing.T) {
 		cause error
 		want  bool
 	}{
-		{Hung{}, false}, {Straggled{}, true}, {Interrupted{Now: true}, false}, {Interrupted{}, true}, {TimeLimit{}, true}, {BatchEnd{job.EndedPreempted}, true},
+		{Hung{}, false}, {Straggled{}, true}, {order.Interrupted{Now: true}, false}, {order.Interrupted{}, true}, {order.TimeLimit{}, true}, {order.BatchEnd{Ended: job.EndedPreempted}, true},
 		{StoppedEarly{job.CurveVerdict{Kind: "not-finite"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "diverged"}}, false}, {StoppedEarly{job.CurveVerdict{Kind: "reached"}}, true},
 	} {
 		if got := mayAnswer(c.cause); got != c.want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // faulty makes the zero of the first rank a failure.
@@ -103,7 +104,7 @@ func TestEndings(t *testing.T) {
 			func(w *world) { w.placer.lose, w.cancelAfter = 5*time.Second, 12*time.Second }, job.StateCancelled, 130, job.Cancelled},
 		{"cancelled before a place was found, and a lease all the same", nil,
 			func(w *world) { w.placer.deaf, w.cancelAfter = true, 4*time.Second }, job.StateCancelled, 130, ""},
-		{"a launcher that says no more than that it was cancelled", []gang{{life: time.Hour, endErr: Interrupted{Signal: syscall.SIGINT}}},
+		{"a launcher that says no more than that it was cancelled", []gang{{life: time.Hour, endErr: order.Interrupted{Signal: syscall.SIGINT}}},
 			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130, job.Cancelled},
 		{"a launcher that fails while it ends the gang", []gang{{life: time.Hour, endErr: errors.New("no agent")}},
 			func(w *world) { w.cancelAfter = time.Minute }, job.StateFailed, 70, ""},

@@ -17,6 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -283,6 +284,7 @@ type fakeCheckpoints struct {
 	err    error
 	wait   time.Duration
 	freeze bool // until the run is being ended, nothing answers
+	late   bool // a search may end after the run
 	// infinite have NaN or infinite numbers.
 	infinite []job.Checkpoint
 	parts    []saves.Found // of what Newest does not find
@@ -344,7 +346,7 @@ type world struct {
 	checkpoints *fakeCheckpoints
 	supervisor  *Supervisor
 	spec        job.Spec
-	// cancelAfter ends the run's context with Interrupted{signal}.
+	// cancelAfter ends the run's context with order.Interrupted{signal}.
 	cancelAfter time.Duration
 	signal      syscall.Signal
 	order       error // why a run that is resumed is to end at once; nil for none
@@ -404,13 +406,13 @@ func (w *world) run(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		if w.cancelAfter > 0 {
-			timer := time.AfterFunc(w.cancelAfter, func() { cancel(Interrupted{Signal: w.signal}) })
+			timer := time.AfterFunc(w.cancelAfter, func() { cancel(order.Interrupted{Signal: w.signal}) })
 			defer timer.Stop()
 		}
 		began := time.Now()
 		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
-		if w.checkpoints.freeze {
+		if w.checkpoints.freeze || w.checkpoints.late {
 			time.Sleep(time.Hour) // then what was left behind has ended
 		}
 		synctest.Wait()

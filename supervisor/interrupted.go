@@ -3,55 +3,18 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
-
-// Interrupted is the cause (see context.Cause) of a context that ends because the user has
-// cancelled the run.
-type Interrupted struct {
-	Signal syscall.Signal
-	Now    bool   // end the ranks without a grace period
-	By     string // the command that cancelled the run, its user and its host; empty for a signal
-}
-
-// Error names the command or the signal.
-func (e Interrupted) Error() string {
-	if e.By != "" {
-		return "cancelled by " + e.By
-	}
-	return "cancelled by " + job.SignalName(int(e.Signal))
-}
-
-// TimeLimit is the cause of a context that ends because the run has reached its time limit.
-type TimeLimit struct{ Limit job.Duration }
-
-// Error names the limit.
-func (e TimeLimit) Error() string { return fmt.Sprintf("the time limit of %s was reached", e.Limit) }
-
-// BatchEnd is the cause of a context that ends because the batch system ends the batch job.
-// Ended is EndedBatchLimit, EndedPreempted, EndedNodeFailed or EndedCancelled.
-type BatchEnd struct{ Ended job.Ended }
-
-// Error says why the batch system ends the batch job.
-func (e BatchEnd) Error() string { return batchTexts[e.Ended] }
-
-// batchTexts says what the batch system does.
-var batchTexts = map[job.Ended]string{
-	job.EndedBatchLimit: "the time of the batch job is up",
-	job.EndedPreempted:  "the batch system takes the hosts of the job away (preemption or requeue)",
-	job.EndedNodeFailed: "the batch system ends the job because a node of it failed",
-	job.EndedCancelled:  "the batch job was cancelled",
-}
 
 // why returns why the context of a run is done. A context without a cause counts as cancelled.
 func (l *loop) why(ctx context.Context) job.Ended {
-	var limit TimeLimit
-	var batch BatchEnd
-	var by Interrupted
+	var limit order.TimeLimit
+	var batch order.BatchEnd
+	var by order.Interrupted
 	switch cause := context.Cause(ctx); {
 	case errors.As(cause, &limit):
 		return job.EndedTimeLimit
@@ -65,18 +28,25 @@ func (l *loop) why(ctx context.Context) job.Ended {
 	return job.EndedCancelled
 }
 
+// remains reports whether an early stop remains the reason for the end of a run whose context has ended, too. lost is
+// why the gang was ended, if that was decided first. A user who cancels the run then wants another end.
+func (l *loop) remains(ctx context.Context, lost error) bool {
+	var early StoppedEarly
+	return errors.As(lost, &early) && l.why(ctx) != job.EndedCancelled
+}
+
 // interrupted returns the end of a run whose context is done.
 func (l *loop) interrupted(ctx context.Context, during string) *end {
 	switch why := l.why(ctx); why {
 	case job.EndedTimeLimit:
 		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: context.Cause(ctx).Error() + during}
 	case job.EndedBatchLimit:
-		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: batchTexts[why] + during}
+		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: order.BatchEnd{Ended: why}.Error() + during}
 	case job.EndedPreempted, job.EndedNodeFailed:
-		return &end{ending: exitcode.Ending{State: job.StateFailed, HostsTaken: true}, text: batchTexts[why] + during}
+		return &end{ending: exitcode.Ending{State: job.StateFailed, HostsTaken: true}, text: order.BatchEnd{Ended: why}.Error() + during}
 	}
-	by := Interrupted{Signal: syscall.SIGTERM}
-	var batch BatchEnd
+	by := order.Interrupted{Signal: syscall.SIGTERM}
+	var batch order.BatchEnd
 	if errors.As(context.Cause(ctx), &batch) {
 		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: batch.Error() + during}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
@@ -34,6 +35,12 @@ type loop struct {
 	pace    pace
 	learnt  watch.Learnt // of the gaps in the job's progress
 	adopted adopted      // the attempt that was running when this controller took over
+}
+
+// told is what the notes of a run have said.
+type told struct {
+	unsaved bool // that the journal cannot be written
+	unread  watch.Unread
 }
 
 // avoid is what placements must not use.
@@ -113,7 +120,7 @@ func (l *loop) sum(ctx context.Context, e *end) *end {
 	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume || l.spec.Requeue > 0
 	if e.ending.Worth && e.ending.State == job.StateStoppedEarly {
 		if e.ending.Saved = e.ending.Saved && l.kept(); !e.ending.Saved {
-			e.hint = earlystop.NoCheckpoint(l.spec)
+			e.hint = earlystop.NoCheckpoint(l.spec, order.Of(context.Cause(ctx)))
 		}
 	}
 	return e

@@ -1,18 +1,24 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 )
 
 // lastLook limits the search for a checkpoint once the run's context is done. Only the report
 // needs the result then, and the user is waiting.
 const lastLook = 5 * time.Second
+
+// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good enough: all numbers
+// of the checkpoint are read. As with checkpoints that a running gang writes, 10 minutes are enough for some hundred GB.
+const worthLook = 10 * time.Minute
 
 // resume is what is known of a run's checkpoints.
 //
@@ -26,6 +32,7 @@ type resume struct {
 	newest  *job.Checkpoint // from which the next attempt starts
 	broken  bool            // there are newer ones, which are not good
 	request *request        // of the last attempt; nil if its ranks were not asked for a checkpoint
+	turn    turn.Turn       // of those who ask the file system
 }
 
 // own reports whether this run may resume from c.
@@ -35,6 +42,18 @@ func (r resume) own(c *job.Checkpoint) bool {
 		return false
 	}
 	return !c.Time.Before(r.blind)
+}
+
+// restore records what the journal has of a checkpoint. resumes says that the job resumes.
+func (r *resume) restore(e job.Event, resumes bool) {
+	switch {
+	case e.Attempt > 0:
+		r.best, r.newest = e.Checkpoint, e.Checkpoint
+	case resumes:
+		r.start, r.best, r.newest = e.Checkpoint, e.Checkpoint, e.Checkpoint
+	default:
+		r.foreign = e.Checkpoint
+	}
 }
 
 // saved reports whether the run has left a good checkpoint of its own.
@@ -91,7 +110,17 @@ func (l *loop) lookFirst(ctx context.Context) {
 // failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
 // was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
+	_, worth := earlystop.By(past[len(past)-1].Cause)
+	if worth {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, worthLook, fmt.Errorf("it takes longer than %s", job.Duration(worthLook)))
+		defer cancel()
+	}
 	c, notes, ok := l.lookAvoiding(ctx, past)
+	if r := l.resume.request; !ok && worth && r != nil && r.found != nil {
+		c, ok = r.found, true
+		notes = append(notes, fmt.Sprintf("%s counts as good: it is complete, but not all of its numbers were looked at", c.Path))
+	}
 	l.notes(notes)
 	if !ok {
 		return
@@ -152,6 +181,7 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint, find find) (found
 		notes = append(notes, "checkpoints: "+text)
 	}
 	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
 		notes = append(notes, fmt.Sprintf("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err))
 		return nil, notes, false
 	}
@@ -164,36 +194,11 @@ func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*jo
 		c     *job.Checkpoint
 		notes []string
 	}
-	a, err := within(ctx, func() (a answer, err error) {
+	a, err := turn.Do(ctx, l.resume.turn, searchSlack, func() (a answer, err error) {
 		a.c, a.notes, err = find(ctx, l.spec.CheckpointDir, not)
 		return a, err
 	})
 	return a.c, a.notes, err
-}
-
-// within returns what ask returns, or an error when ctx has ended. If the file system does not answer until then, a
-// goroutine is left, which nobody can end.
-func within[T any](ctx context.Context, ask func() (T, error)) (T, error) {
-	type answer struct {
-		of  T
-		err error
-	}
-	found := make(chan answer, 1)
-	go func() {
-		of, err := ask()
-		found <- answer{of, err}
-	}()
-	select {
-	case a := <-found:
-		return a.of, a.err
-	case <-ctx.Done():
-	}
-	select { // an answer in the last moment
-	case a := <-found:
-		return a.of, a.err
-	case <-time.After(searchSlack):
-		return *new(T), context.Cause(ctx)
-	}
 }
 
 // searchSlack is how long a search that is over may take to notice.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -92,7 +93,7 @@ func TestResumeToEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, works())
-			w.order = Interrupted{Signal: syscall.SIGTERM, By: by}
+			w.order = order.Interrupted{Signal: syscall.SIGTERM, By: by}
 			w.supervisor.Launcher = launcherFunc(func(ctx context.Context, a job.Attempt, emit func(job.Event)) (o job.Outcome, err error) {
 				if !a.Adopt {
 					t.Errorf("attempt %d is started", a.Number)
@@ -134,7 +135,7 @@ func TestResumeUnknownSecret(t *testing.T) {
 	for value, want := range map[string]int{"hush-hush": 1, job.Hidden: 0} {
 		w := newWorld(t)
 		w.spec.Env, w.spec.Secret = map[string]string{"TOKEN": value}, []string{"TOKEN"}
-		w.order = Interrupted{Signal: syscall.SIGTERM}
+		w.order = order.Interrupted{Signal: syscall.SIGTERM}
 		w.supervisor.Launcher = launcherFunc(func(_ context.Context, _ job.Attempt, _ func(job.Event)) (job.Outcome, error) {
 			return job.Outcome{Exits: []job.Exit{exited(0, 3), exited(1, 3)}, Lines: []job.Line{{Text: "token is hush-hush"}}}, nil
 		})
@@ -163,20 +164,66 @@ func TestResumeLeaseLost(t *testing.T) {
 	once(t, slices.Concat(cut(whole.events, job.KindAllStarted, 1), w.events))
 }
 
-// TestResumeCancelled: what its user had ended is not started again.
+// TestResumeCancelled: what its user had ended is not started again, and has the exit code of the signal that ended it.
 func TestResumeCancelled(t *testing.T) {
-	whole := newWorld(t, works())
-	whole.cancelAfter = 10 * time.Second
-	whole.run(t)
-	for _, kind := range []job.Kind{job.KindStop, job.KindExit} {
-		w := newWorld(t, works())
-		launcher := &adopter{fakeLauncher: w.launcher}
-		w.supervisor.Launcher = launcher
-		w.resume(t, cut(whole.events, kind, 1), time.Second)
-		if w.report.State != job.StateCancelled || *w.report.ExitCode != 143 || len(w.report.Attempts) != 1 {
-			t.Errorf("after %s: %s with %d after %d attempts", kind, w.report.State, *w.report.ExitCode, len(w.report.Attempts))
+	failing := dies(exited(0, 7), job.NetworkError, -1) // at 16 s
+	failing.dying = 5 * time.Second
+	for name, c := range map[string]struct {
+		gang  gang
+		after time.Duration
+		kinds []job.Kind
+	}{
+		"a gang that works": {works(), 10 * time.Second, []job.Kind{job.KindStop, job.KindExit, job.KindOutcome, job.KindCause, job.KindVerdict}},
+		"a gang that fails": {failing, 18 * time.Second, []job.Kind{job.KindNote, job.KindOutcome, job.KindCause, job.KindVerdict}},
+	} {
+		for signal, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGHUP: 129, syscall.SIGTERM: 143} {
+			whole := newWorld(t, c.gang)
+			whole.cancelAfter, whole.signal = c.after, signal
+			whole.run(t)
+			for _, kind := range c.kinds {
+				w := newWorld(t, c.gang)
+				w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+				w.resume(t, cut(whole.events, kind, 1), time.Second)
+				if w.report.State != job.StateCancelled || *w.report.ExitCode != code || len(w.report.Attempts) != 1 {
+					t.Errorf("%s, after %s: %s with %d after %d attempts, want %d", name, kind, w.report.State, *w.report.ExitCode, len(w.report.Attempts), code)
+				}
+				if kind != job.KindNote { // the fake gang does not fail once more in the same way
+					once(t, slices.Concat(cut(whole.events, kind, 1), w.events))
+				}
+			}
 		}
-		once(t, slices.Concat(cut(whole.events, kind, 1), w.events))
+	}
+}
+
+// TestResumeOrder: the order that a controller had begun to carry out counts for the next one, whatever has come since.
+func TestResumeOrder(t *testing.T) {
+	user := order.Interrupted{Signal: syscall.SIGTERM, By: "gangrun stop (ann on h0)"}
+	for name, c := range map[string]struct {
+		first error // why the first controller ends the run
+		then  error // why the second one would
+		limit time.Duration
+		state job.State
+		code  int
+		why   string
+	}{
+		"gangrun stop, then a signal":   {user, order.Interrupted{Signal: syscall.SIGINT}, 0, job.StateCancelled, 143, "cancelled by gangrun stop (ann on h0)"},
+		"a signal, then gangrun stop":   {order.Interrupted{Signal: syscall.SIGINT}, user, 0, job.StateCancelled, 130, "cancelled by SIGINT"},
+		"a signal, then the time limit": {order.Interrupted{Signal: syscall.SIGINT}, nil, 11 * time.Second, job.StateCancelled, 130, "cancelled by SIGINT"},
+		"the time limit, then a signal": {order.TimeLimit{Limit: job.Duration(10 * time.Second)}, user, 10 * time.Second, job.StateFailed, 124, "the time limit of 10s was reached"},
+		"the batch system":              {order.BatchEnd{Ended: job.EndedPreempted}, user, 0, job.StateFailed, 75, "the batch system takes the hosts"},
+		"scancel":                       {order.BatchEnd{Ended: job.EndedCancelled}, nil, 0, job.StateCancelled, 143, "the batch job was cancelled"},
+	} {
+		whole := newWorld(t, works())
+		whole.run(t)
+		past := cut(whole.events, job.KindAllStarted, 1)
+		at := past[len(past)-1].Time.Add(time.Second)
+		past = append(slices.Clone(past), job.Event{Kind: job.KindStop, Attempt: 1, Time: at, Stop: job.StopOrder, Text: toldToEnd, Order: order.Of(c.first)})
+		w := newWorld(t, works())
+		w.supervisor.Launcher, w.order, w.spec.Timeout = &adopter{fakeLauncher: w.launcher}, c.then, job.Duration(c.limit)
+		w.resume(t, past, 10*time.Second)
+		if r := w.report; r.State != c.state || *r.ExitCode != c.code || !strings.HasPrefix(r.Reason, c.why) || len(r.Attempts) != 1 {
+			t.Errorf("%s: %s with %d (%s) after %d attempts, want %s with %d (%s)", name, r.State, *r.ExitCode, r.Reason, len(r.Attempts), c.state, c.code, c.why)
+		}
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 const (
@@ -42,6 +44,7 @@ type gangEnd struct {
 	release    func()                  // must be called when the gang has ended
 
 	request atomic.Pointer[request] // nil if there was none
+	failing atomic.Bool             // the gang is being ended because it has failed, or for what the guard has found
 
 	mu    sync.Mutex
 	asked bool                    // the ranks were asked for a checkpoint
@@ -51,14 +54,19 @@ type gangEnd struct {
 }
 
 // endOf returns how the gang of an attempt of a run with the context ctx ends. The gang ends with ctx, for the same cause, but not
-// before the ranks have had time for a checkpoint, if the job can be asked for one.
-func (l *loop) endOf(ctx context.Context, number int, p job.Placement) *gangEnd {
+// before the ranks have had time for a checkpoint, if the job can be asked for one. If first is not nil, the gang was being ended
+// for that cause before ctx has ended.
+func (l *loop) endOf(ctx context.Context, number int, p job.Placement, first error) *gangEnd {
 	g := &gangEnd{number: number, run: ctx, hosts: earlystop.Hosts(p)}
 	g.gang, g.now = context.WithCancelCause(context.WithoutCancel(ctx))
 	g.wish, g.decide = context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	if first != nil {
+		g.wish, g.decide = context.WithCancelCause(context.WithoutCancel(ctx))
+		g.decide(first)
+	}
+	over := make(chan struct{})
+	var acting sync.WaitGroup
+	acting.Go(func() {
 		select {
 		case <-g.gang.Done():
 			return
@@ -66,9 +74,17 @@ func (l *loop) endOf(ctx context.Context, number int, p job.Placement) *gangEnd 
 		}
 		l.saveBefore(g)
 		g.now(context.Cause(g.wish))
-	}()
-	g.release = func() { g.now(nil); g.decide(nil); <-done }
+	})
+	acting.Go(func() { l.hear(g, over) })
+	g.release = func() { g.now(nil); g.decide(nil); close(over); acting.Wait() }
 	return g
+}
+
+// ending reports whether the gang was being ended already when the user ended the run.
+func (g *gangEnd) ending() bool {
+	var by order.Interrupted
+	cause := context.Cause(g.wish)
+	return g.failing.Load() || cause != nil && !errors.As(cause, &by)
 }
 
 // cause returns why gangrun ends the gang; nil if it does not.
@@ -83,7 +99,7 @@ func (g *gangEnd) cause() error {
 // hangs could not answer, and the weights of a model that has diverged are worth nothing: they could replace the last
 // good checkpoint.
 func mayAnswer(cause error) bool {
-	var by Interrupted
+	var by order.Interrupted
 	var hung Hung
 	var early StoppedEarly
 	switch {
@@ -112,17 +128,18 @@ func (l *loop) saveBefore(g *gangEnd) {
 	began := time.Now()
 	before, ok := l.newest(ctx)
 	var found []saves.Found
+	var written *job.Checkpoint
 	if ok {
 		g.request.Store(&request{before: before})
-		defer func() { g.request.Store(&request{before, time.Since(began)}) }()
+		defer func() { g.request.Store(&request{before, time.Since(began), written}) }()
 		found, ok = l.scan(ctx)
 	}
 	if err := l.Asker.Ask(ctx); err != nil && g.gang.Err() == nil {
 		l.note("the ranks could not be asked for a checkpoint: %v", err)
 		return
 	}
-	if c := l.awaited(ctx, before, found, limit, ok); c != nil {
-		l.note("there is a new good checkpoint after %s: %s", job.Duration(time.Since(began).Round(100*time.Millisecond)), c.Path)
+	if written = l.awaited(ctx, before, found, limit, ok); written != nil {
+		l.note("there is a new good checkpoint after %s: %s", job.Duration(time.Since(began).Round(100*time.Millisecond)), written.Path)
 		return
 	}
 	<-ctx.Done() // what the ranks do cannot be seen, but they have the time for it
@@ -137,7 +154,8 @@ func (l *loop) saveBefore(g *gangEnd) {
 }
 
 // awaited returns a good checkpoint that has been written since before was the newest and these were found, when nothing
-// of its step changes any more; nil if there is none until ctx ends. ok is false if the file system does not answer.
+// of its step, or of an earlier one since before, changes any more: ranks may go on to save. It is nil if there is none until ctx
+// ends. ok is false if the file system does not answer.
 func (l *loop) awaited(ctx context.Context, before *job.Checkpoint, found []saves.Found, limit time.Duration, ok bool) *job.Checkpoint {
 	rest := still
 	if before == nil {
@@ -155,7 +173,7 @@ func (l *loop) awaited(ctx context.Context, before *job.Checkpoint, found []save
 			continue
 		}
 		var c *job.Checkpoint
-		if c, ok = l.newest(ctx); ok && fresh(before, c) && slices.ContainsFunc(parts, func(p saves.Found) bool { return p.Path == c.Path }) {
+		if c, ok = l.newest(ctx); ok && fresh(before, c) && slices.ContainsFunc(parts, func(p saves.Found) bool { return p.Path == c.Path || p.Step >= 0 && p.Step < c.Step }) {
 			return c
 		}
 		follower.Verified(now, key, parts, []saves.Checked{{Path: parts[0].Path, Why: "it is not the newest good one"}})
@@ -168,7 +186,7 @@ func (l *loop) scan(ctx context.Context) (found []saves.Found, ok bool) {
 	if l.spec.CheckpointDir == "" {
 		return nil, true
 	}
-	found, _ = within(ctx, func() ([]saves.Found, error) { return l.Checkpoints.Scan(l.spec.CheckpointDir) })
+	found, _ = turn.Do(ctx, l.resume.turn, searchSlack, func() ([]saves.Found, error) { return l.Checkpoints.Scan(l.spec.CheckpointDir) })
 	return found, ctx.Err() == nil
 }
 

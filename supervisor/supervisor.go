@@ -12,7 +12,9 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
+	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -139,7 +141,11 @@ type Supervisor struct {
 type Run struct {
 	ID         string
 	Controller job.Controller
+	Findings   []job.Finding // about the job, from before the run
 	Batch      *job.BatchJob // nil outside of batch jobs
+	// User ends when the user cancels the run, with an Interrupted as its cause, also if the run is being ended for another
+	// reason by then. If it is nil, it is the context with which the run begins.
+	User context.Context
 	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The
 	// limits on restarts count the restarts of these runs too. A checkpoint that one of them
 	// could not load counts as one that this run could not load.
@@ -173,16 +179,20 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (ru
 // conduct does what every run begins and ends with, and calls body in between. past has the events
 // that earlier controllers have journalled.
 func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (runreport.Report, error) {
+	if info.User == nil {
+		info.User = ctx
+	}
 	if spec.Timeout > 0 {
 		begun := time.Now()
 		if len(past) > 0 {
 			begun = past[0].Time
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), TimeLimit{spec.Timeout})
+		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), order.TimeLimit{Limit: spec.Timeout})
 		defer cancel()
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand, earlier: s.history(info.Legs)}
+	l.resume.turn = turn.New()
 	if len(spec.Secret) > 0 {
 		l.clean = secret.Hider(spec)
 	}
@@ -192,7 +202,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	spec = spec.Redacted()
 	if len(past) == 0 {
 		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec, Batch: info.Batch})
-		for _, f := range secret.Findings(l.spec) {
+		for _, f := range append(secret.Findings(l.spec), info.Findings...) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
 		}
 	} else {

@@ -8,10 +8,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/eventkey"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
@@ -47,8 +48,16 @@ type trace struct {
 // ordered is what gangrun had begun to do about the attempt.
 type ordered struct {
 	stopping  bool
-	cancelled bool              // by the user
+	cancelled bool              // the run was being ended
+	order     *job.Order        // why; nil in records of older versions
 	early     *job.CurveVerdict // for which it was being ended
+}
+
+// take records an order to end the run. The first one counts.
+func (o *ordered) take(from *job.Order) {
+	if from != nil && o.order == nil {
+		o.order, o.cancelled = from, true
+	}
 }
 
 // adopted is what the journal says of the attempt that is adopted.
@@ -83,15 +92,8 @@ func (l *loop) restore(past []job.Event) trace {
 				l.spec.MPI = job.MPIOpenMPI // the trial has used it
 			}
 		case job.KindCheckpoint:
-			switch {
-			case e.Attempt > 0:
-				l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint
-			case l.spec.Resume:
-				l.resume.start, l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint, e.Checkpoint
-				t.looked = true
-			default:
-				l.resume.foreign, t.looked = e.Checkpoint, true
-			}
+			l.resume.restore(e, l.spec.Resume)
+			t.looked = t.looked || e.Attempt == 0
 		}
 		if e.Attempt == 0 || e.Attempt < t.number {
 			continue
@@ -114,10 +116,12 @@ func (l *loop) restore(past []job.Event) trace {
 		case job.KindAllStarted:
 			t.whole = true
 		case job.KindNote:
+			t.take(e.Order)
 			if e.Stop == job.StopOrder && !l.adopted.failed {
 				t.cancelled, l.adopted.asked = true, l.spec.BeforeStop
 			}
 		case job.KindStop:
+			t.take(e.Order)
 			t.cancelled = t.cancelled || !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
 			t.stopping = true
 		case job.KindCurve:
@@ -168,10 +172,13 @@ func (l *loop) stepOf(number int) int64 {
 func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
 	if t.cancelled {
+		if t.order != nil { // it came before that for which ctx may have ended meanwhile
+			ctx = context.WithoutCancel(ctx)
+		}
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
-		cancel(interruptedBefore)
+		cancel(order.Cause(t.order, l.spec.Timeout))
 	}
 	switch {
 	case t.number == 0 && !t.checked:
@@ -193,20 +200,13 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	return l.attempts(ctx, t.number+1)
 }
 
-// interruptedBefore is the end of a run that the user was ending when its controller died.
-var interruptedBefore = Interrupted{Signal: syscall.SIGTERM}
-
 // finish brings the attempt that was running to its end. It returns nil if the gang is to be
 // started again.
 func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
 		l.resume.best = t.before // its checkpoints are found again
-		var lost error
-		if t.early != nil {
-			lost = StoppedEarly{*t.early}
-		}
-		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, lost)
+		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, l.stopping(ctx, t))
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
 		if e != nil {
@@ -222,23 +222,33 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	cause := l.past[len(l.past)-1].Cause
 	switch category(cause) {
 	case job.Cancelled:
-		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(interruptedBefore.Signal)}, text: t.verdict.Reason}
+		signal := int(syscall.SIGTERM)
+		if t.order != nil && t.order.Signal != 0 {
+			signal = t.order.Signal
+		}
+		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: signal}, text: t.verdict.Reason}
 	case job.TimeLimit:
 		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: t.verdict.Reason}
 	}
 	return ending(*t.verdict, cause)
 }
 
+// stopping returns for which early stop the earlier controller was ending the gang, unless the user has cancelled the run since;
+// nil if for none.
+func (l *loop) stopping(ctx context.Context, t trace) error {
+	if t.early == nil || ctx.Err() != nil && !l.remains(ctx, StoppedEarly{*t.early}) {
+		return nil
+	}
+	return StoppedEarly{*t.early}
+}
+
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
-	end := l.endOf(ctx, t.number, t.placement)
+	end := l.endOf(ctx, t.number, t.placement, l.stopping(ctx, t))
 	defer end.release()
-	switch {
-	case !t.whole && !l.adopted.failed:
+	if !t.whole && !l.adopted.failed {
 		end.now(controllerDied{t.number})
-	case t.early != nil && ctx.Err() == nil:
-		end.decide(StoppedEarly{*t.early})
 	}
 	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil || t.early != nil // a gang that is being ended is not lost
 	held, release := l.Holder.Hold(t.placement)
@@ -260,7 +270,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 
 // add records an event that the journal has of the attempt.
 func (a *adopted) add(e job.Event) {
-	if key := keyOf(e); key != "" {
+	if key := eventkey.Of(e); key != "" {
 		a.told[key] = true
 	}
 	switch e.Kind {
@@ -293,49 +303,7 @@ func (a *adopted) knows(e job.Event) bool {
 	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
 		return true
 	}
-	key := keyOf(e)
-	return key != "" && a.told[key]
-}
-
-// keyOf returns a key that is the same for two reports of one event, whose times may differ. It is
-// "" for events that are reported only once.
-func keyOf(e job.Event) string {
-	switch e.Kind {
-	case job.KindStarted:
-		return fmt.Sprintf("%s %d", e.Kind, e.Rank)
-	case job.KindAllStarted:
-		return string(e.Kind)
-	case job.KindStop:
-		if e.Stop == job.StopOrder { // Text names who gave the order
-			return string(e.Kind) + " " + string(e.Stop)
-		}
-		return string(e.Kind) + " " + e.Text
-	case job.KindWireup:
-		return string(e.Kind) + " " + e.Text
-	case job.KindActivity:
-		return string(e.Kind) + " " + e.Host
-	case job.KindHealth:
-		return string(e.Kind) + " " + e.Host + " " + e.Text
-	case job.KindCurve:
-		if e.Curve != nil {
-			return fmt.Sprintf("%s %s %t", e.Kind, e.Curve.Kind, e.Curve.Sure)
-		}
-	case job.KindSave:
-		if e.Save == nil {
-			return ""
-		}
-		return string(e.Kind) + " " + e.Host + " " + e.Text + " " + e.Save.Begun.Format(time.RFC3339Nano)
-	case job.KindExit:
-		if e.Exit == nil {
-			return ""
-		}
-		x := *e.Exit
-		x.Time = time.Time{}
-		if text, err := exact.Marshal(x); err == nil {
-			return string(e.Kind) + " " + string(text)
-		}
-	}
-	return ""
+	return a.told[eventkey.Of(e)]
 }
 
 // complete returns the outcome of the adopted gang with the order of exits of the journal, and

@@ -20,10 +20,11 @@ func curveCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "curve",
 		Usage:     "judge the loss curve of a job, and plot it",
-		ArgsUsage: "[OPTIONS] FILE...|RUN",
+		ArgsUsage: "[OPTIONS] FILE|DIRECTORY...|RUN",
 		Description: "The files are those of one job: what a trainer has printed, event files of TensorBoard, CSV, JSON lines, the file of a\n" +
-			"W&B offline run, or trainer_state.json. RUN is an ID or the beginning of one, or last. The exit code is 0 if no verdict\n" +
-			"is sure at the end of the curve, 1 if no metric was found, and 2 if a verdict is sure.",
+			"W&B offline run, or trainer_state.json. Of a directory, those are read that have the name of such a file: *.csv, *.tsv,\n" +
+			"*.jsonl, *.ndjson, *.wandb, *tfevents* and trainer_state.json. RUN is an ID or the beginning of one, or last. The exit\n" +
+			"code is 0 if no verdict is sure at the end of the curve, 1 if no metric was found, and 2 if a verdict is sure.",
 		Flags: []cli.Flag{formatFlag(),
 			&cli.StringFlag{Name: "metric", Usage: "judge by the metric `NAME`"},
 			&cli.BoolFlag{Name: "higher", Usage: "higher values of the metric are better"},
@@ -84,7 +85,7 @@ func curveOptions(c *cli.Context) (curveview.Options, error) {
 		o.Settled = &end
 	}
 	if !c.Args().Present() {
-		return o, failure.Usage("gangrun curve FILE... reads files; gangrun curve last is the newest run", "curve needs a file or a run")
+		return o, failure.Usage("gangrun curve FILE... reads files, gangrun curve DIRECTORY the files in it; gangrun curve last is the newest run", "curve needs a file, a directory or a run")
 	}
 	if o.Total < 0 || o.GPUs <= 0 || o.Settled != nil && *o.Settled < 0 {
 		return o, failure.Usage("write a positive number", "--total %d, --gpus %g or --decay-end is no such number", o.Total, o.GPUs)

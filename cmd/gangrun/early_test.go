@@ -34,11 +34,11 @@ func TestEarlyStop(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(b.dir, "ck"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			wait := farPatience
+			wait, grace := farPatience, farPatience
 			if c.how == "ignores" {
-				wait = time.Second
+				wait, grace = time.Second, time.Second
 			}
-			args := []string{"--output", "none", "--preflight", "off", "--mpi", string(c.flavour), "--loopback", "4", "-n", "4", "--grace", "1s",
+			args := []string{"--output", "none", "--preflight", "off", "--mpi", string(c.flavour), "--loopback", "4", "-n", "4", "--grace", grace.String(),
 				"--checkpoint-dir", "ck", "--before-stop", string(c.ask), "--before-stop-wait", wait.String(), "--early-stop", "reached=stop", "--target", "0.25", "--"}
 			if c.flavour == job.MPINone {
 				script, err := filepath.Abs("testdata/early/train.py")

@@ -44,8 +44,8 @@ type room interface {
 	end()
 }
 
-// containLimit bounds the time for making a room, which normally takes milliseconds.
-const containLimit = 10 * time.Second
+// containLimit bounds the time for making a room. It normally takes milliseconds, and seconds on an overloaded host.
+const containLimit = 30 * time.Second
 
 // Contain implements wire.AgentServer. If the host cannot contain a gang, the reply gives the
 // reason, and there is no error.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/turn"
 )
 
 // asker implements supervisor.Asker.
@@ -16,6 +17,11 @@ type asker struct {
 	how    job.BeforeStop
 	file   string // which asks, with job.BeforeStopFile
 	signal func(syscall.Signal)
+	turn   turn.Turn // of those who make or remove the file
+}
+
+func newAsker(how job.BeforeStop, file string, signal func(syscall.Signal)) asker {
+	return asker{how, file, signal, turn.New()}
 }
 
 // askLimit is how long a file system may take to make or remove a file.
@@ -27,7 +33,7 @@ func (a asker) Ask(ctx context.Context) error {
 		a.signal(syscall.Signal(n))
 		return nil
 	}
-	return within(ctx, func() error { return os.WriteFile(a.file, nil, 0o644) })
+	return a.within(ctx, func() error { return os.WriteFile(a.file, nil, 0o644) })
 }
 
 // Withdraw removes the file.
@@ -35,7 +41,7 @@ func (a asker) Withdraw(ctx context.Context) error {
 	if a.how != job.BeforeStopFile {
 		return nil
 	}
-	return within(ctx, func() error {
+	return a.within(ctx, func() error {
 		if err := os.Remove(a.file); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -46,19 +52,12 @@ func (a asker) Withdraw(ctx context.Context) error {
 // errNoAnswer is the error if a file system does not answer.
 var errNoAnswer = errors.New("the file system does not answer")
 
-// within does something with a file, and waits for it no longer than askLimit and until ctx ends. If the file system
-// does not answer until then, a goroutine is left, which nobody can end.
-func within(ctx context.Context, do func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- do() }()
-	limit := time.NewTimer(askLimit)
-	defer limit.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-limit.C:
-		return errNoAnswer
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+// within does something with the file, and waits for it no longer than askLimit and until ctx ends. If the file system does not
+// answer until then, one goroutine is left, which nobody can end. The next call waits for it, so that a file that is made late
+// is not made after it was removed.
+func (a asker) within(ctx context.Context, do func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, errNoAnswer)
+	defer cancel()
+	_, err := turn.Do(ctx, a.turn, 0, func() (struct{}, error) { return struct{}{}, do() })
+	return err
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -15,7 +18,7 @@ func TestAsker(t *testing.T) {
 	spec := job.Default()
 	spec.CheckpointDir, spec.BeforeStop = t.TempDir(), job.BeforeStopFile
 	var sent []syscall.Signal
-	a := asker{spec.BeforeStop, spec.StopFile("calm-otter"), func(s syscall.Signal) { sent = append(sent, s) }}
+	a := newAsker(spec.BeforeStop, spec.StopFile("calm-otter"), func(s syscall.Signal) { sent = append(sent, s) })
 	if filepath.Dir(a.file) != spec.CheckpointDir {
 		t.Errorf("the file is %s", a.file)
 	}
@@ -50,16 +53,33 @@ func TestAsker(t *testing.T) {
 	}
 }
 
-// TestAskerOfFrozenFiles: a file system that does not answer holds up nobody.
+// TestAskerOfFrozenFiles: a file system that does not answer holds up nobody for longer than askLimit, and only one goroutine
+// waits for it. What it does late is done before anything else.
 func TestAskerOfFrozenFiles(t *testing.T) {
-	frozen := make(chan struct{})
-	defer close(frozen)
-	why := errors.New("the gang has ended")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(why)
-	if err := within(ctx, func() error { <-frozen; return nil }); !errors.Is(err, why) {
-		t.Errorf("got %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a := newAsker(job.BeforeStopFile, "x", nil)
+		frozen, why := make(chan struct{}), errors.New("the gang has ended")
+		var done []int
+		do := func(n int) func() error { return func() error { <-frozen; done = append(done, n); return nil } }
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(why) })
+		if err := a.within(ctx, do(1)); !errors.Is(err, why) {
+			t.Errorf("got %v", err)
+		}
+		began := time.Now()
+		for range 3 {
+			if err := a.within(t.Context(), do(2)); !errors.Is(err, errNoAnswer) {
+				t.Errorf("got %v", err)
+			}
+		}
+		if took := time.Since(began); took != 3*askLimit {
+			t.Errorf("it took %s", took)
+		}
+		time.AfterFunc(time.Second, func() { close(frozen) })
+		if err := a.within(t.Context(), do(3)); err != nil || !slices.Equal(done, []int{1, 3}) {
+			t.Errorf("got %v, and %v was done", err, done)
+		}
+	})
 }
 
 func TestCurveOptions(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/preflight/memory"
@@ -39,7 +40,7 @@ func Preflight(spec job.Spec, options Options) error {
 			Launcher: s.launcher, Placer: s.placer, Checker: p.checker, Checkpoints: &checkpoints{},
 			Diagnose: secret.Hiding(s.spec, s.diagnose), Emit: p.emit,
 		}
-		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}, spec)
+		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Findings: jobcheck.Vain(spec), LogDir: s.run.AttemptDir}, spec)
 	}))
 }
 

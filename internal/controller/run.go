@@ -17,6 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
@@ -41,10 +42,10 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName), spoilt: s.divergedBefore},
-			Asker: asker{s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal}, Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
+			Asker: newAsker(s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal), Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), User: p.user, Findings: jobcheck.Vain(s.spec), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return sup.Run(p.ctx, info, s.spec)
 		}
@@ -91,7 +92,8 @@ func Exit(r runreport.Report) error {
 
 // parts are what the body of a session works with.
 type parts struct {
-	ctx     context.Context // ends when the user wants an end
+	ctx     context.Context // ends when the user wants an end, or the batch system
+	user    context.Context // ends when the user wants an end
 	checker supervisor.Checker
 	emit    func(job.Event) error
 	pulse   func(attempt int, p job.Pulses)
@@ -100,8 +102,8 @@ type parts struct {
 // supervise runs body with the signals, the journal and the screen of the session. When it
 // returns, everything has ended and is written.
 func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
-	ctx, hurried, stopSignals := s.signals.Contexts(s.launcher.Hurry)
-	ctx = s.batch.begin(ctx, s.spec, func(text string) { s.say("", text) })
+	user, hurried, stopSignals := s.signals.Contexts(s.launcher.Hurry)
+	ctx := s.batch.begin(user, s.spec, func(text string) { s.say("", text) })
 	stopUserSignals := stop.UserSignals(s.userSignal)
 	var report runreport.Report
 	defer func() {
@@ -121,7 +123,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		stopListening := s.signals.Listen(s.run)
 		live := inspect.StartLive(s.run)
 		stopAnswering := inspect.Answerer{Run: s.run, Stacks: s.launcher.Stacks, Gang: s.gang, Group: stacktree.Groups}.Listen()
-		report, _ = body(parts{ctx: ctx, checker: checker, pulse: live.Pulse, emit: func(e job.Event) error {
+		report, _ = body(parts{ctx: ctx, user: user, checker: checker, pulse: live.Pulse, emit: func(e job.Event) error {
 			s.show.Event(e)
 			err := s.journal.Append(e)
 			if e.Kind == job.KindAttached {

@@ -48,8 +48,9 @@ type Watcher struct {
 	runner  Runner
 	options Options
 	track   *track
-	files   *files  // nil before the first attempt, and while a reader of them does not end
-	spent   float64 // GPU-seconds of earlier attempts
+	files   *files        // nil before the first attempt, and while a reader of them does not end
+	left    chan struct{} // closed when the readers of the last attempt have ended; nil before the first
+	spent   float64       // GPU-seconds of earlier attempts
 	lack    lack
 }
 
@@ -61,9 +62,15 @@ func New(runner Runner, o Options) *Watcher {
 // Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
 func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
-// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang.
+// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. As long as readers of an earlier attempt wait
+// for a file system that does not answer, which nobody can end, the curves of further attempts are not judged: at most one set
+// of readers is left.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Trial() {
+		return w.runner.Run(ctx, a, emit)
+	}
+	if !w.ended() {
+		emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: "the curves of this attempt are not judged: the file system with the metrics of the last one does not answer"})
 		return w.runner.Run(ctx, a, emit)
 	}
 	var mu sync.Mutex
@@ -110,15 +117,26 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 		emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: text})
 	}
 	w.spent += gpus(a) * time.Since(began).Seconds()
-	ended := make(chan struct{})
-	go func() { defer close(ended); readers.Wait() }()
-	select {
-	case <-ended:
+	left := make(chan struct{})
+	go func() { defer close(left); readers.Wait() }()
+	w.left, w.files = left, nil
+	if w.ended() {
 		w.files = files
-	case <-time.After(lastLook): // nobody can end a read of a file system that does not answer
-		w.files = nil
 	}
 	return outcome, err
+}
+
+// ended reports whether the readers of the last attempt have ended, or do so within lastLook.
+func (w *Watcher) ended() bool {
+	if w.left == nil {
+		return true
+	}
+	select {
+	case <-w.left:
+		return true
+	case <-time.After(lastLook):
+		return false
+	}
 }
 
 // step returns the step at which an attempt begins.

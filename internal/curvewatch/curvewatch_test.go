@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -237,26 +239,34 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
-// TestFrozen: what does not answer holds up the end of the gang for no longer than lastLook.
+// TestFrozen: what does not answer holds up the end of the gang for no longer than lastLook. While readers are left, the next
+// attempt has none, and says so.
 func TestFrozen(t *testing.T) {
-	frozen := make(chan struct{})
-	defer close(frozen)
-	w := New(gang{}, Options{Earlier: func(context.Context) []Curve { <-frozen; return nil }})
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		if _, err := w.Run(ended, attempt(t, 1), func(job.Event) {}); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		frozen := make(chan struct{})
+		var asked atomic.Int32
+		w := New(gang{}, Options{Earlier: func(context.Context) []Curve { asked.Add(1); <-frozen; return nil }})
+		run := func(number int) (notes []string, took time.Duration) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			began := time.Now()
+			if _, err := w.Run(ended, job.Attempt{Number: number, LogDir: "/nowhere"}, func(e job.Event) { notes = append(notes, e.Text) }); err != nil {
+				t.Error(err)
+			}
+			return notes, time.Since(began)
 		}
-	}()
-	select {
-	case <-over:
-	case <-time.After(limit):
-		t.Fatal("the gang does not end")
-	}
-	if w.files != nil {
-		t.Error("the next attempt would share its files with the reader that is left")
-	}
+		if notes, took := run(1); len(notes) != 0 || took != lastLook || asked.Load() != 1 {
+			t.Errorf("the first attempt took %s, asked %d times, and says %q", took, asked.Load(), notes)
+		}
+		if w.files != nil {
+			t.Error("the next attempt would share its files with the reader that is left")
+		}
+		if notes, took := run(2); len(notes) != 1 || !strings.Contains(notes[0], "not judged") || took != lastLook || asked.Load() != 1 {
+			t.Errorf("the second attempt took %s, asked %d times, and says %q", took, asked.Load(), notes)
+		}
+		close(frozen)
+		if notes, took := run(3); len(notes) != 0 || took != 0 || asked.Load() != 2 {
+			t.Errorf("the third attempt took %s, asked %d times, and says %q", took, asked.Load(), notes)
+		}
+	})
 }

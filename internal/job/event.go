@@ -24,13 +24,13 @@ const (
 	KindProgress    Kind = "progress"    // Rank, Host, Progress
 	KindUnread      Kind = "unread"      // Host: its ranks have printed lines for a while, and none was progress
 	KindExit        Kind = "exit"        // Exit
-	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended
+	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended; Order if Stop is StopOrder or StopHurry
 	KindActivity    Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
 	KindOutcome     Kind = "outcome"     // Attempt, Outcome
 	KindCheckpoint  Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
 	KindCause       Kind = "cause"       // Attempt, Cause
 	KindVerdict     Kind = "verdict"     // Attempt, Verdict
-	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for; Stop: StopOrder, with the Attempt, if the user ends the run and its ranks are asked for a checkpoint
+	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for; Stop: StopOrder, with the Order and the Attempt, if the run is being ended
 	KindEnded       Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
 	KindAllStarted  Kind = "all-started" // Attempt: every rank has been started
 	KindWireup      Kind = "wireup"      // Attempt, Wireup, Text
@@ -62,7 +62,9 @@ type Event struct {
 	PID     int       `json:"pid,omitempty"`
 
 	// Stop is set in every stop event that internal/journal returns.
-	Stop        StopReason       `json:"stop,omitempty"`
+	Stop StopReason `json:"stop,omitempty"`
+	// Order is nil in records of older versions of gangrun.
+	Order       *Order           `json:"order,omitempty"`
 	Since       *time.Time       `json:"since,omitempty"`
 	Controller  *Controller      `json:"controller,omitempty"`
 	Agent       *Agent           `json:"agent,omitempty"`

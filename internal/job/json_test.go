@@ -85,6 +85,7 @@ func events() []job.Event {
 	pulses := filled[job.Pulses]()
 	health, hang, straggler := filled[job.Health](), filled[job.HangReport](), filled[job.StragglerReport]()
 	curve := filled[job.CurveVerdict]()
+	order := filled[job.Order]()
 	save, interval := filled[job.SaveReport](), filled[job.SaveInterval]()
 	exit, checkpoint, controller := filled[job.Exit](), filled[job.Checkpoint](), filled[job.Controller]()
 	return []job.Event{
@@ -105,6 +106,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindActivity, Attempt: 1, Host: "h2", Activity: []job.Activity{filled[job.Activity]()}},
 		{Time: at, Kind: job.KindExit, Attempt: 1, Exit: &exit},
 		{Time: at, Kind: job.KindStop, Attempt: 1, Stop: job.StopFailure, Text: "rank 2 on h1 exited with code 1"},
+		{Time: at, Kind: job.KindStop, Attempt: 1, Stop: job.StopOrder, Order: &order, Text: "cancelled by SIGINT"},
 		{Time: at, Kind: job.KindOutcome, Attempt: 1, Outcome: &outcome},
 		{Time: at, Kind: job.KindCheckpoint, Attempt: 1, Checkpoint: &checkpoint},
 		{Time: at, Kind: job.KindCause, Attempt: 1, Cause: &cause},

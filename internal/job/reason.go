@@ -40,6 +40,13 @@ const (
 // StopReason says why gangrun ends a gang.
 type StopReason string
 
+// Order is why gangrun ends a gang that has not failed.
+type Order struct {
+	Ended  Ended  `json:"ended"`
+	Signal int    `json:"signal,omitempty"` // that has cancelled the run; 0 if none has
+	By     string `json:"by,omitempty"`     // the command that has cancelled the run, its user and its host; empty for a signal
+}
+
 // The reasons to end a gang.
 const (
 	StopFailure StopReason = "failure" // a rank has failed, or a host, the lease or the controller is lost

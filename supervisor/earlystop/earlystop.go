@@ -3,6 +3,7 @@
 package earlystop
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,14 @@ var hints = map[judge.Kind]string{
 
 // Hint says what to do about a verdict; "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
+
+// NeverSure says what is missing for a verdict that ends the run of a job only if it is sure, and never is; "" if it may be sure.
+func NeverSure(kind string, s job.Spec) string {
+	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
+		return ""
+	}
+	return fmt.Sprintf("%s=stop ends the run only if gangrun knows from which step on the learning rate no longer falls: set curve.decay-end (--decay-end)", kind)
+}
 
 // Cause returns the cause of an attempt that gangrun has ended because of a curve.
 func Cause(v job.CurveVerdict) job.Cause {
@@ -93,13 +102,17 @@ func MayAnswer(x job.Exit) bool {
 	return x.Status == job.Exited && x.Code == 1 && !x.Aborted && x.Fault == ""
 }
 
-// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict.
-func NoCheckpoint(s job.Spec) (hint string) {
+// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict. end is the order that
+// would have ended the run by then; nil if there was none.
+func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	switch {
 	case s.CheckpointDir == "":
 		return "checkpoint-dir says where the job writes its checkpoints; before-stop has the ranks write one before they are ended"
 	case !s.BeforeStop.Asks():
 		return "set --before-stop, as --before-stop sigusr1, for the ranks to write a checkpoint before they are ended"
+	}
+	if end != nil && end.Ended == job.EndedTimeLimit {
+		return "the time limit of the run came before the ranks had written one: raise --timeout"
 	}
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }

@@ -77,7 +77,7 @@ var exitRules = []exitRule{
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
 	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because its target was reached, or because it no longer improved (plateau), and the run has written a good checkpoint since then, whose numbers are all finite.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
-	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started: 128 + the number of the signal.",
+	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started, or while gangrun was stopping it early: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},
@@ -114,7 +114,7 @@ var exitRules = []exitRule{
 		match: fixed(Failed, "stopped early because it went on in vain", func(e Ending) bool { return e.State == job.StateStoppedEarly && !e.Worth })},
 	{codes: "1", doc: "gangrun stopped the run early because its target was reached or it no longer improved, but the run has written no good checkpoint since then.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
-	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached.",
+	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached. If gangrun was stopping the run early by then, the code is that of the early stop.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
 	{codes: "75", doc: "The batch system preempted the job, queued it again, or ended it because a node failed.",
 		match: fixed(MayPass, "the batch system took the job's hosts away", func(e Ending) bool { return e.HostsTaken })},

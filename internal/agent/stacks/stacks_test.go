@@ -194,9 +194,9 @@ func TestPython(t *testing.T) {
 		t.Run(c.function, func(t *testing.T) {
 			faults := filepath.Join(b.dir, "faults."+c.function)
 			pid := b.start(faulthandler.Environ("", module, faults), python, script, c.function)
-			b.eventually(pid, 'S')
 			target := Target{PID: pid, Faults: faults}
 			for _, tools := range [][]job.StackTool{nil, {job.StackEU}, {job.StackGDB}, {job.StackGDB}} {
+				b.eventually(pid, 'S') // the tool before has let it go on
 				got := b.one(b.only(tools...), target)
 				main := got.Threads[0]
 				if got.Tool != job.StackFaulthandler || main.Syscall != c.call || main.On != c.on || !within(main, c.function, "train.py", c.line) || !within(main, "<module>", "train.py", 18) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/slurmjob"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // Job is the Slurm job that this process is in.
@@ -94,7 +94,7 @@ func (w *Watch) Check() {
 
 // End ends the run because the time of the job is almost up. The caller has got the signal that the
 // user asked Slurm to send before the limit.
-func (w *Watch) End() { w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit}) }
+func (w *Watch) End() { w.cancel(order.BatchEnd{Ended: job.EndedBatchLimit}) }
 
 // Ended returns why Slurm has ended the job. The context of the watch must be done. It returns
 // job.EndedNot if Slurm does not answer.
@@ -168,7 +168,7 @@ func (w *Watch) answer(ended job.Ended) {
 // end ends the run. The user or Slurm may have ended it since Slurm was asked.
 func (w *Watch) end(ended job.Ended) {
 	w.answer(ended)
-	w.cancel(supervisor.BatchEnd{Ended: ended})
+	w.cancel(order.BatchEnd{Ended: ended})
 }
 
 // of returns why Slurm ends a job.

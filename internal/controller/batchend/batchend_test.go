@@ -12,7 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/slurmjob"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/order"
 )
 
 // TestHere: the job and how often it was queued again.
@@ -58,7 +58,7 @@ func TestLimit(t *testing.T) {
 			return slurmjob.Job{State: "RUNNING", End: began.Add(2 * time.Hour)}, nil
 		})
 		<-ctx.Done()
-		var end supervisor.BatchEnd
+		var end order.BatchEnd
 		if !errors.As(context.Cause(ctx), &end) || end.Ended != job.EndedBatchLimit {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
@@ -95,7 +95,7 @@ func TestEnded(t *testing.T) {
 				})
 				synctest.Wait()
 				ending.Store(true)
-				signal(supervisor.Interrupted{Signal: syscall.SIGTERM})
+				signal(order.Interrupted{Signal: syscall.SIGTERM})
 				<-ctx.Done()
 				if got := w.Ended(); got != c.want {
 					t.Errorf("%q, want %q", got, c.want)
@@ -121,7 +121,7 @@ func TestEnded(t *testing.T) {
 		ending.Store(true)
 		w.Check()
 		<-ctx.Done()
-		var end supervisor.BatchEnd
+		var end order.BatchEnd
 		if !errors.As(context.Cause(ctx), &end) || end.Ended != job.EndedCancelled {
 			t.Errorf("ended by %v", context.Cause(ctx))
 		}
@@ -152,7 +152,7 @@ func TestEndedMeanwhile(t *testing.T) {
 			if asked++; asked == 1 {
 				return slurmjob.Job{State: "RUNNING"}, nil
 			}
-			signal(supervisor.Interrupted{Signal: syscall.SIGTERM})
+			signal(order.Interrupted{Signal: syscall.SIGTERM})
 			return slurmjob.Job{State: "COMPLETING", Restarts: 1}, nil
 		})
 		synctest.Wait()

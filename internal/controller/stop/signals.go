@@ -12,7 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/early"
 	"github.com/gangrun/gangrun/internal/home"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/order"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -98,12 +98,12 @@ func (s *Signals) Dismiss(report *runreport.Report) {
 }
 
 // interruption returns what a signal means for the supervisor.
-func interruption(sig os.Signal) supervisor.Interrupted {
+func interruption(sig os.Signal) order.Interrupted {
 	o, ok := sig.(Order)
 	if !ok {
 		o.signal = sig.(syscall.Signal)
 	}
-	return supervisor.Interrupted{Signal: o.signal, By: o.by}
+	return order.Interrupted{Signal: o.signal, By: o.by}
 }
 
 // Contexts returns two contexts. ctx ends with the first signal, or has ended already if

@@ -32,15 +32,19 @@ curve:
 For ´below-peers´, the run is compared with up to ten earlier runs that ended with 0: those with the same ´name´ or, without a name, with the same command. Each run keeps the curve by which it was judged in ´curve.json´ in its directory.
 
 ## Early stop
-´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing: ´slower=stop´ and ´below-peers=stop´ are refused, and so are ´reached=stop´ and ´will-miss=stop´ without a target.
+´early-stop´ says what happens about each verdict: ´off´ does not even say it, ´advise´ says it, ´stop´ ends the run if the verdict is sure. ´early-stop: advise´ is for all verdicts, ´early-stop: off´ judges no curves. On the command line: ´--early-stop plateau=stop,flat=off´. By default, ´not-finite´ and ´diverged´ stop, and all others advise. Verdicts that are never sure stop nothing: ´slower=stop´ and ´below-peers=stop´ are refused, and so are ´reached=stop´ and ´will-miss=stop´ without a target. Without ´curve.decay-end´, ´plateau´ and ´will-miss´ are never sure: gangrun warns at the start of a run with ´plateau=stop´ or ´will-miss=stop´, and when it finds such a verdict.
+
+gangrun also warns of settings that have no effect because of others, such as ´--skip-steps´ without ´--retry-on-diverge´, or ´--target´ with ´early-stop: off´.
 
 A stop happens in this order:
 
 1. The ranks are asked for a checkpoint, if ´before-stop´ says how. The weights of a model that has diverged (´not-finite´, ´diverged´) are worth nothing: then they are not asked.
-2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most. It does not wait if no rank handles the signal, and no longer than until the time limit of the run (´timeout´). A signal to gangrun, or ´gangrun stop´, does not end the wait, but then the run counts as cancelled; a second one ends the gang at once.
+2. gangrun waits until there is a new checkpoint that is complete, for ´before-stop-wait´ at most. It does not wait if no rank handles the signal, and no longer than until the time limit of the run (´timeout´). A signal to gangrun, or ´gangrun stop´, does not end the wait; a second one ends the gang at once.
 3. The gang is ended: SIGTERM, and SIGKILL after ´grace´.
 
-The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint since the verdict was true, or because the ranks were asked; otherwise it is 1 ([exit-codes.md](exit-codes.md)). gangrun then looks at all numbers of that checkpoint: one with NaN or Inf does not count. If what the ranks have written when they were asked is broken, an older checkpoint does not count either.
+The run is ´stopped-early´, with the verdict as the signature of its cause. The exit code is 0 only for ´reached´ and ´plateau´, and only if the run has written a good checkpoint since the verdict was true, or because the ranks were asked; otherwise it is 1 ([exit-codes.md](exit-codes.md)). gangrun then looks at all numbers of that checkpoint, for 10 min at most: one with NaN or Inf does not count. If the time is not enough, a checkpoint that the ranks have written because they were asked counts if it is complete, and no other one counts. If what the ranks have written when they were asked is broken, an older checkpoint does not count either.
+
+If the time limit is reached, or the batch system takes the hosts, while gangrun stops a run early, the run still counts as ´stopped-early´, because that was decided first. If the user ends it with a signal or ´gangrun stop´, it counts as cancelled. A controller that takes the run over decides in the same way.
 
 | verdict | category | exit code with a good checkpoint | without |
 |---|---|---|---|
@@ -65,7 +69,9 @@ for step in range(start, steps):
         break
 ´´´
 
-gangrun waits until a new checkpoint is good, which includes that it has as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)), and nothing of its step has changed for 3 s. If there is no earlier checkpoint to compare it with, that is 5 s. It is never more than half of ´before-stop-wait´. What has the same step counts as one checkpoint, also what still has a temporary name. If all ranks have ended, the wait is over at once.
+gangrun waits until a new checkpoint is good, which includes that it has as many files as the ones before it ([checkpoints.md](checkpoints.md#a-file-of-each-rank)), and nothing of its step has changed for 3 s. If there is no earlier checkpoint to compare it with, that is 5 s. It is never more than half of ´before-stop-wait´. If the ranks go on to save, it is enough that this holds for one new step, and that the newest checkpoint is good. What has the same step counts as one checkpoint, also what still has a temporary name. If all ranks have ended, the wait is over at once.
+
+A user who ends a run while its gang is being ended already, for whatever reason, is told how a second signal ends the ranks at once.
 
 A rank that ends after it was asked, with code 0, by SIGTERM or by the signal that asked it (or with 128 + the number of one of them as its code), counts as ended by gangrun, unless the gang has made the last of its steps. So has a rank with code 1 if gangrun finds no error that explains it and the run has a new good checkpoint. Any other end is a failure of the job, with its cause and its exit code. A job that fails while it is stopped early is not started again.
 
