@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -19,6 +21,7 @@ type stream struct {
 	book  *rules.Book
 	rank  int
 	host  string
+	inner string // the tag that hydra writes within lines
 	lines []job.Line
 	text  []string // of the lines, without the prefixes of launchers
 	signs []*sign
@@ -87,12 +90,15 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
-			s = &stream{book: book, rank: l.Rank, host: l.Host}
+			s = &stream{book: book, rank: l.Rank, host: l.Host, inner: fmt.Sprintf("[%d] ", l.Rank)}
 			byKey[k] = s
 			keys = append(keys, k)
 		}
 		s.lines = append(s.lines, l)
 		s.text = append(s.text, logtext.Plain(l.Text))
+		if l.Rank >= 0 && strings.Contains(l.Text, "[") { // hydra also tags what the program writes in parts
+			s.text[len(s.text)-1] = strings.TrimSuffix(strings.ReplaceAll(s.text[len(s.text)-1], s.inner, ""), s.inner[:len(s.inner)-1])
+		}
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.file, b.file), cmp.Compare(a.source, b.source), cmp.Compare(b.placed, a.placed))
@@ -138,7 +144,7 @@ func (s *stream) scan(kernel bool) {
 			s.addOwn(i)
 			covered[i] = true
 		}
-		if covered[i] || len(text) < 4 {
+		if covered[i] || len(text) < 4 || pytrace.Warning(text) || pytrace.FrameLine.MatchString(text) {
 			continue
 		}
 		if !s.book.Candidate(text) {

@@ -8,19 +8,10 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
-)
-
-var (
-	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
-	// othersRank is how it names another one.
-	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
-	pidThen    = textmatch.New(`(?i)\bpid[ =:]{0,3}(\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(\d{1,6})\b`)
-	rankThen   = textmatch.New(`(?i)\brank[ =:#]{0,3}(\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(\d{2,8})\b`)
-	ncclRank   = textmatch.New(`^\S+?:(\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (\d{1,6}) nranks`)
 )
 
 // nearRank is how many lines above a sign may name the rank whose sign it is.
@@ -35,7 +26,7 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 		return
 	}
 	if s.stream != nil {
-		s.rank = ownIn(s.sign.title)
+		s.rank = roster.Own(s.sign.title)
 	}
 	for _, o := range all {
 		if s.rank < 0 && o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) {
@@ -45,12 +36,35 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.rank < 0 && s.pid > 0 {
 		s.rank = rankOfPID(members, s.pid)
 	}
+	if s.rank < 0 && s.stream != nil {
+		s.rank = s.stream.printedBy(s.sign, members)
+	}
 	if s.rank < 0 {
 		s.rank = s.reported(members)
 	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.named(s.sign)
 	}
+}
+
+// printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
+// or -1.
+func (s *stream) printedBy(g *sign, members []*member) int {
+	for _, o := range append([]*sign{g}, s.signs...) {
+		if o.rule.Signature != g.rule.Signature {
+			continue
+		}
+		for i := o.at; i >= o.from; i-- { // the innermost exception comes last
+			pid := roster.Printer(s.lines[i].Text)
+			if pid == 0 {
+				continue
+			}
+			if r := rankOfPID(members, pid); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
 }
 
 // hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
@@ -76,18 +90,6 @@ func hostOf(members []*member, rank int) (host string) {
 	return host
 }
 
-// ownIn returns the rank that a line names as that of its program, or -1.
-func ownIn(t string) int {
-	if len(t) > 500 || othersRank.MatchString(t) {
-		return -1
-	}
-	m := ownRank.FindStringSubmatch(t)
-	if m == nil {
-		return -1
-	}
-	return logtext.Number(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
-}
-
 // named returns the rank that a sign or a line above it names as its own, or -1.
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
@@ -95,7 +97,7 @@ func (s *stream) named(g *sign) int {
 		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
 			continue
 		}
-		if r := ownIn(t); r >= 0 {
+		if r := roster.Own(t); r >= 0 {
 			return r
 		}
 	}
@@ -111,18 +113,9 @@ func rankOfPID(members []*member, pid int) int {
 					return g.report.Rank
 				}
 			}
-			for _, t := range st.text {
-				if len(t) > 500 {
-					continue
-				}
-				if p := pidThen.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
-					return logtext.Number(p[2])
-				}
-				if p := rankThen.FindStringSubmatch(t); p != nil && logtext.Number(p[2]) == pid {
-					return logtext.Number(p[1])
-				}
-				if p := ncclRank.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
-					return logtext.Number(p[2])
+			for _, l := range st.lines {
+				if p, rank, ok := roster.Process(l.Text); ok && p == pid {
+					return rank
 				}
 			}
 		}

@@ -37,7 +37,7 @@ var (
 	announced = textmatch.New(`^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
-	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|nan\b|inf\b)`)
+	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
 	harmlessWords = textmatch.New(`(?i)\babort on error\b|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
