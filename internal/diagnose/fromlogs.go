@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
+var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
 
 // mixes reports whether a log of no known rank has the output of several processes.
 func mixes(text []string) bool {
@@ -65,7 +65,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
-	if st.mixed && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
+	if (st.mixed || len(all) == 0 && st.failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st)...)
 	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
@@ -155,7 +155,8 @@ func (s *suspect) wentOn() bool {
 	}
 	st := s.stream
 	fatal := s.crashed() || s.rule.Category == job.MPIError || s.rule.Category == job.Assertion
-	if fatal || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
+	banner := s.sign.from > 0 && message.Separator(st.text[s.sign.from-1]) && (s.rule.Category == job.LaunchError || s.rule.Category == job.MPIRuntime || s.rule.Category == job.HostLost)
+	if fatal || banner || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
 		return false
 	}
 	return !slices.ContainsFunc(st.marks()[s.sign.to:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
@@ -239,7 +240,7 @@ func chooseFromLogs(all []*suspect) *suspect {
 		}
 		best = s
 	}
-	return lowest(explained(best, all), all)
+	return lowest(explained(cancelled(best, all), all), all)
 }
 
 // explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
@@ -287,7 +288,7 @@ func alike(a, b string) bool {
 func verdict(all []*suspect) *suspect {
 	var first *suspect
 	for _, s := range all {
-		if s.tier() == tierCause && (first == nil || before(s, first)) {
+		if s.tier() == tierCause && (first == nil || s.prior(first)) {
 			first = s
 		}
 	}
@@ -295,6 +296,34 @@ func verdict(all []*suspect) *suspect {
 		return nil
 	}
 	return first
+}
+
+// prior reports whether s comes before another sign, or is a verdict of which it is not known whether it does.
+func (s *suspect) prior(than *suspect) bool {
+	if s.stream != nil && than.stream != nil && (s.time.IsZero() || than.time.IsZero()) && s.stream.lines[0].File != than.stream.lines[0].File && s.rule.Is(rules.Verdict) != than.rule.Is(rules.Verdict) {
+		return s.rule.Is(rules.Verdict)
+	}
+	return before(s, than)
+}
+
+// cancelled returns the report that the batch system cancelled the job, if it comes before best in the same log,
+// and best only shows that ranks lost one another.
+func cancelled(best *suspect, all []*suspect) *suspect {
+	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rules.Cascade) {
+		return best
+	}
+	for _, s := range all {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && placeBefore(s, best) {
+			return s
+		}
+	}
+	return best
+}
+
+// placeBefore reports whether a stands before b in one log.
+func placeBefore(a, b *suspect) bool {
+	x, y := a.stream.lines[a.sign.from], b.stream.lines[b.sign.from]
+	return x.File == y.File && x.Line < y.Line
 }
 
 // repeated reports whether an exception soon after a plain line says the same as the line.

@@ -94,8 +94,14 @@ func (s *stream) survived(g *sign) bool {
 			}
 		}
 	}
-	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
+	if !bad && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+		return true
+	}
+	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, (*stream).endsDone))
 }
+
+// logged is how Python's logging begins a line if the program has not set it up.
+var logged = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 
 // buffered reports whether the text after a sign may have been printed before the sign and kept in
 // a buffer. That is so if no work was counted before the sign.
@@ -146,12 +152,24 @@ func (s *stream) lastWord() int {
 
 // endsDone reports whether the last words of a log say that the work is done.
 func (s *stream) endsDone() bool {
-	for _, m := range slices.Backward(s.marks()) {
+	for i, m := range slices.Backward(s.marks()) {
 		if m&(outlook.Aside|outlook.Epilogue) == 0 {
-			return m&outlook.Done != 0
+			return m&outlook.Done != 0 || outlook.Conclusive(s.text[i])
 		}
 	}
 	return false
+}
+
+// goesOnBeside reports whether a rank's other output in the log of a line shows much work after the line, and the
+// end of the work.
+func (s *stream) goesOnBeside(line job.Line) bool {
+	advanced := 0
+	for i, m := range s.marks() {
+		if s.lines[i].File == line.File && s.lines[i].Line > line.Line && m&outlook.Advance != 0 {
+			advanced++
+		}
+	}
+	return advanced >= ordinaryRun && s.endsDone()
 }
 
 // reportedEnd returns the line of the last report that a rank failed, or -1.

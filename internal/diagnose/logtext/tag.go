@@ -40,7 +40,7 @@ var tags = []tag{
 }
 
 // launchers begin lines of their own among those of the ranks.
-var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   |^\[[\w.-]+:\d+(?::\d+)*\] |^ *\d+ +\S+\(.*\[0x|^==== backtrace|^YOUR APPLICATION|^This typically refers|^Please see the FAQ`)
 
 // unprefix removes the tags of lines, and sets the ranks that the tags name.
 func unprefix(lines []job.Line) {

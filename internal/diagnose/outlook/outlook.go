@@ -52,6 +52,8 @@ func Of(t string) Mark {
 		return Advance
 	case zeroExit.MatchString(t):
 		return Done | Zero
+	case studied.MatchString(t):
+		return Done
 	case badExit.MatchString(t) && !zeroFailed.MatchString(t) && !Recovers(t):
 		return Bad
 	case completes(t):
@@ -79,6 +81,9 @@ const longLine = 400
 // oneOfMany is a test or trial that passed, or a checkpoint that was saved, while others may follow.
 var oneOfMany = textmatch.New(`(?i)^\s*\d+/\d+ Test +#\d+:.*\bPassed\b|\bPASSED +\[ *\d+%\]|\bcheckpoint\b.{0,20}\bfor (?:step|iteration|epoch) \d+.*\bsuccessfully`)
 
+// studied ends a search of parameters, of which some trials may have failed.
+var studied = textmatch.New(`(?i)\b(?:study|search|sweep|tuning|optimi[sz]ation) (?:is )?(?:finished|completed?|done)\b.*\b[1-9]\d* (?:complete|finished|succe|pruned)\w*`)
+
 var (
 	// completion is a line with which a program says that its work is done.
 	completion = textmatch.New(`(?i)\b(?:training|train|run|evaluation|eval|inference|benchmark|simulation|calculation|analysis|pipeline|pretraining|fine-?tuning|experiment|suite|sweep|search|conversion|generation|all(?: \w+){0,2} (?:ranks?|tests?|steps?|epochs?|tasks?|checks?|passes|files|jobs|checkpoints?|chunks?|shards?|samples?))\b.{0,40}\b(?:completed?|finished|done|succeeded|successful(?:ly)?|passed|ok|over|written)\b|` +
@@ -86,7 +91,7 @@ var (
 		`\b(?:saved?|wrote|written|exported|uploaded|stored)\b.{0,80}\b(?:final|best|model|weights|results?|metrics|output|report|artifacts?|predictions|\w+\.(?:pth?|ckpt|npz?|h5|onnx|bin|safetensors|csv|json|parquet|txt))\b|` +
 		`\b(?:final|best|model|weights|results?|metrics|output|report|predictions)\b.{0,60}\b(?:saved|written|exported|uploaded|stored)\b|\| saved \||` +
 		`\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]|` +
-		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK$|\b0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\b(?:study|search|sweep|tuning) (?:finished|completed?|done)\b.*\b[1-9]\d* (?:complete|finished|succe)\w*|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
+		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|\b0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
 	// epilogue is what scripts and programs also print after a failure.
 	epilogue = textmatch.New(`(?i)^\W*(?:done|finished|success|completed|all done|bye|ok|end of (?:run|job|program|simulation|output)|exiting(?: normally)?|the end)\b\W*(?:at .*|on .*|in .*|:? .{0,40})?$|` +
 		`\b(?:total|elapsed|wall|walltime|wall-clock|training|run|running|execution)[ _-]?(?:wall[ _-]?)?(?:time|clock|elapsed)\b.{0,20}\d|^real\s+\d+m|\b(?:job|script|step|\w+) (?:done|finished|ended|completed) at\b|^\W*\w+ done\.?$`)
