@@ -66,7 +66,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
 	if (st.mixed || len(all) == 0 && st.failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
-		all = append(all, m.messages(st)...)
+		all = append(all, m.messages(st, !st.mixed)...)
 	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
@@ -84,19 +84,20 @@ func (m *member) ofLog(st *stream) []*suspect {
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other
-// ranks may have printed much after the one that failed.
-func (m *member) messages(st *stream) (all []*suspect) {
+// ranks may have printed much after the one that failed. If early is true, a program that failed may also have
+// printed the message before it printed what it had kept in a buffer.
+func (m *member) messages(st *stream, early bool) (all []*suspect) {
 	marks := st.marks()
 	for i := range st.text {
 		if marks[i]&outlook.Error == 0 {
 			continue
 		}
-		said := message.Read(st.text, i, i+1)
+		said := message.At(st.text, i)
 		if said == nil {
 			continue
 		}
 		g := spoken(said)
-		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
+		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.title)) {
 			continue
 		}
 		s := m.suspect(st, g)

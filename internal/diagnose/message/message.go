@@ -25,7 +25,7 @@ var (
 	// errorWord finds the word that announces an error.
 	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
-	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
+	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]>-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that is marked only by its capitals.
 	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
@@ -128,6 +128,35 @@ func Own(text []string, taken []bool) *Message {
 	}
 	return nil
 }
+
+// numberTag is the number of a rank before a line.
+var numberTag = textmatch.New(`^\[\d+\] `)
+
+// At returns the message that line i announces, in the output of several ranks, or nil. If the line does not say
+// which error it is, the next line with the same number of a rank does.
+func At(text []string, i int) *Message {
+	tag := ""
+	if at := numberTag.FindStringIndex(text[i]); at != nil {
+		tag = text[i][:at[1]]
+	}
+	if !unfinished(text[i]) {
+		return Read(text, i, i+1)
+	}
+	for j := i + 1; j < len(text) && j <= i+adjacent; j++ {
+		rest, ok := strings.CutPrefix(text[j], tag)
+		if ok && plainWords(rest) != "" && (tag != "" || !numberTag.MatchString(text[j])) {
+			if g := Read([]string{text[i], rest}, 0, 2); g != nil {
+				g.From, g.At, g.To = i, j, j+1
+				return g
+			}
+			break
+		}
+	}
+	return Read(text, i, i+1)
+}
+
+// adjacent is how many lines after an announcement the message of the same rank may be.
+const adjacent = 6
 
 // endOfMessage returns the line after the last of the message that begins at
 // line from.
