@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -27,6 +28,11 @@ func (m *member) fromLogs() []*suspect {
 	var all []*suspect
 	for _, st := range m.streams {
 		all = append(all, m.ofLog(st)...)
+	}
+	for _, s := range all {
+		if s.rank < 0 && s.sign.report == nil {
+			s.rank = roster.Own(s.sign.title)
+		}
 	}
 	return all
 }

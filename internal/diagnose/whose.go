@@ -42,6 +42,9 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.rank < 0 {
 		s.rank = s.reported(members)
 	}
+	if s.rank < 0 && s.crashed() && s.stream != nil && !s.sign.plain { // the rank that crashed no longer counts
+		s.rank = fewestSteps(members)
+	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.named(s.sign)
 	}
@@ -54,7 +57,7 @@ func (s *stream) printedBy(g *sign, members []*member) int {
 		if o.rule.Signature != g.rule.Signature {
 			continue
 		}
-		for i := o.at; i >= o.from; i-- { // the innermost exception comes last
+		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
 			pid := roster.Printer(s.lines[i].Text)
 			if pid == 0 {
 				continue
