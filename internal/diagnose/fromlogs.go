@@ -33,6 +33,9 @@ func (m *member) fromLogs() []*suspect {
 		if s.rank < 0 && s.sign.report == nil {
 			s.rank = roster.Own(s.sign.title)
 		}
+		if s.rank < 0 && s.rule.Is(rules.Verdict) {
+			s.rank = roster.Pod(s.sign.title, false)
+		}
 	}
 	return all
 }

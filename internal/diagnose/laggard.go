@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -68,12 +69,15 @@ func laggard(members []*member, waiting map[int]bool) int {
 	if r := notHeard(members); r >= 0 {
 		return r
 	}
-	return fewestSteps(members)
+	if r := notReported(members); r >= 0 {
+		return r
+	}
+	return fewestSteps(members, clearlyBehind)
 }
 
-// fewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be clearly
-// behind.
-func fewestSteps(members []*member) int {
+// fewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
+// behind by at least gap.
+func fewestSteps(members []*member, gap int) int {
 	steps := map[int]int{}
 	for _, m := range members {
 		for _, st := range m.streams {
@@ -102,13 +106,13 @@ func fewestSteps(members []*member) int {
 		}
 		most = max(most, n)
 	}
-	if most-steps[lowest] < clearlyBehind {
+	if most-steps[lowest] < gap {
 		return -1
 	}
 	return lowest
 }
 
-// clearlyBehind is how many steps one of two ranks must be behind.
+// clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
 const clearlyBehind = 3
 
 var maybe = textmatch.New(`most likely|\bmay be\b|can be caused`)
@@ -177,6 +181,40 @@ func notHeard(members []*member) int {
 		}
 	}
 	return missing
+}
+
+// notReported returns the only rank that has printed its number and is not among those of which a launcher reports
+// that they ended with a code, or -1.
+func notReported(members []*member) int {
+	heard, ended := map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.report != nil && g.report.Rank >= 0 {
+					ended[g.report.Rank] = true
+				}
+			}
+			for _, t := range st.text {
+				if r := roster.Own(t); m.rank < 0 && r >= 0 && message.Advance.MatchString(t) {
+					heard[r] = true
+				}
+			}
+		}
+	}
+	left := -1
+	for r := range heard {
+		if ended[r] {
+			continue
+		}
+		if left >= 0 {
+			return -1
+		}
+		left = r
+	}
+	if len(ended) < 2 {
+		return -1
+	}
+	return left
 }
 
 // onlyMissing returns the only rank of the job that did not wait, or -1.

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
@@ -22,6 +23,9 @@ const nearRank = 3
 // in what launchers report, and in the lines above the suspect.
 func (s *suspect) claim(members []*member, all []*suspect) {
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
+	if s.stream != nil && s.stream.rank < 0 && roster.Pod(s.sign.title, false) >= 0 && roster.Pod(s.sign.title, false) == s.rank {
+		s.rank = roster.Pod(s.sign.title, slices.ContainsFunc(members, (*member).hasMaster))
+	}
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
 		return
 	}
@@ -42,12 +46,40 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.rank < 0 {
 		s.rank = s.reported(members)
 	}
-	if s.rank < 0 && s.crashed() && s.stream != nil && !s.sign.plain { // the rank that crashed no longer counts
-		s.rank = fewestSteps(members)
+	if s.rank < 0 && s.crashed() && s.stream != nil { // the rank that crashed no longer counts
+		s.rank = fewestSteps(members, 1)
+	}
+	if s.rank < 0 && s.rule.Category == job.GPUOOM {
+		s.rank = lowestGPU(all, s)
 	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.named(s.sign)
 	}
+}
+
+// hasMaster reports whether the logs name a pod of its own for rank 0.
+func (m *member) hasMaster() bool {
+	return slices.ContainsFunc(m.streams, func(st *stream) bool {
+		return roster.Master(st.lines[0].File) || slices.ContainsFunc(st.text, roster.Master)
+	})
+}
+
+// fullGPU names the GPU whose memory was full.
+var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
+
+// lowestGPU returns the lowest GPU whose memory was full, if several were in the log of all ranks of a host. There
+// each rank has the GPU of its number.
+func lowestGPU(all []*suspect, of *suspect) int {
+	seen := map[int]bool{}
+	for _, s := range all {
+		if g := fullGPU.FindStringSubmatch(s.title()); g != nil && s.rule.Signature == of.rule.Signature {
+			seen[logtext.Number(g[1])] = true
+		}
+	}
+	if len(seen) < 2 {
+		return -1
+	}
+	return slices.Min(slices.Collect(maps.Keys(seen)))
 }
 
 // printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
@@ -119,6 +151,9 @@ func rankOfPID(members []*member, pid int) int {
 			for _, l := range st.lines {
 				if p, rank, ok := roster.Process(l.Text); ok && p == pid {
 					return rank
+				}
+				if m.rank >= 0 && roster.Printer(l.Text) == pid {
+					return m.rank
 				}
 			}
 		}

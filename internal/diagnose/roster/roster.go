@@ -74,6 +74,32 @@ func Own(t string) int {
 	return first(ownRank.FindStringSubmatch(t))
 }
 
+// pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
+var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
+
+// workerPod is the name of a pod of a job that has a pod for its rank 0, too.
+var workerPod = textmatch.New(`-worker-\d`)
+
+// Pod returns the rank whose pod a line names, or -1. master says whether the job has a pod of its own for rank 0.
+func Pod(t string, master bool) int {
+	if len(t) > longLine {
+		return -1
+	}
+	r := first(pod.FindStringSubmatch(t))
+	if r >= 0 && master && workerPod.MatchString(t) {
+		r++
+	}
+	return r
+}
+
+// masterPod is the name of a pod or of its log that belongs to rank 0, beside those of workers.
+var masterPod = textmatch.New(`(?i)(?:^|[/._-])(?:master|chief)-0(?:$|[^\w])`)
+
+// Master reports whether a text names a pod of its own for rank 0.
+func Master(t string) bool {
+	return len(t) < longLine && (strings.Contains(t, "aster-0") || strings.Contains(t, "hief-0")) && masterPod.MatchString(t)
+}
+
 // headLines is how far from the beginning of a log its program says which rank it is.
 const headLines = 60
 
