@@ -50,7 +50,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended):
+		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
 		case st.survived(g):
 			past = append(past, s)
 		default:
@@ -70,7 +70,10 @@ func (m *member) ofLog(st *stream) []*suspect {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			return append(all, said)
+			if all = append(all, said); st.mixed { // other ranks may have said the same before
+				all = append(all, m.messages(st, false)...)
+			}
+			return all
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })

@@ -212,6 +212,26 @@ func done(members []*member) bool {
 	})
 }
 
+// sigterm is a report that a worker was asked to end.
+var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
+
+// toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
+// and there was no error between.
+func (s *stream) toldToEnd(g *sign) bool {
+	if !g.plain || !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
+		return false
+	}
+	for i := g.from - 1; i >= 0; i-- {
+		switch m := s.marks()[i]; {
+		case m&outlook.All != 0:
+			return true
+		case m&(outlook.Error|outlook.Bad) != 0:
+			return false
+		}
+	}
+	return false
+}
+
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign, ended int) bool {
 	if ended < 0 || g.from < ended {

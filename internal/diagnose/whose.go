@@ -43,14 +43,20 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.printedBy(s.sign, members)
 	}
+	if s.rank < 0 && s.rule.Category == job.GPUOOM {
+		s.rank = lowestGPU(all, s)
+	}
 	if s.rank < 0 {
 		s.rank = s.reported(members)
 	}
+	if s.rank < 0 && s.everyRank() {
+		s.rank = 0
+	}
+	if s.rank < 0 {
+		s.rank = localRank(members)
+	}
 	if s.rank < 0 && s.crashed() && s.stream != nil { // the rank that crashed no longer counts
 		s.rank = fewestSteps(members, 1)
-	}
-	if s.rank < 0 && s.rule.Category == job.GPUOOM {
-		s.rank = lowestGPU(all, s)
 	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.named(s.sign)
@@ -80,6 +86,34 @@ func lowestGPU(all []*suspect, of *suspect) int {
 		return -1
 	}
 	return slices.Min(slices.Collect(maps.Keys(seen)))
+}
+
+// everyRank reports whether a program could not be started and its log says so several times: then no rank has been.
+func (s *suspect) everyRank() bool {
+	if s.stream == nil || s.rule.Category != job.LaunchError && s.rule.Category != job.MissingLibrary {
+		return false
+	}
+	same := 0
+	for _, g := range s.stream.signs {
+		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
+			same++
+		}
+	}
+	return same > 1
+}
+
+// localRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
+// of ranks before it, or -1.
+func localRank(members []*member) int {
+	var t roster.Torchrun
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, text := range st.text {
+				t.Read(text)
+			}
+		}
+	}
+	return t.Rank()
 }
 
 // printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,

@@ -100,6 +100,44 @@ func Master(t string) bool {
 	return len(t) < longLine && (strings.Contains(t, "aster-0") || strings.Contains(t, "hief-0")) && masterPod.MatchString(t)
 }
 
+var (
+	localFailed = textmatch.New(`failed \(exitcode: -?\d+\) local_rank: (\d{1,5}) \(pid`)
+	nodeCount   = textmatch.New(`\bnnodes[=: ]+(\d{1,5})\b`)
+	nodeRank    = textmatch.New(`\bnode[_-]rank[=: ]+(\d{1,5})\b`)
+	perNode     = textmatch.New(`\bnproc[_-]per[_-]node[=: ]+(\d{1,5})\b`)
+)
+
+// Torchrun collects what torchrun's logs say about its hosts and the rank that failed first.
+type Torchrun struct{ local, nodes, node, each []int }
+
+// Read reads one line.
+func (t *Torchrun) Read(line string) {
+	if len(line) > longLine || !strings.Contains(line, "local_rank: ") && !strings.Contains(line, "nnodes") {
+		return
+	}
+	for _, f := range []struct {
+		p    *textmatch.Pattern
+		into *[]int
+	}{{localFailed, &t.local}, {nodeCount, &t.nodes}, {nodeRank, &t.node}, {perNode, &t.each}} {
+		if n := first(f.p.FindStringSubmatch(line)); n >= 0 {
+			*f.into = append(*f.into, n)
+		}
+	}
+}
+
+// Rank returns the number of the rank that failed, or -1 if the lines do not show it.
+func (t *Torchrun) Rank() int {
+	switch {
+	case len(t.local) != 1:
+		return -1
+	case len(t.nodes) == 0 || t.nodes[0] == 1:
+		return t.local[0]
+	case len(t.node) == 0 || len(t.each) == 0:
+		return -1
+	}
+	return t.node[0]*t.each[0] + t.local[0]
+}
+
 // headLines is how far from the beginning of a log its program says which rank it is.
 const headLines = 60
 
