@@ -265,7 +265,8 @@ func explained(best *suspect, all []*suspect) *suspect {
 	}
 	for _, s := range all {
 		switch {
-		case s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
+		case best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown",
+			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
 			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
 			return s
 		}
