@@ -66,7 +66,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
 	}
-	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {

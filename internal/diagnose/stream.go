@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/nativetrace"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -21,7 +21,6 @@ type stream struct {
 	book  *rules.Book
 	rank  int
 	host  string
-	inner string // the tag that hydra writes within lines
 	lines []job.Line
 	text  []string // of the lines, without the prefixes of launchers
 	signs []*sign
@@ -90,15 +89,12 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
-			s = &stream{book: book, rank: l.Rank, host: l.Host, inner: fmt.Sprintf("[%d] ", l.Rank)}
+			s = &stream{book: book, rank: l.Rank, host: l.Host}
 			byKey[k] = s
 			keys = append(keys, k)
 		}
 		s.lines = append(s.lines, l)
 		s.text = append(s.text, logtext.Plain(l.Text))
-		if l.Rank >= 0 && strings.Contains(l.Text, "[") { // hydra also tags what the program writes in parts
-			s.text[len(s.text)-1] = strings.TrimSuffix(strings.ReplaceAll(s.text[len(s.text)-1], s.inner, ""), s.inner[:len(s.inner)-1])
-		}
 	}
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.file, b.file), cmp.Compare(a.source, b.source), cmp.Compare(b.placed, a.placed))
@@ -133,8 +129,8 @@ func (s *stream) scan(kernel bool) {
 	for _, g := range exceptions(s.text, covered, s.book) {
 		add(g)
 	}
-	for _, g := range natives(s.text, covered) {
-		add(g)
+	for _, d := range nativetrace.Find(s.text, covered) {
+		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To})
 	}
 	for _, g := range reports(s.text, covered) {
 		add(g)
@@ -144,7 +140,7 @@ func (s *stream) scan(kernel bool) {
 			s.addOwn(i)
 			covered[i] = true
 		}
-		if covered[i] || len(text) < 4 || pytrace.Warning(text) || pytrace.FrameLine.MatchString(text) {
+		if covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 			continue
 		}
 		if !s.book.Candidate(text) {

@@ -218,7 +218,7 @@ var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTE
 // toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
 // and there was no error between.
 func (s *stream) toldToEnd(g *sign) bool {
-	if !g.plain || !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
+	if !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
 		return false
 	}
 	for i := g.from - 1; i >= 0; i-- {

@@ -32,7 +32,6 @@ var (
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
 	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit) (?:with|from) (?:exit )?(?:status|code|signal)[ :=]*(-?\d{1,3})\b`)
-	peSignal    = textmatch.New(`PE RANK (\d+) exit signal (.+)$|MPT ERROR: Rank (\d+)\(g:\d+\) received signal SIG\w+\((\d+)\)`)
 	deepspeed   = textmatch.New(`--local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
@@ -54,8 +53,7 @@ var parsers = []struct {
 	{"srun: error: ", srun},
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
-	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" from signal ", ofRank}, {" with exit status ", ofRank},
-	{"exit signal ", craySignal}, {"mpt error: rank ", craySignal},
+	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -190,19 +188,6 @@ func ofRank(text []string, i int) (Report, int, bool) {
 	}
 	r.Rank, r.PID = logtext.Number(m[1]), logtext.Number(m[2])
 	return r, i, r.Signal > 0 || r.Code > 0
-}
-
-func craySignal(text []string, i int) (Report, int, bool) {
-	m := peSignal.FindStringSubmatch(text[i])
-	switch {
-	case m == nil:
-		return Report{}, 0, false
-	case m[3] != "":
-		return Report{Rank: logtext.Number(m[3]), Signal: logtext.Number(m[4])}, i, true
-	}
-	what, _, core := strings.Cut(m[2], " (core dumped)")
-	r := Report{Rank: logtext.Number(m[1]), Signal: words[strings.TrimSpace(what)], Core: core}
-	return r, i, r.Signal > 0
 }
 
 func deepSpeed(text []string, i int) (Report, int, bool) {
