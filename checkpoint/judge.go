@@ -15,8 +15,8 @@ import (
 // Verdict says what a checkpoint is good for.
 type Verdict string
 
-// The verdicts. A retry takes a suspect checkpoint, or one that is only weights, only if there is no good
-// one.
+// The verdicts. A retry resumes from a checkpoint that is Suspect or WeightsOnly only if there is no good
+// checkpoint.
 const (
 	Good        Verdict = "good"
 	Suspect     Verdict = "suspect"      // it may have been cut off, or be a mixture of two saves

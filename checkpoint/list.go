@@ -18,17 +18,19 @@ type Listed struct {
 	job.Checkpoint
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why,omitempty"`
-	// Newest says that a job would resume from it.
+	// Newest is true if a job would resume from this checkpoint.
 	Newest bool `json:"newest,omitempty"`
-	// NamedBy is the file or link beside it that names it as the last; it may be empty.
+	// NamedBy is the name of a file or link that is beside the checkpoint and names it as the last checkpoint.
+	// It is empty if there is no such file or link.
 	NamedBy string `json:"named_by,omitempty"`
-	// Own are the names of what it consists of in the directory. It has none if it is the directory itself,
-	// if it lies elsewhere, or if its files cannot be told from others.
+	// Own has the names of the checkpoint's files and directories in the examined directory. It is empty if the
+	// checkpoint is the examined directory itself, if it is in another directory, or if its files cannot be
+	// told from other files.
 	Own []string `json:"-"`
 }
 
-// List returns all possible checkpoints of dir, newest first, and verifies each. If deep is true, the numbers
-// of their tensors are looked at, too. It returns an error if dir cannot be read, and if ctx ends.
+// List verifies all possible checkpoints of dir and returns them, the newest first. If deep is true, List also
+// looks at the numbers of the tensors. It returns an error if dir cannot be read, or if ctx ends.
 func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Skipped is a file or directory that looks like a checkpoint but was not used. If Taken is true,
-// it was used after all, because there was nothing better.
+// Skipped is a file or directory that looks like a checkpoint but was not used. If Taken is true, gangrun used
+// it after all, because there was nothing better.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -30,27 +30,26 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s %s: %s", how, filepath.Base(s.Path), s.Reason)
 }
 
-// Newest returns the newest complete checkpoint in dir. skipped has the files and directories that
-// were ranked before it but are not complete or are suspect, newest first. The Path of best is
-// empty if there is none, or if dir is missing or empty. The newest checkpoint is the one with the
-// highest step in its name; checkpoints without a step are ranked among the other checkpoints by
-// the time of their last change. A file comes after all others if its size is suspect: its format
-// does not show whether it is complete, and it is smaller than the checkpoints before it. See
-// docs/checkpoints.md. Newest returns an error if ctx ends, if dir cannot be read, or if it found
-// no checkpoint and could not read some of the candidates.
+// Newest returns the newest complete checkpoint in dir as best. The Path of best is empty if there is no
+// complete checkpoint, or if dir is missing or empty. skipped has the files and directories that are newer than
+// best but are not complete or are suspect, newest first. The newest checkpoint is the checkpoint with the
+// highest step in its name. Checkpoints without a step are ranked among the other checkpoints by the time of
+// their last change. A file comes after all others if its size is suspect: its format does not show whether it
+// is complete, and it is smaller than the older checkpoints. See docs/checkpoints.md. Newest returns an error
+// if ctx ends, if dir cannot be read, or if it found no checkpoint and could not read some of the candidates.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
 	return NewestBut(ctx, dir, nil, nil)
 }
 
-// NewestBut is like Newest, but ignores the checkpoints that are listed in initial or in avoided,
-// unless they have changed since they were listed. initial has what was in dir before the run
-// began: checkpoints of another run may have higher steps.
+// NewestBut is like Newest, but ignores the checkpoints in initial and in avoided. But it considers a
+// checkpoint that has changed since it was listed there. initial has the possible checkpoints that were in dir
+// before the run began: they may be checkpoints of another run, with higher steps.
 func NewestBut(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	return search(ctx, dir, initial, avoided, false)
 }
 
-// NewestFinite is like NewestBut, but looks at the numbers of tensors, and skips checkpoints that have NaN or
-// +Inf: a training that has diverged would go on with them.
+// NewestFinite is like NewestBut, but also looks at the numbers of tensors. It skips checkpoints that have NaN
+// or +Inf among them, because a training that resumes from such a checkpoint has diverged already.
 func NewestFinite(ctx context.Context, dir string, initial Seen, avoided []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	return search(ctx, dir, initial, avoided, true)
 }
@@ -102,8 +101,7 @@ func contains(those []job.Checkpoint, path string, changed time.Time) bool {
 	return slices.ContainsFunc(those, func(c job.Checkpoint) bool { return c.Path == path && c.Time.Equal(changed) })
 }
 
-// Seen has the paths of the possible checkpoints of a directory, and the time of their last
-// change.
+// Seen maps the path of each possible checkpoint of a directory to the time of its last change.
 type Seen map[string]time.Time
 
 // Look returns the possible checkpoints that are in dir now. It returns nothing if dir does

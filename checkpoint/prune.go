@@ -13,11 +13,12 @@ import (
 
 // Keep says which good checkpoints stay when the others are removed.
 type Keep struct {
-	Newest int   // how many of the newest stay
-	Every  int64 // those whose step is a multiple of Every stay, too; with 0, no further ones
+	Newest int // how many of the newest checkpoints stay
+	// Checkpoints whose step is a multiple of Every stay, too. If Every is 0, only the newest checkpoints stay.
+	Every int64
 }
 
-// ParseKeep parses "keep=3,every=1000".
+// ParseKeep parses a rule such as "keep=3,every=1000".
 func ParseKeep(text string) (Keep, error) {
 	k := Keep{Newest: 1}
 	given := map[string]bool{}
@@ -39,9 +40,10 @@ func ParseKeep(text string) (Keep, error) {
 	return k, nil
 }
 
-// Superfluous returns those checkpoints of list, a result of List, that k does not keep. It never returns the
-// newest good one, one that a file or link beside it names, one whose name says that it is the best, or one
-// that is not good. Checkpoints of the same step count as one, because a job may write several files at a step.
+// Superfluous returns those checkpoints of list that k does not keep. list is a result of List. Superfluous
+// never returns the newest good checkpoint, a checkpoint that a file or link beside it names, a checkpoint
+// whose name says that it is the best, or a checkpoint that is not good. Checkpoints of the same step count as
+// one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
 	rank := map[int64]int{} // of steps: 1 is the newest
@@ -65,8 +67,8 @@ func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	return out
 }
 
-// Remove deletes the files of the checkpoint l in the directory dir. It deletes nothing outside of dir, and
-// nothing if the checkpoint has changed since it was verified.
+// Remove deletes the files of l, a checkpoint that List has returned for dir. It deletes nothing outside of
+// dir. It returns an error if the checkpoint has changed since List verified it, or if Own of l is empty.
 func Remove(dir string, l Listed) error {
 	if len(l.Own) == 0 {
 		return fmt.Errorf("%q is not removed: its files cannot be told from others", l.Path)

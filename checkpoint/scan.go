@@ -15,8 +15,9 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// Scan returns the possible checkpoints of a directory, the newest first, and then what has the name of a
-// temporary file. Each file of a rank is one of its own. It reads only the first bytes of files.
+// Scan returns the possible checkpoints of a directory, the newest first. After them, it returns the files and
+// directories that have the name of a temporary file. If each rank writes its own file, each of these files
+// counts as a possible checkpoint of its own. Scan reads only the first bytes of files.
 func Scan(dir string) ([]saves.Found, error) {
 	all, _, err := separate(dir)
 	if err != nil {
@@ -81,9 +82,9 @@ func born(path string) time.Time {
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec))
 }
 
-// Examine verifies one of the possible checkpoints of a directory, compared with the older ones, as List does.
-// small is true if it is suspect only because of its size. The error wraps fs.ErrNotExist if it is not there any
-// more. Its numbers are not looked at.
+// Examine verifies the possible checkpoint at path in the directory dir. As List does, it compares the
+// checkpoint with the older ones. It does not look at the numbers of tensors. small is true if the checkpoint
+// is suspect only because of its size. The error wraps fs.ErrNotExist if the checkpoint is no longer there.
 func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err error) {
 	all, _, err := separate(dir)
 	if err != nil {

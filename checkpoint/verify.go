@@ -63,10 +63,10 @@ func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%q is not complete: %s", e.Path, e.Reason)
 }
 
-// Verify reads a checkpoint and returns its description. path is a file, a directory, or
-// the prefix of TensorFlow's files. The error is an *IncompleteError if the structure shows
-// that the checkpoint is not complete, and another error if it cannot be read. Verify reads
-// every byte that has a checksum, in bounded memory, until ctx is done.
+// Verify reads a checkpoint and returns its description. path is a file, a directory, or the prefix of
+// TensorFlow's files. The error is an *IncompleteError if the structure of the checkpoint shows that it is not
+// complete, and another error if the checkpoint cannot be read. Verify reads every byte that has a checksum, in
+// bounded memory, until ctx is done.
 func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
 	c, _, err := verify(ctx, path, &blob.Seen{})
 	return c, err

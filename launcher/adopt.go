@@ -105,6 +105,6 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	}
 }
 
-// Renew makes later calls of Run end the agents of an earlier controller before they use the
-// hosts of those agents.
+// Renew gives up the agents that an earlier controller has started. Before a later call of Run uses the host of
+// such an agent, it ends that agent.
 func (l *Launcher) Renew() { l.pool.RetireHeld() }

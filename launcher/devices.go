@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Devices asks hosts for their GPUs and NICs. It returns the hosts with these, and findings
-// about them. If a host does not answer, Devices returns an error, and that host unchanged.
+// Devices asks hosts for their GPUs and NICs. It returns the hosts with their GPUs and NICs, and findings about
+// the GPUs and NICs. If a host does not answer, Devices returns that host unchanged, and an error.
 func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
 	found = make([]job.Host, len(hosts))
 	all := make([][]job.Finding, len(hosts))

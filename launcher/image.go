@@ -20,9 +20,10 @@ type Image struct {
 	// Open opens an archive of the image, and returns the archive's size in bytes. If Open is
 	// nil, hosts that lack the image pull it from its registry.
 	Open func() (io.ReadCloser, int64, error)
-	// User and Secret are the login at the registry; empty for none.
+	// User and Secret are the credentials for the registry. If they are empty, the hosts do not log in.
 	User, Secret string
-	// Progress is called while the archive is sent to a host. It may be nil.
+	// Progress is called while the archive is sent to a host. sent is how many of the bytes have been sent, and
+	// of is the number of all bytes. Progress may be nil.
 	Progress func(host string, sent, of int64)
 }
 

@@ -25,37 +25,35 @@ import (
 
 // Options are the settings of a Launcher.
 type Options struct {
-	Run    string // its ID
+	Run    string // the ID of the run
 	Dialer agents.Dialer
 	Hosts  []job.Host
 	// Tmpdir returns the TMPDIR of a simulated host. If it returns "", or is nil, TMPDIR is not
 	// changed.
 	Tmpdir func(host string) string
-	// Output is called with the output of those ranks whose output the user is to see. Calls do
-	// not overlap. It may block, for instance while the terminal does; only other output then
-	// waits.
+	// Output is called with the output of those ranks whose output the user wants to see. Calls do not overlap.
+	// Output may block, for instance because the terminal blocks. Only further output has to wait then.
 	Output func(job.Output)
-	// Stdin is the standard input of the ranks that the attempt names; nil means none. If it is
-	// a pipe, up to KeepStdin bytes of it are kept for later attempts.
+	// Stdin is the standard input for the ranks that the attempt names; nil means none. If Stdin is a pipe, the
+	// Launcher keeps up to KeepStdin bytes of the input for later attempts.
 	Stdin     *os.File
 	KeepStdin int64
-	// Universe is MPI_UNIVERSE_SIZE; 0 means the size of the gang.
+	// Universe is the value of MPI_UNIVERSE_SIZE for programs of MPICH: a number of ranks, -1 for no limit
+	// (INFINITE), or 0 for the size of the gang.
 	Universe int
-	// Unclear reports whether the output of a rank leaves open why the rank ended. That is so
-	// if its last line is a consequence of another rank's failure, or if no line gives a
-	// reason.
+	// Unclear reports whether the output of a rank does not tell why the rank ended: its last line is a
+	// consequence of another rank's failure, or no line gives a reason.
 	Unclear func(exit job.Exit, printed []job.Line) bool
-	// Settle is how long the Launcher waits before it ends the gang if Unclear returns true for
-	// a rank that failed. Another rank may still be writing the reason. 0 means half a second.
+	// If Unclear returns true for a rank that failed, the Launcher waits for Settle before it ends the gang,
+	// because another rank may still be writing the reason. 0 means half a second.
 	Settle time.Duration
 	// Network is the network over which ranks on several machines communicate: a CIDR or the
 	// name of an interface. If it is empty, the Launcher chooses one.
 	Network string
-	// Env has variables for agents on other machines. They override those that the agents have
-	// there.
+	// Env has variables for agents on other machines. They replace variables of the same name that the agents
+	// have there.
 	Env []string
-	// If MPIEnv is true, the ranks' environment is as under mpiexec: gangrun does not set
-	// OMP_NUM_THREADS.
+	// If MPIEnv is true, the environment of the ranks is as with mpiexec: gangrun does not set OMP_NUM_THREADS.
 	MPIEnv bool
 	// Bring copies gangrun-nvml to another machine and returns its path there. It is nil if
 	// this machine has no gangrun-nvml.
@@ -67,8 +65,7 @@ type Options struct {
 	HostTimeout, OrphanGrace time.Duration
 }
 
-// Launcher has one agent on each host during a run. Only one goroutine at a time may call
-// Run.
+// Launcher has one agent on each host during a run. Calls of Run must not overlap.
 type Launcher struct {
 	opts  Options
 	input *stdin.Input // nil for none
@@ -111,10 +108,9 @@ func New(opts Options) *Launcher {
 	}
 }
 
-// Probe connects to every host. In hosts it returns the hosts that it has reached, with what
-// their agents found and the addresses at which they reach each other. In unreached it returns
-// the others. An error means that the reached hosts have no network in common, or that several
-// of them are the same machine.
+// Probe connects to every host. hosts has the hosts that it has reached, with what their agents have found, and
+// with the addresses at which these hosts reach each other. unreached has the other hosts. An error means that
+// there is no network over which the reached hosts reach each other, or that several of them are the same machine.
 func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []agents.Unreached, err error) {
 	connected := make([]*agents.Agent, len(l.opts.Hosts))
 	errs := make([]error, len(connected))
@@ -151,10 +147,10 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []age
 	return hosts, unreached, nil
 }
 
-// Survey asks all hosts at the same time for the facts that the static preflight needs. Only
-// one host checks that the program can be parsed; that is enough, because the preflight also
-// requires that the program's files are equal on all hosts. If there are several machines, the
-// hosts then check whether they reach each other.
+// Survey asks all hosts at the same time for the facts that the static preflight needs. Only one host checks
+// that the program can be parsed. That is enough, because the preflight also requires that the files of the
+// program are equal on all hosts. If there are several machines, the hosts then check whether they reach each
+// other.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
 	connected, err := l.agents(ctx, hosts)
 	if err != nil {
@@ -227,8 +223,8 @@ func (l *Launcher) Measure(ctx context.Context, hosts []job.Host, ask job.Measur
 // no longer waits for silent hosts.
 func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 
-// Signal sends a signal to the ranks of the running gang that handle it, unless the gang is a
-// trial. It does nothing without a gang.
+// Signal sends a signal to the ranks of the running gang that handle it, unless the gang is a trial. It does
+// nothing if no gang runs.
 func (l *Launcher) Signal(sig syscall.Signal) {
 	select {
 	case l.orders.signals <- sig:
@@ -250,9 +246,9 @@ func (l *Launcher) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends all agents. It does not wait for silent agents without ranks: these end by
-// themselves, since they have no controller. It does not wait for a call of Output that blocks.
-// Everything else has ended when Close returns.
+// Close ends all agents. It does not wait for silent agents without ranks, because these end by themselves when
+// they have no controller. It does not wait for a call of Output that blocks. Everything else has ended when
+// Close returns.
 func (l *Launcher) Close() error {
 	l.cancel()
 	l.mu.Lock()

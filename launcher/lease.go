@@ -24,9 +24,8 @@ type Turn struct {
 	granted           bool // the caller has the lease, and releases it
 }
 
-// Turn returns a place in the queue of a host. name distinguishes it from the other places of
-// this Launcher. space is the name of a simulated host, and empty for a real one. The caller
-// must close the Turn.
+// Turn returns a place in the queue of a host. name distinguishes it from other places of this Launcher. space
+// is the name of the host if it is a simulated host, and otherwise empty. The caller must close the Turn.
 func (l *Launcher) Turn(host, space, name string) *Turn {
 	return &Turn{l: l, host: host, space: space, name: name}
 }
@@ -68,8 +67,8 @@ func (t *Turn) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Close gives up the place. It does not release a lease that was granted. It does nothing if
-// the agent is gone, since the place is gone with it.
+// Close gives up the place. It does not release a lease that was granted. It does nothing if the agent is gone,
+// because the place in the queue has ended with the agent.
 func (t *Turn) Close() error {
 	a := t.l.pool.Current(t.host)
 	if a == nil {
@@ -92,7 +91,7 @@ func (t *Turn) free(a *agents.Agent) error {
 	return err
 }
 
-// Grant is a lease that a host's agent holds until Release, or until the agent ends.
+// Grant is a lease that the agent of a host holds until Release is called or the agent ends.
 type Grant struct {
 	turn  *Turn
 	agent *agents.Agent // nil where an earlier controller was granted it
@@ -143,17 +142,17 @@ func (g *Grant) watch(ctx context.Context, a *agents.Agent) bool {
 	return true
 }
 
-// Done is closed when the lease is lost or released.
+// Done returns a channel that is closed when the lease is lost or released.
 func (g *Grant) Done() <-chan struct{} { return g.done }
 
-// Err returns why the lease was lost; nil if it was not.
+// Err returns why the lease was lost. It returns nil if the lease was not lost.
 func (g *Grant) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
 }
 
-// Release gives the GPUs back. If the agent does not answer, it gives them back when it ends.
+// Release gives the GPUs back. If the agent does not answer, the GPUs are given back when the agent ends.
 func (g *Grant) Release() error {
 	g.turn.granted = false
 	var err error

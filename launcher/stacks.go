@@ -12,8 +12,8 @@ import (
 // stacksLate is how much longer than its time limit the controller waits for the answer of an agent.
 const stacksLate = 2 * time.Second
 
-// Stacks collects the stacks of the gang that runs. Each host has the time limit for it. The ranks of hosts
-// that do not answer in time are missing from the result. Stacks returns nil if no gang runs.
+// Stacks collects the stacks of the ranks of the running gang. Each host must answer within limit. The result
+// lacks the ranks of hosts that do not answer in time. Stacks returns nil if no gang runs.
 func (l *Launcher) Stacks(ctx context.Context, limit time.Duration) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, limit+2*stacksLate)
 	defer cancel()

@@ -93,7 +93,7 @@ var staticCases = []struct {
 		on(func(f *job.Facts) {
 			*f = imageFacts(job.ImageNoRuntime, "there is no containerd here: /s does not exist")
 		}, 2),
-		[]string{`image error launch-error h2: the image needs containerd: there is no containerd here: /s does not exist; nor are apptainer, singularity and enroot there`}},
+		[]string{`image error launch-error h2: the image needs containerd: there is no containerd here: /s does not exist; apptainer, singularity and enroot are not there either`}},
 	{"containerd's socket", 1,
 		on(func(f *job.Facts) { *f = imageFacts(job.ImageForbidden, "this user may not open /s") }),
 		[]string{`image error permission-error h1: this user may not open /s`}},

@@ -8,26 +8,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Check is one question of the preflight. Its Code is part of the interface: job.Finding.Check
-// has it.
+// Check is one question of the preflight. Programs may rely on its Code, which job.Finding.Check has.
 type Check struct {
 	Code string
 	// Asks is the question, as a sentence for the documentation.
 	Asks string
-	// DependsOn has the Codes of other checks. If one of them finds an error on a host, this
-	// check is skipped there.
+	// DependsOn has the Codes of other checks. If one of these checks finds an error on a host, this check
+	// skips the host.
 	DependsOn []string
-	// Problems are all problems that the check can find.
+	// Problems has all problems that the check can find.
 	Problems []Problem
-	// Judge returns the problems of the given hosts. These are the hosts on which no check in
-	// DependsOn found an error. Judge has no side effects. It is nil if only the trial, the
-	// history of runs or measurements answer the check.
+	// Judge returns the problems of the hosts whose facts it gets. These are the hosts on which no check in
+	// DependsOn has found an error. Judge has no side effects. It is nil if the check is answered not by
+	// facts, but by the trial, the history of runs or measurements.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 
 // Problem is one problem that a Check can find.
 type Problem struct {
-	// Signature is unique among all checks. The job.Cause of a finding has the same one.
+	// Signature is unique among all checks. The job.Cause of a finding has the same Signature.
 	Signature string
 	Severity  job.Severity
 	// Category is the category of the job.Cause. It is empty for warnings.
@@ -41,7 +40,7 @@ type Problem struct {
 type Hit struct {
 	Signature string   // Signature of the Problem
 	Hosts     []string // the hosts that have the problem, in the order of the facts
-	Path      string   // the path that has the problem; empty if it concerns no path
+	Path      string   // the path that has the problem; empty if the problem is not about a path
 	Values    map[string]string
 	// Evidence has lines that show the problem in more detail than Text.
 	Evidence []job.Line
@@ -52,7 +51,7 @@ func (h Hit) says(o Hit) bool {
 	return h.Signature == o.Signature && h.Path == o.Path && maps.Equal(h.Values, o.Values)
 }
 
-// Codes of the checks that the history and the trial answer.
+// Codes of the checks that the history of runs or the trial answers.
 const (
 	CodeKnown      = "known-failure"
 	CodeTrial      = "trial"
@@ -87,7 +86,7 @@ var checks = []Check{
 	trialFilesCheck,
 }
 
-// Checks returns every Check. Each Check comes after those that it depends on.
+// Checks returns every Check. Each Check comes after the Checks on which it depends.
 func Checks() []Check { return slices.Clone(checks) }
 
 // lookup returns the Check of that code; it must be one of Checks.

@@ -37,7 +37,7 @@ var cudaCheck = Check{
 	Problems: []Problem{
 		{"cuda-driver-old", job.SeverityError, job.CUDAVersion,
 			"the NVIDIA driver {driver} is too old for CUDA {runtime} ({from}), which needs {least}",
-			"use a program or an image that was built with an older CUDA, or have the administrator update the driver; on data centre GPUs, NVIDIA's package cuda-compat in the image does as well"},
+			"use a program or an image that was built with an older CUDA, or have the administrator update the driver; or, on data centre GPUs only, install NVIDIA's package cuda-compat in the image"},
 		{"cuda-driver-doubtful", job.SeverityWarning, "",
 			"the NVIDIA driver {driver} is too old for CUDA {runtime}, if the program uses {from}: it needs {least}",
 			"use a program or an image that was built with an older CUDA, or have the administrator update the driver"},

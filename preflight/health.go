@@ -21,7 +21,7 @@ var healthCheck = Check{
 		{"health-link", job.SeverityWarning, "", slowText, "look at the speed and the errors of its network card (ethtool, ip -s link) and at its cable, name another network with --network, or leave the host out"},
 		{"health-link-pair", job.SeverityWarning, "", "{what} between {hosts} is slow, but not those to other hosts: {value}; the median of {peers} is {median}, {times} times as fast", "look at the way between the two hosts (traceroute, the switches), or leave one of them out"},
 		{"health-differs", job.SeverityWarning, "", "{what} is not equally fast on {hosts}: {value}; which of them is wrong is not clear", "compare both with what is usual for them, or measure with a third host"},
-		{"health-unmeasured", job.SeverityNote, "", "not measured on {hosts}: {kind} {of}: {error}", "it may be well; look at that host if the gang is slow"},
+		{"health-unmeasured", job.SeverityNote, "", "not measured on {hosts}: {kind} {of}: {error}", "the host need not be slow; look at it if the gang is slow"},
 	},
 }
 
@@ -37,7 +37,8 @@ func (p *Preflight) measures(spec job.Spec, facts []job.Facts) job.Measure {
 	return m
 }
 
-// Slow returns the findings of the health check about the speeds of a gang on that many hosts.
+// Slow returns the findings of the health check about speeds, which were measured on the hosts of a gang. hosts
+// is the number of these hosts.
 func Slow(speeds []job.Speed, hosts int) (findings []job.Finding) {
 	var hits []Hit
 	for _, s := range compare.SlowSpeeds(speeds) {

@@ -48,7 +48,7 @@ func TestImageHints(t *testing.T) {
 		fact       job.ImageFact
 		text, hint string
 	}{
-		{job.ImageFact{Problem: job.ImageNoRuntime}, "nor are apptainer", "install containerd"},
+		{job.ImageFact{Problem: job.ImageNoRuntime}, "enroot are not there either", "install containerd"},
 		{job.ImageFact{Problem: job.ImageNoRuntime, Others: []string{"singularity", "enroot"}}, "singularity is there", "-- singularity exec IMAGE python3 train.py"},
 		{job.ImageFact{Problem: job.ImageNoRuntime, Others: []string{"enroot"}}, "enroot is there", "-- enroot start NAME python3 train.py"},
 		{job.ImageFact{Problem: job.ImageForbidden}, "", "add this user to a group that may open it"},

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Lasting returns the categories of failures that a job repeats as long as its code and its inputs
-// are the same.
+// Lasting returns the categories of failures that come again each time when the job runs, as long as its code
+// and its inputs do not change.
 func Lasting() []job.Category {
 	return []job.Category{job.IncorrectInputs, job.SemanticError, job.SyntaxError, job.ImportError}
 }

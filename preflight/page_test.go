@@ -78,15 +78,14 @@ runs static checks on every host. Then it runs a trial: the job's own command on
 
 After an error, gangrun does not start the gang; after a warning, it does. An error in the
 job's inputs and paths ends the run with exit code 65; an error in its program, libraries or
-environment ends it with 78 (see [exit-codes.md](exit-codes.md)). A finding that is the same
-on several hosts is reported once, with the names of the hosts. Some checks depend on others:
-if one fails on a host, gangrun skips those that depend on it there, so that a missing
-program is one finding and not five.
+environment ends it with 78 (see [exit-codes.md](exit-codes.md)). If several hosts have the same finding, gangrun
+reports it once, with the names of the hosts. Some checks depend on others: if a check fails on a host, gangrun
+skips the checks that depend on it on this host. So a missing program is one finding and not five.
 
 The hosts of a gang on several machines also test their connections, all at once. Each
 host opens a port on the network that the ranks will use, connects to every other host and
 exchanges a secret with it. Each host also writes a file into the checkpoint directory and
-looks for those of the others. That takes at most 5 s for any number of hosts. If hosts differ, gangrun prints
+looks for the files of the other hosts. All of this takes at most 5 s, for any number of hosts. If hosts differ, gangrun prints
 a matrix: a line for each host that differs, one for all others, and a ` + "`!`" + ` after
 each difference. ` + "`--verbose`" + ` prints the whole matrix, with the times between all hosts;
 ` + "`-o json`" + ` has it as ` + "`matrix{columns[], rows[]{host, cells[]{text, odd}, reach[]{to, address, time, error}}}`" + `,
@@ -95,37 +94,37 @@ times in nanoseconds.
 ## Measurements
 
 With ` + "`--health quick`" + `, or ` + "`health: quick`" + ` in the job file, the hosts also measure how fast they
-are. They do so after the static checks, if these found no error. That takes some seconds, and %[1]s at most.
+are. They do so after the static checks, if these found no error. The measurements take some seconds, and at most %[1]s.
 If something is far slower than its peers, the check ` + "`health`" + ` reports that; the gang starts nevertheless.
 ` + "`gangrun preflight --health quick`" + ` measures without starting a gang.
 
 | what | how | slow if below this part of the median |
 |---|---|---|
-| CPU (` + "`cpu`" + `) | turns of a loop with integers and floating point numbers in a second of CPU time, on up to 8 cores of each host | %[2]s |
-| memory (` + "`memory`" + `) | bytes that one core of each NUMA node copies in a second of CPU time | %[3]s |
-| disk of the checkpoint directory and of the logs (` + "`checkpoint-disk`" + `, ` + "`log-disk`" + `) | files of 256 KiB to 8 MiB, and of at most a twentieth of the free space, are written, synced and removed | %[4]s |
-| GPUs (` + "`gpu-matmul`" + `, ` + "`gpu-copy`" + `, ` + "`gpu-upload`" + `) | a product of matrices of 4096 x 4096 float16; copies of 64 MiB in the memory of the GPU, and from pinned memory of the host | %[5]s; below %[6]s a note |
-| network (` + "`link`" + `) | bytes in a second over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
-| network (` + "`round-trips`" + `) | round trips in a second, by the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
+| CPU (` + "`cpu`" + `) | how many turns of a loop with integers and floating point numbers a core makes in a second of CPU time, on up to 8 cores of each host | %[2]s |
+| memory (` + "`memory`" + `) | how many bytes one core of each NUMA node copies in a second of CPU time | %[3]s |
+| disk of the checkpoint directory and of the logs (` + "`checkpoint-disk`" + `, ` + "`log-disk`" + `) | how many bytes a second the host writes and syncs, in files of 256 KiB to 8 MiB and of at most a twentieth of the free space; it then removes the files | %[4]s |
+| GPUs (` + "`gpu-matmul`" + `, ` + "`gpu-copy`" + `, ` + "`gpu-upload`" + `) | how fast a GPU multiplies matrices of 4096 x 4096 float16, copies 64 MiB within its memory, and copies 64 MiB from pinned memory of the host | %[5]s; below %[6]s a note |
+| network (` + "`link`" + `) | how many bytes a second go over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
+| network (` + "`round-trips`" + `) | how many round trips a second are possible: 1 s divided by the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
 
 All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
-talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. What is slow is measured
-up to two times more, and the best value counts. Simulated hosts are one machine, which is measured once.
+talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. If something is slow,
+the hosts measure it again, up to twice, and the best value counts. Simulated hosts are one machine, which measures only once.
 
-A speed is compared with the median of all speeds of its kind: a GPU with those of the same model, a disk
-with those that have the same type of file system. A speed counts as slow only if it is also an outlier:
+gangrun compares a speed with the median of all speeds of its kind: that of a GPU with those of GPUs of the same model,
+that of a disk with those of disks with the same type of file system. A speed counts as slow only if it is also an outlier:
 if it is more than 4 standard deviations below the median. (The standard deviation is that of the logarithms
 of the speeds, estimated from their median absolute deviation.) If all links of a host are slow in one
 direction, the finding names that host. If only the link between two hosts is slow, the finding names both.
 If half of the hosts or more are slow, for instance one of two, the finding shows the difference and
 does not say which hosts are wrong.
 
-One TCP connection does not use all of a fast network, and the figures are not those of a
-benchmark: they only serve to find the host that is different.
+One TCP connection cannot use the whole speed of a fast network, and the figures are not those of a
+benchmark: their only purpose is to find hosts that differ from the others.
 
-If ranks get GPUs, the GPUs of all hosts are measured, by a Python program that uses torch. Its interpreter
-is that of the job, or python3 if the job is not Python or has an image. The program skips GPUs on which nvidia-smi shows a process. It was tested with a stand-in
-for torch, and has not run on a GPU yet.
+If ranks get GPUs, a Python program that uses torch measures the GPUs of all hosts. The program runs with the
+interpreter of the job, or with python3 if the job is not Python or has an image. It skips GPUs on which nvidia-smi
+shows a process. It was tested with a stand-in for torch, and has not run on a GPU yet.
 
 ` + "`-o json`" + ` has all measurements as ` + "`speeds[]{host, kind, of, model, value, error}`" + `. The kinds are those in
 brackets above, and the value is in turns, bytes, floating point operations or round trips a second. ` + "`of`" + ` is
@@ -141,8 +140,8 @@ const trialDocument = `
 ## The trial
 
 The trial runs the job's command unchanged, as one rank on one host. ` + "`" + `trial.args` + "`" + ` adds
-arguments to its end; ` + "`" + `trial.command` + "`" + ` replaces it; ` + "`" + `trial.env` + "`" + ` takes precedence over
-the job's environment. The trial does not resume from a checkpoint. Its standard input is that of
+arguments to the end of the command; ` + "`" + `trial.command` + "`" + ` replaces the command; the variables of ` + "`" + `trial.env` + "`" + `
+take precedence over the job's environment. The trial does not resume from a checkpoint. Its standard input is that of
 the job. The gang gets the same input again: a file is read from its beginning, and of a pipe gangrun
 keeps up to %[8]d MiB.
 
@@ -151,8 +150,8 @@ The trial passes, and gangrun ends it, as soon as one of these holds:
 - every rank has ended with exit code 0;
 - the ranks have printed ` + "`" + `trial.steps` + "`" + ` lines of progress (%[2]d); a step that several
   ranks print counts once;
-- the trial has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs therefore passes.
-  ` + "`" + `--hang-timeout` + "`" + ` ends a gang that hangs ([hangs.md](hangs.md)).
+- the trial has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs, and does not end, therefore passes.
+  Later, gangrun finds out if the gang hangs ([hangs.md](hangs.md)).
 
 ` + "`" + `--trial off` + "`" + ` omits the trial. A gang of one rank has no trial, because it would be the
 same, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
@@ -160,7 +159,7 @@ same, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
 ### What the trial writes is discarded
 
 A trial is contained. Its ranks, and mpirun with its daemons, see the files of the host. Their
-changes to files go into a layer in memory, which is discarded when they have ended
+changes to files go into a layer in memory, which is discarded when the ranks have ended
 (overlayfs in a mount namespace, and in a user namespace if gangrun is not root). That holds
 for all file systems: the working directory, the home, ` + "`" + `/tmp` + "`" + `, ` + "`" + `/dev/shm` + "`" + `, NFS and others.
 The job's checkpoint directory is empty in the trial. If the program or its inputs are in it,
@@ -172,18 +171,20 @@ These things differ from the gang:
 - The layer may use a quarter of the free memory of the host or of its control group.
   A trial that fills it has no result (` + "`" + `trial-full` + "`" + `).
 - The trial cannot reach the sockets of services on the host, except those in ` + "`" + `/run` + "`" + ` (name
-  services, for instance) and of NVIDIA's MPS. It can reach services on the network. gangrun
-  switches some of them off by variables, unless you have set these yourself: %[9]s.
+  services, for instance) and those of NVIDIA's MPS. It can reach services on the network. gangrun
+  switches some of these services off by variables, unless you have set the variables yourself: %[9]s.
 - Ranks do not see what ranks on another host write.
-- If gangrun is not root, the trial can change only files that belong to the user and to the
-  user's main group, even if the mode of other files lets the user write to them. setuid programs
-  run without the rights of their owner. If the job has files of other users, this may be why a trial fails. Such a failure is only a warning, unless the trial can be repeated on more ranks. Before Linux 6.6, a
-  removed directory cannot be made again.
+- If gangrun is not root, the trial can change only files whose owner is the user and whose
+  group is the user's main group. It cannot change other files, even if the user may write to them. setuid programs
+  run without the rights of their owner. If files of the job belong to other users, this may be why a trial fails. gangrun then
+  repeats the trial on more ranks, if that is [possible](#what-a-failure-means). If it still fails, gangrun only warns,
+  unless an import, a library or the program is missing, the program cannot be parsed, permission is denied, or the driver is
+  too old. Before Linux 6.6, a directory that the trial has removed cannot be made again in the trial.
 - Files are on an overlay: after the first write to a file, its other hard links and the memory
   mappings (mmap) made before that write still have the old contents; O_DIRECT and ioctls of a
   file system may be refused.
 - These differences can cause the errors ` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `, ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `
-  and ` + "`" + `ESTALE` + "`" + `. If a trial fails with one of these errors, there is only a warning (` + "`" + `trial-contained` + "`" + `).
+  and ` + "`" + `ESTALE` + "`" + `. If a trial fails with one of these errors, gangrun only warns (` + "`" + `trial-contained` + "`" + `).
 
 Some hosts cannot contain a trial. The reason may be one of these:
 
@@ -193,15 +194,14 @@ Some hosts cannot contain a trial. The reason may be one of these:
 - gangrun runs in a container that may not make user namespaces.
 - Overlays are not possible on a file system of the job.
 
-Then there is no trial, and a warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
-job's own files and with a separate, empty checkpoint directory. gangrun compares the files
-in the working directory, the checkpoint directory and the directories that the command
-names (except ` + "`inputs:`" + `) before and after, up to 20000 of them. If some have
-changed, it does not start the gang, and the error names them.
+In these cases there is no trial, and a warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs the trial nevertheless, on the
+job's own files, but with a separate, empty checkpoint directory. Before and after such a trial, gangrun looks at up to
+20000 files: those in the working directory, in the checkpoint directory and in the directories that the command
+names (except ` + "`inputs:`" + `). If some files have changed, it does not start the gang, and the error names these files.
 
 ### What a failure means
 
-A trial can fail for no other reason than that it has only one rank. gangrun therefore repeats
+A trial may fail just because it has too few ranks. gangrun therefore repeats
 a failed trial on two ranks, and then on all ranks if they are at most %[11]d, fit on one host and get a place
 within %[10]s. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one.
 gangrun does not start the gang
@@ -209,16 +209,18 @@ gangrun does not start the gang
 - if more ranks cannot help: an import, a library, the program or an
   input file is missing, the program cannot be parsed, permission is denied, or the
   driver is too old;
-- if the trial failed on as many ranks as the gang has.
+- if the trial failed on as many ranks as the gang has, unless the cause may be gone at the next
+  start (see the next list), or the failure may come from the containment (` + "`" + `trial-contained` + "`" + `).
 
-In all other cases there is a warning, and the gang starts:
+In all other cases gangrun warns, and starts the gang:
 
 - The trial failed on fewer ranks than the gang has (` + "`" + `trial-few-ranks` + "`" + `), or the program itself
   says that they are too few (` + "`" + `trial-world-size` + "`" + `). Set how the job can be tried, as in
   ` + "`" + `trial: {ranks: 4}` + "`" + ` or ` + "`" + `trial: {args: [--tiny]}` + "`" + `.
-- One rank has too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
-- The cause may be gone at the next start. gangrun repeats the trial once, unless
-  ` + "`" + `retries` + "`" + ` is 0. These causes are %[4]s.
+- The trial had fewer ranks than the gang, and too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
+- The cause may be gone at the next start, whatever the number of ranks. gangrun first repeats the trial once, unless
+  ` + "`" + `retries` + "`" + ` is 0. These causes are %[4]s. (In a trial, the cause is ` + "`" + `hang` + "`" + ` only if the program itself,
+  or a program that supervises it, reports a hang and ends.)
 - The trial waits for standard input, which is a terminal or an empty pipe.
 - The ranks of the trial have not started within %[3]s.
 
@@ -229,7 +231,7 @@ on the same hosts. The job is the same if these have not changed: the program an
 (by SHA-256), the command, the trial settings, the working directory, the checkpoint directory,
 and the sizes of the inputs. gangrun also compares all variables of the ranks' environment: those of the job, and
 those of the shell in which gangrun was started, such as PATH, PYTHONPATH,
-LD_LIBRARY_PATH, CONDA_PREFIX and those that modules set. It stores only a hash of their
+LD_LIBRARY_PATH, CONDA_PREFIX and those that environment modules set. It stores only a hash of their
 values. It does not compare variables that differ from one shell, terminal, login or batch
 job to the next and change nothing for the program, such as SHLVL, TERM, SSH_TTY
 and SLURM_JOB_ID.
@@ -244,29 +246,29 @@ It compares the size and time of these files, on the machine where gangrun was s
 - the libraries in the directories of LD_LIBRARY_PATH.
 
 It also compares the packages of the job's Python and, on several machines, the versions
-of libraries and packages on each host. It does not notice other changes, such as an edit in
-an installed package. It remembers what the trial showed about MPI, so that the gang starts in
+of libraries and packages on each host. gangrun does not notice other changes, such as an edit in
+an installed package. It remembers which MPI library the trial used, so that the gang starts in
 the same way. It does not remember a trial with a warning.
 
 ### What failed before
 
 gangrun also keeps how runs ended, and why (` + "`gangrun history`" + `). If the newest run of the same
 job failed for %[12]s, and nothing has changed since, the check
-` + "`known-failure`" + ` says so. The job starts all the same; with ` + "`--refuse-known`" + `, or
-` + "`refuse-known: true`" + ` in the job file, it does not, and the exit code is 65.
+` + "`known-failure`" + ` warns, and the job starts nevertheless. With ` + "`--refuse-known`" + `, or
+` + "`refuse-known: true`" + ` in the job file, the job does not start, and the exit code is 65.
 
 The job has changed if one of these has:
 
 - the command, the number of ranks, the job's environment, the image;
 - the content of the program, of the files that the command names, and of the Python modules
-  that are compared for a trial. Of a file of more than %[13]d MiB, and of all files after the first
-  %[14]d MiB together, only the size and time count;
+  that gangrun compares for a trial. gangrun reads at most %[14]d MiB of them in all. Of a file of more than %[13]d MiB,
+  and of files that exceed the %[14]d MiB, only the size and time count;
 - the size or time of ` + "`inputs:`" + `, of the file that the failure was about, and, with
   ` + "`--resume`" + `, of the entries of the checkpoint directory;
-- the variables of the shell that are compared for a trial, except those of batch systems, and the
-  installed packages.
+- the variables of the shell that gangrun compares for a trial, except those of batch systems;
+- the installed packages.
 
-The hosts do not count. The warning ends when a later run of the job succeeds. gangrun does not know whether
-a job has changed if it has ` + "`--preflight off`" + `, if it reads a pipe, or if the script's directory has too many
-files.
+A job on other hosts counts as the same job. When a later run of the job has succeeded, gangrun no longer warns. gangrun does
+not know whether a job has changed if the job has ` + "`--preflight off`" + `, if it reads a pipe, or if the script's directory has
+too many files.
 `

@@ -14,18 +14,18 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Surveyor returns the Facts of all hosts of the gang, in node order. It asks all hosts at the
-// same time, and each only once. If a host does not answer, it returns an error. Only one host
-// compiles the script: the Surveyor clears job.Survey.Compile for the others.
+// Surveyor returns the Facts of all hosts of the gang, in node order. It asks all hosts at the same time, and
+// asks each host only once. If a host does not answer, it returns an error. Only one host compiles the script:
+// for the other hosts, the Surveyor clears job.Survey.Compile.
 type Surveyor interface {
 	Survey(ctx context.Context, s job.Survey) ([]job.Facts, error)
-	// Measure returns how fast the hosts are. It takes job.HealthLimit at most.
+	// Measure measures how fast the hosts are. It takes at most job.HealthLimit.
 	Measure(ctx context.Context, m job.Measure) ([]job.Speed, error)
 }
 
-// Runner runs a gang. It returns when every rank is gone or is listed in Outcome.Unreaped. It
-// ends the gang when ctx is done. Its calls of emit do not overlap, and there is none after it
-// has returned. It creates Attempt.CheckpointDir on hosts that lack that directory.
+// Runner runs a gang. It returns when every rank is gone or is listed in Outcome.Unreaped. It ends the gang
+// when ctx ends. Its calls of emit do not overlap, and it calls emit no more after it has returned. It creates
+// Attempt.CheckpointDir on hosts that lack that directory.
 type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
@@ -43,26 +43,26 @@ type Preflight struct {
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
-	// Known returns the newest run that has the given fingerprint and that has failed for a reason
-	// which a new start does not change. ok is false if there is none. Known may be nil.
+	// Known returns the newest run that has the given fingerprint and has failed for a reason that a new start
+	// does not remove. ok is false if there is no such run. Known may be nil.
 	Known func(ctx context.Context, fingerprint string) (e history.Entry, ok bool, err error)
 	// Env is the environment that the ranks get in addition to the job's own variables. Memory
 	// distinguishes trials in different environments.
 	Env []string
-	// Run is the ID of the run. The first attempt of the trial uses it as it is; later attempts
-	// append -trial2, -trial3 and so on. This is necessary because launchers identify an
-	// attempt by its run and number, and the number of a trial is always 0.
+	// Run is the ID of the run. The first attempt of the trial uses this ID. Later attempts append -trial2,
+	// -trial3 and so on to it. This is necessary because launchers identify an attempt by its run and number,
+	// and the number of a trial is always 0.
 	Run string
 	// LogDir is an existing directory for the logs of the first attempt of the trial. The logs
 	// of later attempts go to the subdirectories trial2, trial3 and so on.
 	LogDir string
-	// Input identifies the standard input of this run. It is empty if the run has none, and
+	// Input identifies the standard input of this run. It is empty if the run has no standard input, and
 	// UnknownInput if the standard input cannot be identified.
 	Input string
 	// Alone is true if no gang follows. A job of a single rank then gets a trial, too.
 	Alone bool
-	// Private are directories of gangrun itself. Changes in them do not count as made by the
-	// trial.
+	// Private has directories of gangrun itself. Changes in them do not count as changes that the trial has
+	// made.
 	Private []string
 	// Scratch is an existing directory. The Preflight creates the checkpoint directory of a
 	// trial in it, and removes that directory afterwards.
@@ -74,13 +74,13 @@ type Preflight struct {
 // UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks. If they find no error, it has the hosts measured, if the spec asks
-// for that, emits the fingerprint of the job, and
-// looks whether the same job has failed before. If the spec asks for a trial, it then runs the
-// trial. It returns all findings. It emits KindTrial events about the progress of the
-// trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
-// rank gets no trial, since the start of the gang itself shows the same. If ctx was cancelled,
-// the error is that of ctx. Any other error is a failure of gangrun itself.
+// Check runs the static checks. If the spec asks for measurements, it then measures the hosts. Next, it emits
+// the fingerprint of the job, and finds out whether the same job has failed before. If the spec asks for a
+// trial, it runs the trial at last. After a step that has found an error, Check skips the further steps. It
+// returns all findings. It emits KindTrial events about the progress of the trial, and KindStarted and KindExit
+// events for its ranks. If the gang has only one rank, there is no trial, because the start of the gang itself
+// shows the same; but there is a trial if Alone is true. If ctx was cancelled, the error is that of ctx. Any
+// other error is a failure of gangrun itself.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil
@@ -117,7 +117,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 	return slices.Concat(findings, more), err
 }
 
-// Questions returns what the static checks of a job ask of each host.
+// Questions returns the Survey for the facts that the static checks of a job need of each host.
 func Questions(spec job.Spec) job.Survey {
 	return job.Survey{
 		Command: spec.Command, Workdir: spec.RankDir(), Box: spec.Box(), Env: variables(spec.Env), Inputs: spec.Inputs,

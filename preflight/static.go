@@ -6,9 +6,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Static runs the static checks. facts has the Facts of each host of the gang, in node order.
-// Static returns the findings in the order of Checks. If several hosts have the same finding,
-// Static returns it once: its Host is then empty, and its Text names the hosts.
+// Static runs the static checks. facts has the Facts of each host of the gang, in node order. Static returns
+// the findings in the order of Checks. If several hosts have the same finding, Static returns the finding once:
+// its Host is then empty, and its Text names the hosts.
 func Static(spec job.Spec, facts []job.Facts) []job.Finding {
 	var findings []job.Finding
 	failed := make(map[string]map[string]bool) // check, host

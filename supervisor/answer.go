@@ -11,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 // request is what is known of the last request for a checkpoint.
@@ -145,7 +146,7 @@ func (l *loop) answered(ctx context.Context, g *gangEnd, o job.Outcome, ranks in
 	if !code1 || slices.ContainsFunc(o.Exits, func(x job.Exit) bool { return !x.Good() && !x.Stopped && !earlystop.MayAnswer(x) }) {
 		return
 	}
-	if c := l.cause(o, job.EndedNot, nil); category(c) != job.Unknown || !l.renewed(ctx) {
+	if c := l.cause(o, job.EndedNot, nil); retry.CategoryOf(c) != job.Unknown || !l.renewed(ctx) {
 		return
 	}
 	for i, x := range o.Exits {
@@ -193,5 +194,5 @@ func failedAnswer(o job.Outcome, cause job.Cause, lost error) (v job.Verdict, ok
 	if !errors.As(lost, &curve) || earlystop.Spoils(curve.Verdict.Kind) || !failedByItself(o) {
 		return v, false
 	}
-	return stop("%s while gangrun stopped the run early (%s)", category(cause), curve.Verdict.Kind), true
+	return retry.Stop("%s while gangrun stopped the run early (%s)", retry.CategoryOf(cause), curve.Verdict.Kind), true
 }

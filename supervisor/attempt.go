@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
@@ -42,7 +43,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
 		cause.Hint = l.resumeHint(cause)
 	}
-	last := Past{
+	last := retry.Past{
 		Cause:   cause,
 		From:    l.resume.best,
 		Resumed: resumed,
@@ -50,7 +51,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		Devices: devicesOf(placement, cause.Rank),
 	}
 	earlier := l.before()
-	if category(cause) == job.ModelDiverged && l.policy(ctx).Diverge > 0 {
+	if retry.CategoryOf(cause) == job.ModelDiverged && l.policy(ctx).Diverge > 0 {
 		var curve StoppedEarly
 		if errors.As(lost, &curve) {
 			last.Spoilt = l.spoilt(ctx, earlier, curve.Verdict)
@@ -310,7 +311,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		c.Text = left.Text // gangrun had no rank to end there
 	}
 	if c.Retry == "" {
-		c.Retry = category(c).Action()
+		c.Retry = retry.CategoryOf(c).Action()
 	}
 	c.Evidence = append(l.signs(c.Host), c.Evidence...) // the decisive line stays the last
 	return c

@@ -4,18 +4,18 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// StoppedEarly is the cause of a gang's context that ends because of what a curve of the job shows.
+// StoppedEarly is the cause (see context.Cause) of a gang's context that ends because of what a curve of the
+// job shows.
 type StoppedEarly struct{ Verdict job.CurveVerdict }
 
 // Error says what the curve shows.
@@ -49,9 +49,9 @@ const maxSpoilt = 100
 
 // spoilt returns the checkpoints from which a job that has diverged must not start, because they were written after the
 // rise that v has found.
-func (l *loop) spoilt(ctx context.Context, past []Past, v job.CurveVerdict) (all []job.Checkpoint) {
+func (l *loop) spoilt(ctx context.Context, past []retry.Past, v job.CurveVerdict) (all []job.Checkpoint) {
 	for len(all) < maxSpoilt {
-		c, _, ok := l.lookAvoiding(ctx, append(slices.Clip(past), Past{Spoilt: all}))
+		c, _, ok := l.lookAvoiding(ctx, append(slices.Clip(past), retry.Past{Spoilt: all}))
 		if !ok || c == nil || !earlystop.MaySpoil(*c, v) {
 			return all
 		}
@@ -68,7 +68,7 @@ func (l *loop) env() map[string]string {
 	past := l.before()
 	last := -1
 	for i, p := range past {
-		if category(p.Cause) == job.ModelDiverged {
+		if retry.CategoryOf(p.Cause) == job.ModelDiverged {
 			last = i
 		}
 	}
@@ -77,31 +77,9 @@ func (l *loop) env() map[string]string {
 	}
 	env := map[string]string{}
 	maps.Copy(env, l.spec.Env)
-	if n := l.spec.RetryOnDiverge.SkipSteps; n > 0 && (last+1 == len(past) || sameCheckpoint(past[last+1].Resumed, l.resume.newest)) {
+	if n := l.spec.RetryOnDiverge.SkipSteps; n > 0 && (last+1 == len(past) || retry.SameCheckpoint(past[last+1].Resumed, l.resume.newest)) {
 		env[skipSteps] = strconv.Itoa(n)
 	}
 	maps.Copy(env, l.spec.RetryOnDiverge.Env)
 	return env
-}
-
-// afterDivergence returns the verdict on an attempt whose model has diverged, for a job that goes back to an earlier
-// checkpoint then.
-func (p Policy) afterDivergence(history []Past, latest Past, now time.Time) job.Verdict {
-	done := 0
-	for _, before := range history {
-		if category(before.Cause) == job.ModelDiverged {
-			done++
-		}
-	}
-	v := job.Verdict{Action: job.Restart, Wait: job.Duration(BackoffBase), Avoid: latest.Spoilt}
-	switch {
-	case done >= p.Diverge:
-		return stop("%s again, and retry-on-diverge is used up (%d of %d)", job.ModelDiverged, done, p.Diverge)
-	case latest.Next == nil:
-		return stop("%s, and there is no good checkpoint from before", job.ModelDiverged)
-	case !p.Deadline.IsZero() && !now.Add(time.Duration(v.Wait)).Before(p.Deadline):
-		return spent("%s, and the time limit comes before a restart", job.ModelDiverged)
-	}
-	v.Reason = fmt.Sprintf("%s: going back to %s (retry %d of %d)", job.ModelDiverged, filepath.Base(latest.Next.Path), done+1, p.Diverge)
-	return v
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 // ckpt is a checkpoint of a step, written at that second of the run.
@@ -337,7 +338,7 @@ func TestTakeoverOfEarlyStop(t *testing.T) {
 	l = &loop{Supervisor: &Supervisor{}, spec: job.Default()}
 	l.spec.RetryOnDiverge = job.Diverge{Resume: job.DivergeEarlier, SkipSteps: 3, Env: map[string]string{"LR": "1"}, Times: 1}
 	l.restore(past)
-	if never, _ := avoided(l.past); len(never) != 1 || !sameCheckpoint(&never[0], &spoilt[0]) {
+	if never, _ := retry.Avoided(l.past); len(never) != 1 || !retry.SameCheckpoint(&never[0], &spoilt[0]) {
 		t.Errorf("avoids %v", never)
 	}
 	if env := l.env(); env[skipSteps] != "3" || env["LR"] != "1" {

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time
-// the host may be rebooted, or its network repaired. CoolDown is also the longest time that a gang
-// waits for hosts that cannot be used, if the gang does not fit on the other hosts.
+// CoolDown is how long a host or GPU is excluded after it has made an attempt fail. In that time, somebody may
+// reboot the host or repair its network. CoolDown is also the longest time for which a gang waits for hosts
+// that cannot be used, if it does not fit on the other hosts.
 const CoolDown = 10 * time.Minute
 
 // lookEvery is the time between two looks at hosts that cannot be used.
@@ -84,7 +85,7 @@ func (l *loop) excluded(ctx context.Context) job.Excluded {
 	}
 	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(unfit))}
 	if back := less(less(over, again), l.avoid.barred); !back.Empty() {
-		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), without(back))
+		l.note("%g minutes have passed%s: the gang may use it again", CoolDown.Minutes(), retry.Without(back))
 	}
 	if again.Empty() {
 		return out
@@ -115,7 +116,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		}
 		used, still, vain := goingBack(out, unfit, time.Since(begun))
 		if !used.Empty() {
-			text := "there is no place" + without(used) + "; placing the gang on it again"
+			text := "there is no place" + retry.Without(used) + "; placing the gang on it again"
 			if reported != "" {
 				l.state(job.StateWaiting, "")
 				text = strings.Join(used.Hosts, ", ") + " can be used again: placing the gang there"
@@ -131,7 +132,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		if vain {
 			return Lease{}, none.inVain(still, unfit)
 		}
-		if room := "no room" + without(still); room != reported {
+		if room := "no room" + retry.Without(still); room != reported {
 			reported = room
 			which := "which cannot be used yet: waiting for it"
 			if len(still.Hosts) > 1 {

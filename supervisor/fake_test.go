@@ -18,6 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/jobcheck"
 	"github.com/gangrun/gangrun/internal/saves"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -313,7 +314,7 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range append([]*job.Checkpoint{f.newest}, f.older...) {
-		if c != nil && !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return sameCheckpoint(&n, c) }) {
+		if c != nil && !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return retry.SameCheckpoint(&n, c) }) {
 			found := *c
 			return &found, f.notes, nil
 		}

@@ -13,7 +13,7 @@ import (
 // stacksLimit bounds the collection of stacks before a hung gang is ended.
 const stacksLimit = 10 * time.Second
 
-// Hung is the cause with which a gang's context ends if the gang hangs.
+// Hung is the cause (see context.Cause) of a gang's context that ends because the gang hangs.
 type Hung struct{ Report job.HangReport }
 
 // Error says which progress is missing, and which ranks hold up the gang.

@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 	"github.com/gangrun/gangrun/supervisor/watch"
@@ -27,10 +28,10 @@ type loop struct {
 
 	mu      sync.Mutex // guards folder and told.unsaved, and is held during Emit
 	folder  runreport.Folder
-	told    told   // what notes have said
-	earlier []Past // attempts of earlier starts of the batch job
-	past    []Past // attempts of this run
-	avoid   avoid  // what the next placement must not use
+	told    told         // what notes have said
+	earlier []retry.Past // attempts of earlier starts of the batch job
+	past    []retry.Past // attempts of this run
+	avoid   avoid        // what the next placement must not use
 	resume  resume
 	pace    pace
 	learnt  watch.Learnt // of the gaps in the job's progress
@@ -172,13 +173,13 @@ func (l *loop) preflight(ctx context.Context) *end {
 	return e
 }
 
-func (l *loop) policy(ctx context.Context) Policy {
+func (l *loop) policy(ctx context.Context) retry.Policy {
 	deadline, _ := ctx.Deadline()
 	diverge := 0
 	if l.spec.RetryOnDiverge.Resume == job.DivergeEarlier {
 		diverge = l.spec.RetryOnDiverge.Times
 	}
-	return Policy{
+	return retry.Policy{
 		Diverge:     diverge,
 		Retries:     l.spec.Retries,
 		Actions:     l.spec.Policy,
@@ -223,7 +224,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		e.ending.State, e.ending.Budget = job.StateFailed, true
 		e.text = "no place for another attempt: " + none.Text
 		if !l.avoid.barred.Empty() {
-			e.text += "; ranks may still be running on " + without(l.avoid.barred)[len(" without "):]
+			e.text += "; ranks may still be running on " + retry.Without(l.avoid.barred)[len(" without "):]
 		}
 	}
 	return Lease{}, e

@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 // lastLook limits the search for a checkpoint once the run's context is done. Only the report
@@ -57,7 +58,7 @@ func (r *resume) restore(e job.Event, resumes bool) {
 }
 
 // saved reports whether the run has left a good checkpoint of its own.
-func (r resume) saved() bool { return newer(r.start, r.best) }
+func (r resume) saved() bool { return retry.Newer(r.start, r.best) }
 
 // path returns the checkpoint from which the next attempt starts, or "".
 func (r resume) path() string {
@@ -73,7 +74,7 @@ const orResume = ", or run with --resume to go on from the last checkpoint"
 
 // resumeHint returns the hint of a cause for which a run that has a checkpoint directory was ended from outside.
 func (l *loop) resumeHint(c job.Cause) string {
-	switch known := category(c) == job.Cancelled || category(c) == job.Preempted; {
+	switch known := retry.CategoryOf(c) == job.Cancelled || retry.CategoryOf(c) == job.Preempted; {
 	case !known:
 		return c.Hint + orResume
 	case l.spec.Resume:
@@ -109,7 +110,7 @@ func (l *loop) lookFirst(ctx context.Context) {
 // lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just
 // failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
 // was known to be good.
-func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
+func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 	_, worth := earlystop.By(past[len(past)-1].Cause)
 	if worth {
 		var cancel context.CancelFunc
@@ -130,15 +131,15 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 		c = nil
 	}
 	l.resume.newest = c
-	if newer(l.resume.best, c) {
+	if retry.Newer(l.resume.best, c) {
 		l.resume.best = c
 		l.emit(job.Event{Kind: job.KindCheckpoint, Attempt: number, Checkpoint: c})
 	}
 }
 
 // lookAvoiding is look without the checkpoints that past attempts could not load.
-func (l *loop) lookAvoiding(ctx context.Context, past []Past) (found *job.Checkpoint, notes []string, ok bool) {
-	never, rather := avoided(past)
+func (l *loop) lookAvoiding(ctx context.Context, past []retry.Past) (found *job.Checkpoint, notes []string, ok bool) {
+	never, rather := retry.Avoided(past)
 	find := l.find(past)
 	found, notes, ok = l.look(ctx, slices.Concat(never, rather), find)
 	if ok && found == nil && len(rather) > 0 {
@@ -152,13 +153,13 @@ type find func(ctx context.Context, dir string, avoided []job.Checkpoint) (found
 
 // find returns how to search after the past attempts: if one of them has diverged, or was
 // stopped early because the model is good enough, the numbers of a good checkpoint are finite.
-func (l *loop) find(past []Past) find {
+func (l *loop) find(past []retry.Past) find {
 	switch {
 	case l.Checkpoints == nil:
 		return nil
-	case slices.ContainsFunc(past, func(p Past) bool {
+	case slices.ContainsFunc(past, func(p retry.Past) bool {
 		_, worth := earlystop.By(p.Cause)
-		return worth || category(p.Cause) == job.ModelDiverged
+		return worth || retry.CategoryOf(p.Cause) == job.ModelDiverged
 	}):
 		return l.Checkpoints.NewestFinite
 	}

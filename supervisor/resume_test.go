@@ -198,6 +198,7 @@ func TestResumeCancelled(t *testing.T) {
 // TestResumeOrder: the order that a controller had begun to carry out counts for the next one, whatever has come since.
 func TestResumeOrder(t *testing.T) {
 	user := order.Interrupted{Signal: syscall.SIGTERM, By: "gangrun stop (ann on h0)"}
+	now := order.Interrupted{Signal: syscall.SIGTERM, By: "gangrun stop --now (ann on h1)", Now: true}
 	for name, c := range map[string]struct {
 		first error // why the first controller ends the run
 		then  error // why the second one would
@@ -207,6 +208,7 @@ func TestResumeOrder(t *testing.T) {
 		why   string
 	}{
 		"gangrun stop, then a signal":   {user, order.Interrupted{Signal: syscall.SIGINT}, 0, job.StateCancelled, 143, "cancelled by gangrun stop (ann on h0)"},
+		"gangrun stop, then stop --now": {user, now, 0, job.StateCancelled, 143, "cancelled by gangrun stop --now (ann on h1)"},
 		"a signal, then gangrun stop":   {order.Interrupted{Signal: syscall.SIGINT}, user, 0, job.StateCancelled, 130, "cancelled by SIGINT"},
 		"a signal, then the time limit": {order.Interrupted{Signal: syscall.SIGINT}, nil, 11 * time.Second, job.StateCancelled, 130, "cancelled by SIGINT"},
 		"the time limit, then a signal": {order.TimeLimit{Limit: job.Duration(10 * time.Second)}, user, 10 * time.Second, job.StateFailed, 124, "the time limit of 10s was reached"},

@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/turn"
 	"github.com/gangrun/gangrun/supervisor/earlystop"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
 const (
@@ -23,11 +24,12 @@ const (
 	still, stillFirst = 3 * time.Second, 5 * time.Second
 )
 
-// Asker asks the ranks of the running gang for a checkpoint, in the way of Spec.BeforeStop.
+// Asker asks the ranks of the running gang for a checkpoint, in the way that Spec.BeforeStop says.
 type Asker interface {
-	// Ask asks the ranks.
+	// Ask asks the ranks for a checkpoint.
 	Ask(ctx context.Context) error
-	// Withdraw removes what an earlier Ask has left for the ranks. It is called before and after each attempt.
+	// Withdraw removes what an earlier Ask has left for the ranks, such as a file. It is called before and
+	// after each attempt.
 	Withdraw(ctx context.Context) error
 }
 
@@ -218,7 +220,7 @@ func (l *loop) complete() bool {
 
 // fresh reports whether a checkpoint was written after another one.
 func fresh(before, c *job.Checkpoint) bool {
-	return newer(before, c) || before != nil && c != nil && c.Path == before.Path && c.Time.After(before.Time)
+	return retry.Newer(before, c) || before != nil && c != nil && c.Path == before.Path && c.Time.After(before.Time)
 }
 
 // newest returns the newest good checkpoint; nil if there is none, or none can be found. It is not ok if ctx ended

@@ -15,9 +15,9 @@ func (e StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e StorageError) Unwrap() error { return e.Err }
 
-// OfStorage reports whether a file system, and not gangrun, caused err. The file system may be
-// full or read-only, or may hang. A file on it may have reached a limit on its size, or may be
-// unreadable or unwritable. Running the job again may help after such an error.
+// OfStorage reports whether a file system, and not a fault of gangrun, caused err. The file system may be full,
+// may be read-only, or may hang. A file on it may have reached a size limit, or may be unreadable or
+// unwritable. After such an error, it may help to run the job again.
 func OfStorage(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE} {
 		if errors.Is(err, full) {

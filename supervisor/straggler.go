@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
-// Straggled is the cause with which a gang's context ends if a rank is slow and the job's policy wants
-// another attempt.
+// Straggled is the cause (see context.Cause) of a gang's context that ends because a rank is slow and the job's
+// policy asks for another attempt in that case.
 type Straggled struct{ Report job.StragglerReport }
 
 // Error says which rank is slow, and why.
@@ -36,7 +37,7 @@ func (g *guard) leave(r job.StragglerReport) {
 	if g.gang.Err() != nil || action == job.RetryNever || action == job.RetryElsewhere && !g.Elsewhere {
 		return
 	}
-	now := Past{Cause: cause, From: g.resume.best, Saved: g.resume.best, Resumed: g.resume.newest, Next: g.resume.newest, Step: g.step()}
+	now := retry.Past{Cause: cause, From: g.resume.best, Saved: g.resume.best, Resumed: g.resume.newest, Next: g.resume.newest, Step: g.step()}
 	if g.policy(g.gang).Decide(g.before(), now, time.Now()).Action == job.Restart {
 		g.end(Straggled{r})
 	}

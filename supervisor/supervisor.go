@@ -1,7 +1,7 @@
-// Package supervisor runs a job attempt by attempt until the job succeeds or another attempt
-// would be waste. Supervisor.Run is the loop. Policy and the packages runreport and exitcode
-// make the decisions, without side effects. The package uses launchers, placers, the preflight
-// and checkpoints only through interfaces.
+// Package supervisor runs a job attempt by attempt until the job succeeds, or until another attempt would be
+// wasted. Supervisor.Run is the loop. Policy and the packages runreport and exitcode make the decisions; they
+// have no side effects. The package uses launchers, placers, the preflight and checkpoints only through
+// interfaces.
 package supervisor
 
 import (
@@ -19,17 +19,16 @@ import (
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
-// Launcher starts one gang. Run blocks until every rank is gone or is listed in
-// Outcome.Unreaped. If ctx is cancelled, Run ends the gang within its grace period. An error
-// means that gangrun itself failed. Calls of emit do not overlap, and there is none after Run
-// has returned.
+// Launcher starts one gang. Run blocks until every rank is gone or is listed in Outcome.Unreaped. If ctx is
+// cancelled, Run ends the gang within its grace period. An error means that gangrun itself failed. Calls of
+// emit do not overlap, and Run calls emit no more after it has returned.
 type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Placer finds a place for a gang and leases it. Place does not use the hosts and GPUs in excluded.
-// While it waits for a place, it blocks, and emits state events (StateWaiting with a Text) that say
-// what it waits for. It returns a NoPlacement if there is no place in time.
+// Placer finds a place for a gang and leases it. Place does not use the hosts and GPUs in excluded. While Place
+// waits for a place, it emits state events (StateWaiting with a Text) that say what it waits for. It returns a
+// NoPlacement if it gets no place in time.
 type Placer interface {
 	Place(ctx context.Context, spec job.Spec, excluded job.Excluded, emit func(job.Event)) (Lease, error)
 }
@@ -38,41 +37,41 @@ type Placer interface {
 type Lease struct {
 	Placement   job.Placement
 	Explanation job.Explanation
-	// Held ends when the lease is lost, with the reason as its cause.
+	// Held ends when the lease is lost. Its cause (see context.Cause) is the reason.
 	Held context.Context
-	// Release gives the place back, and waits for the goroutines of the lease.
+	// Release gives the place back, and waits until the goroutines of the lease have ended.
 	Release func()
 }
 
 // Holder watches the lease of a gang that an earlier controller has placed.
 type Holder interface {
-	// Hold returns a context that ends when the lease is lost, with the reason as its cause.
-	// release ends the watch.
+	// Hold returns a context that ends when the lease is lost. The cause of the context (see context.Cause) is
+	// the reason. release ends the watch.
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
-// Looker finds out which hosts cannot be used. Unfit tries all hosts at the same time. It returns
-// the hosts that do not answer or do not pass the static checks, each with the reason. It blocks
-// for as long as a connection and the checks may take.
+// Looker finds out which hosts cannot be used. Unfit tries all hosts at the same time. It returns the hosts
+// that do not answer or do not pass the static checks, each with the reason. It returns after the time that a
+// connection and the checks may take, at the latest.
 type Looker interface {
 	Unfit(ctx context.Context, hosts []string) map[string]string
 }
 
-// Checker is the preflight: static checks and, if the job asks for one, a trial. Check returns
-// all findings, and may have emitted them before.
+// Checker is the preflight: static checks and, if the job asks for one, a trial. Check returns all findings,
+// even those that it has emitted.
 type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
 
-// Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or nil
-// if there is none. It ignores the checkpoints in avoided, except those that have changed. notes
-// tell the user which newer checkpoints are not good. NotFinite says which numbers of a checkpoint are NaN or Inf; ""
-// if none is.
+// Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or nil if there is
+// none. It ignores the checkpoints in avoided, unless they have changed since. notes tell the user which newer
+// checkpoints are not good.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
-	// Scan returns what is in a directory and may be a checkpoint, or a part of one, as a saves.Follower takes it.
+	// Scan returns the files and directories in a directory that may be a checkpoint, or a part of a
+	// checkpoint. A saves.Follower takes such a list.
 	Scan(dir string) ([]saves.Found, error)
-	// NewestFinite is Newest without the checkpoints that have NaN or infinite numbers.
+	// NewestFinite is like Newest, but also ignores checkpoints that have NaN or +Inf among their numbers.
 	NewestFinite(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
 
@@ -80,8 +79,8 @@ type Checkpoints interface {
 type NoPlacement struct {
 	Text string // what is missing
 	Hint string // what the user can do about it
-	// Never is true if waiting cannot help: the gang does not fit until somebody changes the
-	// hosts or the job.
+	// Never is true if it is useless to wait: the gang will not fit until somebody changes the hosts or the
+	// job.
 	Never bool
 }
 
@@ -111,8 +110,8 @@ type Supervisor struct {
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.
 	Diagnose func(job.Evidence) job.Cause
-	// Refusal returns a cause, and true, if an error comes from a file system, for instance
-	// because the file system is full. It may be nil.
+	// If an error comes from a file system, for instance because the file system is full, Refusal returns a
+	// cause, and true. It may be nil.
 	Refusal func(error) (job.Cause, bool)
 	// Emit shows an event and writes it to the journal. Calls do not overlap. An error means
 	// that the journal could not be written. Even then, Emit must have shown the event. The run
@@ -121,11 +120,11 @@ type Supervisor struct {
 	// Rand returns numbers in [0, 1) for the jitter of the back-off. If it is nil, math/rand/v2
 	// is used.
 	Rand func() float64
-	// Asker asks the ranks for a checkpoint before gangrun ends them. If it is nil, they are not asked.
+	// Asker asks the ranks for a checkpoint before gangrun ends them. If it is nil, nobody asks them.
 	Asker Asker
 	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil, gangrun ends a hung gang without collecting its stacks first.
 	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
-	// Pulse takes the pulses of an attempt's ranks, which are in no event that Emit gets. It may be
+	// Pulse is called with the pulses of the ranks of an attempt. Emit gets no events with pulses. Pulse may be
 	// nil.
 	Pulse func(attempt int, p job.Pulses)
 	// Batch is called after a signal has cancelled the run. It returns why the batch system
@@ -143,12 +142,12 @@ type Run struct {
 	Controller job.Controller
 	Findings   []job.Finding // about the job, from before the run
 	Batch      *job.BatchJob // nil outside of batch jobs
-	// User ends when the user cancels the run, with an Interrupted as its cause, also if the run is being ended for another
-	// reason by then. If it is nil, it is the context with which the run begins.
+	// User ends when the user cancels the run, with an Interrupted as its cause, even if the run is already
+	// being ended for another reason. If it is nil, it is the context with which the run begins.
 	User context.Context
-	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The
-	// limits on restarts count the restarts of these runs too. A checkpoint that one of them
-	// could not load counts as one that this run could not load.
+	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The limits on restarts
+	// also count the restarts of these runs. If one of them could not load a checkpoint, the checkpoint counts
+	// as one that this run could not load.
 	Legs [][]job.Event
 	// Past returns the attempts of earlier runs, the newest first. It is called once, for jobs with a checkpoint
 	// directory. It may be nil.
@@ -157,16 +156,15 @@ type Run struct {
 	LogDir func(attempt int) (string, error)
 }
 
-// Run runs a job to its end and returns the report, which is complete even if the journal is
-// not. spec must be valid. An error means that gangrun itself failed; the report says so too.
-// If ctx is cancelled, Run ends the gang, and then the run. The cause of ctx should then be an
-// Interrupted.
+// Run runs a job to its end and returns the report. The report is complete even if the journal is not. spec
+// must be valid. An error means that gangrun itself failed; the report also says so. If ctx is cancelled, Run
+// ends the gang, and then the run. The cause of ctx should then be an Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
-// Preflight does only the preflight of a run. It returns the report of a run that ends after
-// the preflight. That run has succeeded if the gang could be started.
+// Preflight does only the preflight of a run. It returns the report of a run that ends after the preflight.
+// That run has succeeded if nothing prevents the start of the gang.
 func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,14 +14,15 @@ import (
 	"github.com/gangrun/gangrun/supervisor/eventkey"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/order"
+	"github.com/gangrun/gangrun/supervisor/retry"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
-// Resume continues a run whose controller is gone, from the end of its journal. events has all
-// events of the journal. If an attempt was going on and all its ranks had started, Resume adopts
-// the attempt. If only some ranks had started, Resume ends the attempt, and the attempt is lost.
-// spec is the job of the run, with its secrets.
+// Resume continues a run whose controller is gone, from the end of its journal. events has all events of the
+// journal. If an attempt was going on and all its ranks had started, Resume takes over the attempt. If only
+// some of its ranks had started, Resume ends the attempt, which then counts as failed. spec is the job of the
+// run, with its secrets.
 func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, events []job.Event) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, events, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, events) })
 }
@@ -137,7 +139,7 @@ func (l *loop) restore(past []job.Event) trace {
 				break
 			}
 			t.verdict, t.judged = e.Verdict, e.Time
-			p := Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number), Spoilt: e.Verdict.Avoid}
+			p := retry.Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number), Spoilt: e.Verdict.Avoid}
 			if c := l.adopted.known; c != nil {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
@@ -171,7 +173,8 @@ func (l *loop) stepOf(number int) int64 {
 // continueRun continues from the end of the journal to the end of the run.
 func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
-	if t.cancelled {
+	var by order.Interrupted
+	if now := errors.As(context.Cause(ctx), &by) && by.Now; t.cancelled && !now {
 		if t.order != nil { // it came before that for which ctx may have ended meanwhile
 			ctx = context.WithoutCancel(ctx)
 		}
@@ -220,7 +223,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
 	}
 	cause := l.past[len(l.past)-1].Cause
-	switch category(cause) {
+	switch retry.CategoryOf(cause) {
 	case job.Cancelled:
 		signal := int(syscall.SIGTERM)
 		if t.order != nil && t.order.Signal != 0 {

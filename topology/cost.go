@@ -13,24 +13,23 @@ const NoRing = math.MaxInt32
 // Cost is the cost of a placement. Two costs are compared field by field, in this order. Higher
 // values of Bottleneck, Links and Left are better; lower values of the other fields are better.
 type Cost struct {
-	// Racks, Switches and Hosts are how many of each the gang uses. Switches with the same name
-	// in two racks count as two switches. All hosts without a stated rack count as one rack.
+	// Racks, Switches and Hosts are the numbers of racks, switches and hosts that the gang uses. Switches with
+	// the same name in two racks count as two switches. All hosts without a stated rack count as one rack.
 	// Within a rack, all hosts without a stated switch count as connected to one switch.
 	Racks    int
 	Switches int
 	Hosts    int
-	// Bottleneck is the score of the weakest link of the gang's rings. A host's ring goes
-	// through all GPUs that the gang has there. Of all possible rings, it is one whose weakest
-	// link is as strong as possible. The ring of two GPUs is the link between them. If the gang
-	// has at most one GPU on each host, Bottleneck is NoRing.
+	// Bottleneck is the score of the weakest link of the gang's rings. The ring of a host goes through all GPUs
+	// that the gang has on that host. Of all possible rings, it is one whose weakest link is as strong as
+	// possible. The ring of two GPUs is the link between them. If the gang has at most one GPU on each host,
+	// Bottleneck is NoRing.
 	Bottleneck int
 	// Links is the sum of the scores of all links between two of the gang's GPUs on the same
 	// host.
 	Links int
-	// NIC is the sum of the distances of the gang's GPUs to their nearest NICs. The distance is
-	// 0 on one board, 1 for PIX, 2 for PXB, 3 for PHB, 4 for NODE, and 5 for SYS or unknown.
-	// NIC is 0 for a gang of one GPU, because it sends nothing over a network. So the
-	// distance to a NIC does not matter for such a gang, and Left decides.
+	// NIC is the sum of the distances of the gang's GPUs to their nearest NICs. The distance is 0 on one board,
+	// 1 for PIX, 2 for PXB, 3 for PHB, 4 for NODE, and 5 for SYS or unknown. For a gang of one GPU, NIC is 0,
+	// because such a gang sends nothing over a network. Left then decides, not the distance to a NIC.
 	NIC int
 	// Left is the value of the GPUs that stay free on the gang's hosts, minus the value of the
 	// GPUs that were free there before. It is 0 or less.

@@ -53,8 +53,8 @@ func DeviceStates(h job.Host) []DeviceState {
 	return states
 }
 
-// GPUsPerRank returns how many GPUs each rank gets on these hosts. The result is wanted, unless
-// that is negative. In that case, the result is 1 if any of the hosts has GPUs, and otherwise 0.
+// GPUsPerRank returns how many GPUs each rank gets on these hosts. If wanted is not negative, the result is
+// wanted. Otherwise it is 1 if any of the hosts has GPUs, and 0 if none has.
 func GPUsPerRank(wanted int, hosts []job.Host) int {
 	switch {
 	case wanted >= 0:

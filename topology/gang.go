@@ -19,28 +19,30 @@ type Want struct {
 // Choice is a placement of a gang on GPUs, and the reasons for it.
 type Choice struct {
 	Placement job.Placement
-	// Level is how close the GPUs are. It is job.LocalityIsland if the gang is on one host and
-	// has a best set of GPUs there. A set is best if no set of the same size has a better
-	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes
-	// busy GPUs, but no sick or excluded GPUs.
+	// Level is how close to each other the GPUs are. It is job.LocalityIsland if the gang is on one host and
+	// has a best set of GPUs of that host. A set is best if no set of the same size has a better
+	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes busy GPUs, but no
+	// sick or excluded GPUs. (This is not quite the island of the glossary: the GPUs need not be connected by the
+	// best kind of link that the host has.)
 	Level job.Locality
 	Cost  Cost
-	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the
-	// two, in the order of the fields of Cost.
+	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the RunnerUp and
+	// the choice, in the order of the fields of Cost.
 	Why []string
-	// RunnerUp is the best alternative, or nil if there is none. For a gang on several hosts,
-	// the alternative leaves out one of these hosts: the last of those with the weakest ring.
-	// For a gang on one host, it uses other GPUs of that host, at a higher cost.
+	// RunnerUp is the best alternative, or nil if there is none. For a gang on several hosts, the alternative
+	// leaves out one of them: the host with the weakest ring, or the last of these if several are equally weak.
+	// For a gang on one host, the alternative either does not use that host, or uses other GPUs of it at a
+	// higher cost.
 	RunnerUp *Choice
 
 	facts facts
 }
 
-// PlaceGPUs returns the placement with the lowest Cost within the level that want allows. It does
-// not use GPUs that are busy, sick, listed in excluded, or divided into MIG instances. It gives a
-// MIG instance only to a rank that needs a single device, since a CUDA process can use at most one
-// MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user has stated how
-// many slots a host has, PlaceGPUs puts at most that many ranks there.
+// PlaceGPUs returns the placement with the lowest Cost within the level that want allows. It does not use GPUs
+// that are busy, sick, listed in excluded, or divided into MIG instances. It gives a MIG instance only to a
+// rank that needs a single device, since a CUDA process can use at most one MIG instance (NVIDIA's MIG user
+// guide, "CUDA Device Enumeration"). If the user has stated how many slots a host has, PlaceGPUs puts at most
+// that many ranks on the host.
 //
 // The result is optimal if all of the following hold. Otherwise it is good, and has as few racks as
 // possible.
@@ -50,9 +52,10 @@ type Choice struct {
 //   - There are at most some ten thousand ways to choose racks and switches, and at most 64 of these
 //     ways reach the smallest number of hosts.
 //
-// If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's
-// hosts. It prefers the placement after which these have well-connected sets for the largest number of gang sizes, then the placement with the fewest free GPUs there, and then the one with hosts and
-// GPUs early in the inventory.
+// If several placements have the same cost, PlaceGPUs looks at the GPUs that stay free on the gang's hosts. It
+// prefers the placement after which these GPUs have well-connected sets for the largest number of gang sizes.
+// Next, it prefers the placement after which the fewest GPUs stay free on these hosts, and then the placement
+// whose hosts and GPUs come early in the inventory.
 //
 // Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they are
 // numbered along the best ring through its GPUs: the ring whose weakest link is best and, among equal

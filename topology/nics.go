@@ -20,9 +20,9 @@ func nearest(h *job.Host, device int) int32 {
 	return best
 }
 
-// NICs returns, for the devices with the given UUIDs, the names of the NICs that are nearest to
-// any of them. A rank with these devices should have these NICs in NCCL_IB_HCA and
-// UCX_NET_DEVICES. NICs returns none if no distance is known.
+// NICs returns the names of the NICs that are nearest to any of the devices with the given UUIDs. A rank with
+// these devices should have these NICs in NCCL_IB_HCA and UCX_NET_DEVICES. If no distance is known, NICs
+// returns no names.
 func NICs(h job.Host, devices []string) []string {
 	near := map[int]bool{}
 	for d := range h.Devices {

@@ -1,5 +1,5 @@
-// Package topology decides where the ranks of a gang run. Its decisions depend only on an
-// inventory and a request, and have no side effects.
+// Package topology decides where the ranks of a gang run. Its decisions depend only on an inventory and a
+// request. Its functions have no side effects.
 package topology
 
 import (
@@ -12,18 +12,18 @@ import (
 // NoPlacement is the error of Place and PlaceGPUs when the gang does not fit.
 type NoPlacement struct {
 	Text, Hint string
-	// Ever is true if the gang would fit if no GPU were busy. Waiting can then help. If Ever is
-	// false, only another inventory or another request can help.
+	// Ever is true if the gang would fit if no GPU were busy. It can then help to wait. If Ever is false, only
+	// another inventory or another request can help.
 	Ever bool
 	// Unfit is true if some GPUs are sick or excluded. The gang may fit when they can be used
 	// again.
 	Unfit bool
-	// Way lists the busy GPUs that the gang could otherwise use. It is set if Ever is true. The
-	// host with the most free GPUs comes first.
+	// Way lists the busy GPUs that the gang could use if they were not busy. It is set if Ever is true. The
+	// GPUs of the host with the most free GPUs come first.
 	Way []Blocker
 }
 
-// Blocker is a busy GPU that a gang could otherwise use.
+// Blocker is a busy GPU that a gang could use if it were not busy.
 type Blocker struct {
 	Host   string `json:"host"`
 	Device string `json:"device"` // UUID

@@ -14,28 +14,29 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
 
 - **Islands, half a year.** gangrun puts more gangs on one island than first-fit, best-fit and
   best-fit with waiting, in every seed on all three clusters. It also puts more on one island than
-  ideal best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five on HGX-H100.
+  ideal best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five seeds on HGX-H100.
   The median difference between gangrun and ideal best-fit is 0.5 to 3.5 of 100 gangs.
 - **Islands, a day.** gangrun puts more gangs on one island than first-fit in every seed. On DGX-1V
   and on the mixed cluster it also puts more there than best-fit, with and without waiting, in every
-  seed. On HGX-H100, where every host is an island, it puts more there than best-fit with waiting in
-  four seeds, but more than best-fit without waiting in only one. It puts more gangs on one island
+  seed. On HGX-H100, where every host is an island, it puts more gangs there than best-fit with waiting in
+  four seeds, but more than best-fit without waiting in only one seed. It puts more gangs on one island
   than ideal best-fit in two of five seeds on DGX-1V, in two of five on HGX-H100, and **in one of
   five on the mixed cluster**. On a day, the comparison with ideal best-fit is mostly chance: see
   [what a day can tell](#what-a-day-can-tell).
 - **Delay.** Over half a year, on each cluster and compared with each of the other policies,
   gangrun's delay is longer in some seeds and shorter in others. **On the mixed cluster it is longer
   in four of five seeds**, whatever the other policy. The mean delay is about 25 minutes; the median
-  difference is below 1.5 minutes in either direction. On a day the median difference is 0.1 minutes
-  at most. The table counts gangrun's delay as longer even if the only difference is one gang that
+  difference is below 1.5 minutes in either direction. On a day the median difference is at most
+  0.1 minutes. The table counts gangrun's delay as longer even if the only difference is one gang that
   waits two minutes for close GPUs.
-- **Hosts.** The share of gangs that gangrun puts on one host differs by at most 2 of 100 from that
-  of each of the three best-fit policies. Its better locality comes from knowing the links.
+- **Hosts.** Over half a year, gangrun puts about as many gangs on one host as each of the three
+  best-fit policies: the median difference is at most 2 of 100 gangs. On a day it may be larger.
+  Over half a year, the better locality of gangrun therefore comes from knowing the links.
 - **Rings and fragmentation, mixed cluster.** For gangrun, a fast ring is more important than
   the value of the GPUs that stay free. So gangrun may put a gang on an empty, well-connected host
   where best-fit fills a slower host. In every seed of the half year gangrun's rings are the fastest,
   and it leaves more GPUs free on partly busy hosts than each of the three best-fit policies.
-- **Waiting.** A gang that has to wait mostly waits for hours, so that a patience of two minutes for
+- **Waiting.** A gang that has to wait mostly waits for hours. Therefore, a patience of two minutes for
   each level changes little. More patience gives closer GPUs; an hour for each level makes delays longer.
 `
 

@@ -18,7 +18,7 @@ Written by the simulation in topology/simulation_*_test.go (`+"`make docs`"+`); 
 Nothing here was measured on machines. Time is simulated, and a gang is only a number of
 GPUs and a run time.
 
-## Verdict
+## Result
 The table compares gangrun with each of the [other policies](#what-is-compared) in %d seeds. A seed gives one
 sequence of gangs. For each other policy, the table counts
 
@@ -50,15 +50,15 @@ HGX-H100, whose GPUs are all connected by NVSwitch. The third has two racks of e
 
 Gangs arrive for %d days before the measurement begins. As with `+"`gangrun run`"+`, a gang that waits
 accepts the next wider level after %s. All policies use gangrun's rule for the order: the
-oldest gang starts first; a younger gang may only use GPUs that are not reserved for an older
+oldest gang starts first; a gang that came later may only use GPUs that are not reserved for an older
 gang. No policy knows how long a gang will run.
 
 | policy | where it puts a gang | waits for |
 |---|---|---|
 | first-fit | on the first host with enough free GPUs; if there is none, on the first free GPUs of any hosts | nothing |
-| best-fit | on the first free GPUs of the host with the fewest free GPUs among those with room for the gang; if no host has room, under one switch, in one rack, or anywhere. Slurm with a topology does this | nothing |
-| best-fit with waiting | as best-fit, but with gangrun's rule for waiting. Slurm places gangs in this way if its gres.conf has no Links | a host, then a rack |
-| ideal best-fit | as best-fit with waiting, but it knows islands: it uses an island on the fullest host that has a free island. No known scheduler does this | an island, a host, then a rack |
+| best-fit | of the hosts with room for the gang, it takes the one with the fewest free GPUs, and there the first free GPUs. If no host has room, it takes GPUs under one switch, else in one rack, else anywhere. Slurm with a topology does this if its gres.conf has no Links: it then does not know how GPUs are linked | nothing |
+| best-fit with waiting | as best-fit, but with gangrun's rule for waiting | a host, then a rack |
+| ideal best-fit | as best-fit with waiting, but it knows islands: of the hosts with a free island for the gang, it takes the one with the fewest free GPUs. No known scheduler does this | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
 On this page, a gang of n GPUs counts as on one island if it is on one host and no other n GPUs of
@@ -82,7 +82,7 @@ A single day says little. It has about 180 gangs, of which a third have more tha
 one gang starts a little earlier, all later gangs get other places. The difference between
 gangrun and ideal best-fit on one day therefore has a standard deviation of at least twice its
 mean. Days on which gangrun puts more gangs on an island than ideal best-fit are more frequent than days
-on which it puts fewer there. But on at most a tenth of the days it puts more there in all seeds.
+on which it puts fewer there. But on at most a tenth of the days it puts more gangs there in all seeds.
 The days in the tables above are the first days of the half years; nobody has selected them.
 
 %s

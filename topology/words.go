@@ -85,8 +85,8 @@ func (f facts) taken(explained map[int32]bool) string {
 	return text
 }
 
-// Words describes the cost of a choice in sentences, in the order of the fields of Cost. It
-// names and describes the links.
+// Words describes the cost of a choice in sentences, in the order of the fields of Cost. The sentences name and
+// describe the links.
 func (c Choice) Words() []string {
 	explained := map[int32]bool{}
 	says := []string{fmt.Sprintf("%s, %s, %s", count(c.Cost.Racks, "rack"), count(c.Cost.Switches, "switch"), count(c.Cost.Hosts, "host"))}
@@ -119,8 +119,8 @@ func (c Choice) gpus() int {
 	return n
 }
 
-// UnknownLinks returns how many pairs of the gang's GPUs on the same host have an unknown link.
-// An unknown link counts as the weakest link.
+// UnknownLinks returns the number of pairs of the gang's GPUs that are on the same host and whose link is
+// unknown. An unknown link counts as the weakest link.
 func (c Choice) UnknownLinks() int { return c.facts.pairs[0] }
 
 func nicWords(nics census, explained map[int32]bool) string {

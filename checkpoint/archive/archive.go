@@ -24,8 +24,8 @@ import (
 
 // The formats of archives, as job.Checkpoint names them.
 const (
-	Torch = "torch" // of torch.save
-	NPZ   = "npz"   // of numpy.savez
+	Torch = "torch" // written by torch.save
+	NPZ   = "npz"   // written by numpy.savez
 	Keras = "keras" // a model of Keras
 	Zip   = "zip"   // any other archive
 )
@@ -238,9 +238,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	return c.Hash32.Write(p)
 }
 
-// Object returns the object in the pickle of a torch archive, which is the entry data.pkl. The archive must
-// be complete. options are as for torchfile.ReadObject. Object returns nil if there is no pickle, or if it
-// cannot be interpreted.
+// Object returns the object in the pickle of a torch archive, which is the entry data.pkl. The archive must be
+// complete. options are as for torchfile.ReadObject. Object returns nil if the archive has no pickle, or if the
+// pickle cannot be interpreted.
 func Object(f *blob.File, options ...string) (*torchfile.Object, error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {

@@ -7,22 +7,24 @@ import (
 	"io"
 )
 
-// File is a file that is checked, or a piece of one. Reads fail after Ctx has ended.
+// File is a file that is checked, or a piece of such a file. Reads fail after Ctx has ended.
 type File struct {
 	Ctx  context.Context
 	R    io.ReaderAt
 	Size int64 // in bytes
-	// Seen collects findings that are no flaws. It may be nil.
+	// Seen collects findings that are no flaws. It is nil if nobody wants these findings.
 	Seen *Seen
 }
 
-// Seen has findings about the files of a checkpoint that are no flaws. The methods of a nil Seen do nothing.
+// Seen has findings about the files of a checkpoint that are no flaws. The methods of a nil Seen do nothing and
+// return false.
 type Seen struct {
-	// Deep is true if checks read the numbers of tensors.
+	// Deep tells the checks to read the numbers of tensors, too.
 	Deep bool
 	// Unsummed is true if an archive was written without checksums.
 	Unsummed bool
-	// Doubt is why the checkpoint is used only if there is no better one. It is empty if there is no doubt.
+	// Doubt is why gangrun uses the checkpoint only if there is no better one. It is empty if there is no
+	// doubt.
 	Doubt string
 	// WeightsOnly is true if Doubt is that the checkpoint has only weights, so that a job cannot resume from
 	// it.
@@ -37,14 +39,14 @@ type Numbers struct {
 	NaN     int64 // how many of them are NaN
 	PosInf  int64
 	NegInf  int64
-	// First is the name of the first tensor with a NaN or +Inf. If there is none, it is the first tensor with
-	// a -Inf.
+	// First is the name of the first tensor with a NaN or +Inf. If no tensor has one, First is the first tensor
+	// with a -Inf.
 	First string
 	// Skipped is how many tensors could not be read.
 	Skipped int64
 }
 
-// IsDeep reports whether checks read the numbers of tensors.
+// IsDeep reports whether the checks should read the numbers of tensors. s may be nil.
 func (s *Seen) IsDeep() bool { return s != nil && s.Deep }
 
 // NoteUnsummed records that an archive has no checksums.
@@ -112,7 +114,7 @@ func (s *Stream) Pos() int64 {
 	return s.start + read - int64(s.Buffered())
 }
 
-// Bytes returns the n bytes at off. The error is io.ErrUnexpectedEOF if they are not in the file.
+// Bytes returns the n bytes at off. The error is io.ErrUnexpectedEOF if the file ends before them.
 func (f *File) Bytes(off, n int64) ([]byte, error) {
 	if off < 0 || n < 0 || off > f.Size-n {
 		return nil, io.ErrUnexpectedEOF

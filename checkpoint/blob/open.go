@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file. The caller must call done.
+// Open opens a regular file. The caller must call done to close it.
 func Open(ctx context.Context, path string, seen *Seen) (f *File, done func(), err error) {
 	// With O_NONBLOCK, open does not wait if the file is a FIFO.
 	h, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)

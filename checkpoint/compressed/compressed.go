@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Check unpacks a gzip, bzip2 or zlib stream to its end, where its
-// checksum is. What is in it is not looked at.
+// Check unpacks a gzip, bzip2 or zlib stream to its end, where its checksum is. It does not look at the
+// unpacked data. open is Gzip, Bzip2 or Zlib.
 func Check(f *blob.File, open func(io.Reader) (io.Reader, error)) error {
 	r, err := open(f.From(0))
 	if err == nil {

@@ -33,8 +33,8 @@ var kinds = map[string]Kind{
 	"f2": F16, "f4": F32, "f8": F64, "c8": F32, "c16": F64,
 }
 
-// KindOf returns the kind of a type. name is a class of torch's storages, a dtype of safetensors, or a simple
-// dtype of numpy such as ">f4". Only a dtype of numpy can be big-endian.
+// KindOf returns the kind of a type. name is the name of a class of torch's storages, a dtype of safetensors,
+// or a simple dtype of numpy such as ">f4". Only dtypes of numpy can be big-endian.
 func KindOf(name string) (k Kind, bigEndian bool) {
 	return kinds[strings.TrimLeft(name, "<>|=")], strings.HasPrefix(name, ">")
 }
@@ -56,7 +56,7 @@ var lanes = map[Kind]lane{
 	F64:    {8, 0x7ff0000000000000, 0x0010000000000000, 0x8000000000000000},
 }
 
-// Scanner counts numbers that are not finite in the bytes that are written to it.
+// Scanner counts the numbers that are not finite among the numbers whose bytes are written to it.
 type Scanner struct {
 	kind  Kind
 	lane  lane
@@ -66,7 +66,7 @@ type Scanner struct {
 	found blob.Numbers
 }
 
-// NewScanner returns a Scanner for numbers of a kind. It returns nil for None and Unknown.
+// NewScanner returns a Scanner for numbers of kind k. It returns nil if k is None or Unknown.
 func NewScanner(k Kind, bigEndian bool) *Scanner {
 	l, ok := lanes[k]
 	if !ok {

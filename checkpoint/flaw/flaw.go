@@ -17,8 +17,8 @@ func (f Flaw) Error() string { return string(f) }
 // New returns a Flaw, formatted as by fmt.Sprintf.
 func New(format string, args ...any) error { return Flaw(fmt.Sprintf(format, args...)) }
 
-// Within adds the name of a part of the checkpoint to a Flaw. It returns other errors as
-// they are.
+// Within adds the name of a part of the checkpoint to err if err is a Flaw. It returns other errors as they
+// are.
 func Within(part string, err error) error {
 	var f Flaw
 	if errors.As(err, &f) {
@@ -33,8 +33,8 @@ func Is(err error) bool {
 	return errors.As(err, &f)
 }
 
-// Truncated returns a Flaw if err is an early end of file in the named part. It returns
-// other errors as they are.
+// Truncated returns a Flaw that names part if err says that the file has ended too early. It returns other
+// errors as they are.
 func Truncated(part string, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return New("truncated: it ends within %s", part)

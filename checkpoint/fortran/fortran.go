@@ -8,9 +8,9 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Check checks that every record of a Fortran file is framed by its
-// length, up to the end. A negative length says that the record is continued.
-// Several empty records in a row are zeros that a power loss has left.
+// Check checks that every record of a Fortran file, up to the end of the file, has its length before and behind
+// it. A negative length says that the record is continued. Several empty records in a row count as a flaw: they
+// are zeros that a power loss has left.
 func Check(f *blob.File) error {
 	if f.Size == 0 {
 		return flaw.Flaw("it is empty")

@@ -24,8 +24,8 @@ func find(f *blob.File) (int64, error) {
 	return -1, nil
 }
 
-// Check checks the superblock ("HDF5 File Format Specification", II.A). The file must have been closed after
-// it was written, and must have the length that the superblock states.
+// Check checks the superblock ("HDF5 File Format Specification", II.A). The superblock must say that the file
+// was closed after it was written, and must state the length that the file has.
 func Check(f *blob.File) error {
 	at, err := find(f)
 	if err != nil {

@@ -21,8 +21,8 @@ var (
 type DeepSpeedSays struct {
 	Partitions int64 // number of files with optimizer states for each model-parallel rank (partition_count)
 	ModelRanks int64 // number of model-parallel ranks (mp_world_size)
-	// Optimizer is true if the files of the model also have the states of the optimizer. They do if ZeRO is
-	// not used.
+	// Optimizer is true if the files of the model also have the states of the optimizer. This is so if the job
+	// does not use ZeRO.
 	Optimizer bool
 	// Known is true if a file of the model was read.
 	Known bool

@@ -1,5 +1,5 @@
-// Package layout checks checkpoints of several files by the names of the files, and by a few numbers in them.
-// It knows the layouts of DeepSpeed, Megatron, the Trainer of Hugging Face, and Orbax.
+// Package layout checks checkpoints that consist of several files. It checks the names of the files, and a few
+// numbers in the files. It knows the layouts of DeepSpeed, Megatron, the Trainer of Hugging Face, and Orbax.
 package layout
 
 import (

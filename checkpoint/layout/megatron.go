@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Tracker is the file beside Megatron's checkpoints with the iteration of the last checkpoint that all ranks
-// have written.
+// Tracker is the name of a file beside Megatron's checkpoints. It has the iteration of the last checkpoint that
+// all ranks have written.
 const Tracker = "latest_checkpointed_iteration.txt"
 
 var (
@@ -34,8 +34,9 @@ func (s Set) MegatronFile() string {
 	return ""
 }
 
-// CheckMegatron checks a checkpoint in Megatron's older format. It must have a directory for each rank of
-// tensor, pipeline and expert parallelism, with the same files in each.
+// CheckMegatron checks a checkpoint in Megatron's older format. For each combination of a tensor-parallel, a
+// pipeline-parallel and an expert-parallel rank, the checkpoint must have one directory. All directories must
+// have the same files.
 func (s Set) CheckMegatron(says MegatronSays) error {
 	files := map[string]map[string]bool{} // by directory
 	all := map[string]string{}            // files, each with a directory that has it
@@ -100,7 +101,8 @@ func dirs(files map[string]map[string]bool) string {
 }
 
 // CheckTracker compares the name of a checkpoint with the content of the tracker. Megatron writes the tracker
-// after all ranks have written their files. So a checkpoint with a higher iteration is not complete.
+// after all ranks have written their files. So a checkpoint with a higher iteration than the tracker's is not
+// complete.
 func CheckTracker(name, tracker string) error {
 	found := iteration().FindStringSubmatch(name)
 	if found == nil {

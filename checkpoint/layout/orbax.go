@@ -18,7 +18,7 @@ const (
 
 var orbaxProcess = re(`^ocdbt\.process_(\d+)/`)
 
-// CheckOrbax checks a directory of Orbax. commit is the content of the file OrbaxCommit, and empty if there
+// CheckOrbax checks a directory of Orbax. commit is the content of the file OrbaxCommit. It is empty if there
 // is no such file.
 func (s Set) CheckOrbax(commit []byte) error {
 	if s.has(orbaxProcess()) {

@@ -77,8 +77,8 @@ func last(pattern *regexp.Regexp, text string) int64 {
 	return n
 }
 
-// CheckFiles checks that no file of a series "-I-of-N" is missing. It does not check series whose files are
-// in an index.
+// CheckFiles checks that no file of a series "-I-of-N" is missing. It does not check a series if an index names
+// its files.
 func (s Set) CheckFiles() error {
 	seen := map[string][]int{}
 	for _, name := range s.Names {

@@ -1,5 +1,5 @@
-// Package naming reads the names of checkpoints: their steps, the numbers of ranks and shards, whether they are temporary
-// or of an earlier save.
+// Package naming finds out what the names of checkpoints say: the step, the numbers of ranks and shards, and
+// whether a checkpoint is temporary or of an earlier save.
 package naming
 
 import (
@@ -28,9 +28,9 @@ var (
 	integer  = re(`\d+`)
 )
 
-// Step returns the step in a checkpoint's name, or -1. That is the number after "step" or a
-// similar word, otherwise after "epoch", otherwise the last whole number. Extensions, dates
-// and the numbers of ranks and shards are ignored.
+// Step returns the step in a checkpoint's name, or -1 if the name has none. The step is the number after "step"
+// or a similar word. Without such a word, it is the number after "epoch", and otherwise the last whole number.
+// Step ignores extensions, dates, and the numbers of ranks and shards.
 func Step(name string) int64 {
 	for suffix().MatchString(name) {
 		name = suffix().ReplaceAllString(name, "")
@@ -55,8 +55,9 @@ func Step(name string) int64 {
 	return Number(digits)
 }
 
-// Shard returns the name without the numbers of ranks and shards, and these numbers. of is how many shards the
-// name says that there are; 0 if it does not. It is not ok if the name has no such number.
+// Shard returns the numbers of ranks and shards in name, and set, which is name with "*" in place of these
+// numbers. of is the number of all shards, as in "1-of-8"; it is 0 if name does not tell. ok is false if name
+// has no number of a rank or shard.
 func Shard(name string) (set string, numbers []int64, of int64, ok bool) {
 	set = shardOf().ReplaceAllStringFunc(name, func(found string) string {
 		all := integer().FindAllString(found, -1)
@@ -69,7 +70,7 @@ func Shard(name string) (set string, numbers []int64, of int64, ok bool) {
 	return shardWord().ReplaceAllString(set, "$1*"), numbers, of, len(numbers) > 0
 }
 
-// Number returns the number that digits are, -1 when it is too long for a step.
+// Number returns digits as a number, or -1 if the number is too large for a step.
 func Number(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
@@ -83,12 +84,12 @@ func Number(digits string) int64 {
 var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 	`|\.(tmp|temp|partial|incomplete|tempstate\d+)([._-][0-9a-z_]+)*$|orbax-checkpoint-tmp`)
 
-// Temporary reports whether a name is one of a file or directory that is still
-// being written, or was when its writer died.
+// Temporary reports whether name is the name of a file or directory that is still being written, or whose
+// writer has died.
 func Temporary(name string) bool { return unfinished().MatchString(name) }
 
-// Hidden reports whether a name says nothing of the checkpoint it lies in: a
-// Hidden file that is not being written, or an editor's or GROMACS's copy.
+// Hidden reports whether a file in a checkpoint's directory does not belong to the checkpoint: it is a hidden
+// file that is not being written, or a copy that an editor or GROMACS has made. name is the name of the file.
 func Hidden(name string) bool {
 	return strings.HasSuffix(name, "~") || copied().MatchString(name) || strings.HasPrefix(name, ".") && !Temporary(strings.TrimLeft(name, "."))
 }
@@ -100,9 +101,9 @@ var (
 	earlier = re(`(?i)([._-](?:prev|previous|old|bak|backup)(?:[._-]?(\d+))?)(?:\.[a-z]\w*)?$`)
 )
 
-// Predecessor returns the name of the checkpoint that one of that name was
-// before, and how many saves ago at least: "state.cpt" of "state_prev.cpt",
-// "a.restart" of "a.restart.bak-2".
+// Predecessor reports whether name is the name of a checkpoint of an earlier save, such as "state_prev.cpt" or
+// "a.restart.bak-2". of is then the name under which that checkpoint was written, as in "state.cpt" or
+// "a.restart", and ago is how many saves ago, at least, it was written.
 func Predecessor(name string) (of string, ago int64, ok bool) {
 	at := earlier().FindStringSubmatchIndex(name)
 	if at == nil || at[2] == 0 {
@@ -115,8 +116,8 @@ func Predecessor(name string) (of string, ago int64, ok bool) {
 	return name[:at[2]] + name[at[3]:], ago, true
 }
 
-// Pattern is a name with its numbers left out, which the files of two
-// checkpoints of one job have in common.
+// Pattern returns name with "#" in place of each number, so that corresponding files of two checkpoints of one
+// job have the same pattern. For the name of an earlier save, it uses the name that Predecessor returns.
 func Pattern(name string) string {
 	if of, _, ok := Predecessor(name); ok {
 		name = of

@@ -24,9 +24,8 @@ const Magic = "\x93NUMPY"
 // shorter.
 const maxHeader = 64 << 20
 
-// CheckArray checks that the size bytes of r are one array: a header, and then as many bytes as the header
-// says or, for an array of objects, a pickle. It reads up to the first number, and returns the kind of the
-// numbers.
+// CheckArray checks that r is one array of size bytes: a header, and then as many bytes as the header says or,
+// for an array of objects, a pickle. It returns the kind of the numbers. It leaves r at the first number.
 func CheckArray(r *bufio.Reader, size int64) (k finite.Kind, bigEndian bool, err error) {
 	h, err := readHeader(r)
 	switch {
@@ -40,7 +39,8 @@ func CheckArray(r *bufio.Reader, size int64) (k finite.Kind, bigEndian bool, err
 	return h.kind, h.big, nil
 }
 
-// Scan reads numbers of a kind from r, and records those that are not finite in seen.
+// Scan reads numbers of kind k from r, and counts in seen those that are not finite. name is the name of the
+// array.
 func Scan(r io.Reader, k finite.Kind, bigEndian bool, name string, seen *blob.Seen) error {
 	scanner := finite.NewScanner(k, bigEndian)
 	switch {
@@ -57,8 +57,8 @@ func Scan(r io.Reader, k finite.Kind, bigEndian bool, name string, seen *blob.Se
 	return nil
 }
 
-// Check checks a file with one or several arrays. There are several if numpy.save was called several times
-// for an open file.
+// Check checks a file with one or several arrays. A file has several arrays if a program has called numpy.save
+// several times for the same open file.
 func Check(f *blob.File) error {
 	for off, i := int64(0), 0; off < f.Size; i++ {
 		s := f.From(off)

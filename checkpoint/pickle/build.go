@@ -8,17 +8,17 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Builder is a Machine that builds the objects of a pickle without running any code. It
-// supports what torch's own pickles need: names, whole numbers, truth values, tuples, lists and dicts.
-// Other objects become nil. It keeps at most maxValues.
+// Builder is a Machine that builds the objects of a pickle without running any code. It supports what torch's
+// own pickles need: names, whole numbers, truth values, tuples, lists and dicts. Other objects become nil. Step
+// returns ErrTooBig for a pickle with too many values to be kept in memory.
 type Builder struct {
 	stack []any
 	marks []int
 	memo  map[int64]any
 	made  int
-	// The Builder calls these functions; each may be nil. Persist returns the object of a persistent ID.
-	// Built learns of an object whose state the pickle sets. Called returns the result of a call of a
-	// function or class, or nil if the result does not matter.
+	// The Builder calls these functions; each may be nil. Persist returns the object of a persistent ID. Built
+	// is called for each object whose state the pickle sets. Called is called when the pickle calls a function
+	// or class; it returns the result of that call, or nil if the result does not matter.
 	Persist func(id any) (any, error)
 	Built   func(class Global, state *Dict) error
 	Called  func(function Global, args Tuple) any
@@ -28,7 +28,7 @@ type Builder struct {
 // thousand ranks with a thousand tensors each has some ten million.
 const maxValues = 16 << 20
 
-// ErrTooBig is the error for a pickle of more than maxValues.
+// ErrTooBig is the error for a pickle that has too many values to be kept in memory.
 const ErrTooBig = flaw.Flaw("its pickle is too big to be followed")
 
 const errPickle = flaw.Flaw("its pickle is damaged")
@@ -41,13 +41,16 @@ type (
 	// List is a Python list.
 	List struct{ Items []any }
 	// Dict is a Python dict.
-	Dict struct{ pairs []any } // keys and values in turn
+	Dict struct {
+		// pairs has the keys and values in turn.
+		pairs []any
+	}
 
 	long   string // the bytes of a whole number over 64 bits
 	object struct{ class Global }
 )
 
-// Get returns the value of a key that is a string.
+// Get returns the value of a key that is a string. It returns nil if the dict does not have the key.
 func (d *Dict) Get(key string) any {
 	for i := 0; i+1 < len(d.pairs); i += 2 {
 		if d.pairs[i] == key {
@@ -68,7 +71,7 @@ func (d *Dict) All() iter.Seq2[any, any] {
 	}
 }
 
-// Result returns the object that the pickle represents, after the whole pickle was read.
+// Result returns the object that the pickle represents. It must be called after the whole pickle was read.
 func (u *Builder) Result() any {
 	if len(u.stack) == 0 {
 		return nil

@@ -69,12 +69,12 @@ const maxLineLen = 64 << 20
 
 // Machine receives the opcodes of a pickle, one by one.
 type Machine interface {
-	// Step is called for an opcode with its argument, which is valid only during the call.
-	// A variable-length argument is cut to maxKept bytes.
+	// Step is called for each opcode. arg is the argument of the opcode, and is valid only during the call. A
+	// long argument of variable length is cut off.
 	Step(op byte, arg []byte) error
 }
 
-// Scan reads one pickle to its STOP and calls m, if it is not nil, for each opcode.
+// Scan reads one pickle up to its opcode STOP. It calls m.Step for each opcode, unless m is nil.
 func Scan(r *bufio.Reader, m Machine) error {
 	var arg []byte
 	for {
@@ -147,7 +147,7 @@ const joblib = "joblib.numpy_pickle"
 // pickle cannot be scanned, because the bytes of arrays lie between its opcodes.
 const ErrJoblib = flaw.Flaw("joblib")
 
-// Joblib is a Machine that looks for joblib's name among a pickle's strings.
+// Joblib is a Machine that returns ErrJoblib when a string of the pickle shows that joblib has written it.
 type Joblib struct{}
 
 // Step implements Machine.
@@ -161,8 +161,8 @@ func (Joblib) Step(op byte, arg []byte) error {
 	return nil
 }
 
-// Begins reports whether head begins like a pickle of protocol 2 to 5. No text begins like that.
-// Protocols 0 and 1 can be recognised only by a file's name.
+// Begins reports whether head begins like a pickle of protocol 2 to 5. No text begins like that. Pickles of
+// protocols 0 and 1 can be recognised only by the name of their file.
 func Begins(head []byte) bool {
 	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
 }

@@ -6,8 +6,8 @@ import "github.com/klauspost/compress/snappy"
 // bytes takes 3.
 const maxSnappy = 32
 
-// Unsnap decompresses one block of Snappy. It never allocates more than a block of that
-// compressed size can hold.
+// Unsnap decompresses one block of Snappy. It never allocates more memory than a block of len(b) compressed
+// bytes can fill.
 func Unsnap(b []byte) ([]byte, error) {
 	if size, err := snappy.DecodedLen(b); err != nil || size > maxSnappy*len(b) {
 		return nil, ErrDamaged

@@ -14,12 +14,11 @@ import (
 // takes a tenth of a millisecond and few processes need it.
 var Castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// Masked returns a CRC-32C as LevelDB and TensorFlow store it.
+// Masked returns crc in the form in which LevelDB and TensorFlow store a CRC-32C.
 func Masked(crc uint32) uint32 { return (crc>>15 | crc<<17) + 0xa282ead8 }
 
 const (
-	// Magic ends every table, as a little-endian number.
-
+	// Magic is the little-endian number at the end of every table.
 	Magic       = 0xdb4775248b80fb57
 	tableFooter = 48
 	// maxTable bounds a table, in bytes: it holds names and places, no tensors.
@@ -118,9 +117,9 @@ func bytesAt(r io.ReaderAt, size, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// Entries calls emit for the keys and values of a block. Each key is stored in
-// two parts: how many bytes it shares with the key before it, and its other bytes. The offsets of keys
-// that are stored in full come at the end.
+// Entries calls emit for each key and value of a block. For each key, a block has the number of bytes that the
+// key shares with the key before it, and the other bytes of the key. At the end, a block has the offsets of the
+// keys that are stored in full.
 func Entries(b []byte, emit func(key, value []byte) error) error {
 	if len(b) < 4 {
 		return ErrDamaged

@@ -35,9 +35,8 @@ func dataName(prefix string, shard, shards uint64) string {
 	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, shards)
 }
 
-// Check checks a TensorFlow checkpoint: its index, that every data
-// file is there, and every tensor's place and checksum. It returns the bytes
-// of all its files.
+// Check checks a TensorFlow checkpoint. It checks the index, that every data file is there, and the place and
+// checksum of every tensor. size is the size of all files of the checkpoint, in bytes.
 func Check(p *blob.Pool, prefix string) (size int64, err error) {
 	index, done, err := blob.Open(p.Ctx, prefix+".index", nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +124,7 @@ func shardCount(value []byte) (uint64, error) {
 	return n, err
 }
 
-// CheckEntry checks that the value of an entry of an index can be read.
+// CheckEntry checks that value, the value of an entry of an index, can be read.
 func CheckEntry(value []byte) error {
 	if _, err := shardCount(value); err != nil {
 		return err

@@ -20,9 +20,9 @@ func IsLegacy(head []byte) bool {
 	return bytes.Contains(head[:min(len(head), 32)], []byte(LegacyMagic))
 }
 
-// CheckLegacy checks a file in torch.save's older format. It has five pickles: the magic number, the version,
-// the system, the object, and the keys of the storages. Then it has, for each key, the number of elements and
-// the elements.
+// CheckLegacy checks a file in torch.save's older format. Such a file has five pickles: the magic number, the
+// version, the system, the object, and the keys of the storages. After them, it has, for each key, the number
+// of elements and the elements.
 func CheckLegacy(f *blob.File) error {
 	storages := map[string]*Storage{}
 	var keys []any
@@ -92,7 +92,8 @@ func (s *Storage) scanAt(f *blob.File, off, n int64, key string) error {
 	return nil
 }
 
-// Name returns the name of the storage's tensor. If that is not known, it returns the key.
+// Name returns the name of the first tensor in the storage. If that name is not known, Name returns a name that
+// is made from key.
 func (s *Storage) Name(key string) string {
 	if s.Tensor != "" {
 		return s.Tensor

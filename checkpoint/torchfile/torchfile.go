@@ -1,5 +1,5 @@
-// Package torchfile reads pickles of torch.save, which refer to storages, and files in torch.save's older
-// format.
+// Package torchfile reads the pickles that torch.save writes, which refer to storages. It also reads files in
+// the older format of torch.save.
 package torchfile
 
 import (
@@ -24,7 +24,7 @@ var elementSizes = map[string]int64{
 // Storage is a storage as a pickle describes it.
 type Storage struct {
 	Class   string // as in "FloatStorage"
-	Element int64  // bytes of an element; 0 if the class is not known
+	Element int64  // size of an element in bytes; 0 if the class is not known
 	Count   int64  // number of elements
 	// Tensor is the name of the first tensor in the storage, as in "model.0.weight". It is empty if the name
 	// is not known.
@@ -43,8 +43,8 @@ type Object struct {
 	Root any
 	// Storages has the storages by their keys.
 	Storages map[string]*Storage
-	// Options has numbers from the program's own arguments (argparse.Namespace), by the names that ReadObject
-	// was asked for.
+	// Options has numbers from the program's own arguments (argparse.Namespace). It has those whose names
+	// ReadObject was given.
 	Options map[string]int64
 }
 

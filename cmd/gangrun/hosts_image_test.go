@@ -128,6 +128,7 @@ func TestImageOnHosts(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{})
 	_, _ = random.Read(noise)
 	large.Files["/noise"] = noise
+	largeArchive := large.Archive(t, "image.tar")
 	load := func(host int, image testimage.Image, name string) {
 		t.Helper()
 		image.Name = "127.0.0.1:1/" + name + ":1"
@@ -155,14 +156,14 @@ func TestImageOnHosts(t *testing.T) {
 		{what: "one of the hosts lacks the image", image: "127.0.0.1:1/single:1", code: 78, says: "127.0.0.1:1/single:1"},
 		{what: "a host has another image under the same name", image: "127.0.0.1:1/pair:1", code: 78, says: "image-same"},
 		{what: "the user may not open containerd's socket", image: one.Archive(t, "image.tar"), user: "alice", code: 78, says: "this user may not open containerd's socket"},
-		{what: "the disk of a host is full", image: large.Archive(t, "image.tar"), code: 65, says: "no room for the image",
+		{what: "the disk of a host is full", image: largeArchive, code: 65, says: "no room for the image",
 			before: smallStore, after: func(h *testhosts.Host) error {
 				return errors.Join(h.KillContainerd(), inHost(h, "umount", store), h.StartContainerd())
 			}},
-		{what: "the connection breaks while the archive is sent", image: large.Archive(t, "image.tar"), code: 69, says: "not reached, and left out", brief: true,
+		{what: "the connection breaks while the archive is sent", image: largeArchive, code: 69, says: "not reached, and left out", brief: true,
 			before: func(h *testhosts.Host) error { return h.Rate("20mbit") }, after: func(h *testhosts.Host) error { return errors.Join(h.Rate(""), h.StartSSH()) },
 			while: (*testhosts.Host).StopSSH},
-		{what: "the connection breaks for a moment while the archive is sent", image: large.Archive(t, "image.tar"), says: "every rank ended well",
+		{what: "the connection breaks for a moment while the archive is sent", image: largeArchive, says: "every rank ended well",
 			before: func(h *testhosts.Host) error { return h.Rate("100mbit") }, after: func(h *testhosts.Host) error { return h.Rate("") },
 			while: func(h *testhosts.Host) error { return errors.Join(h.StopSSH(), h.StartSSH()) }},
 	} {

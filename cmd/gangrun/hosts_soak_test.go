@@ -89,23 +89,23 @@ run with `+"`--mpi`"+` none, openmpi and mpich. The ranks print numbered lines t
 (examples/steady). With MPI and torch (gloo), they also compute a sum over all ranks at
 every step. Most faults begin when every rank has printed five lines. Wrong host keys,
 users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
-there from the start.
+there before gangrun starts.
 
 - suspect: the time until gangrun warns of a silent host. It warns after 3 s without contact.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
   A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. It first waits until no rank can be left on a
   lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
-  default) and 5 s have passed since gangrun closed its last connection to the host. A next
-  attempt would wait, too.
+  default) and 5 s have passed since gangrun closed its last connection to the host. Another attempt would
+  have to wait in the same way.
 - left: the time from the end of gangrun until no process and no lease of the run was
   left on the hosts. For this measurement, a host that was cut off or frozen is restored
-  first. For "controller killed", it is the time that the ranks run after the end of the
-  controller: their agent ends them when it has received nothing for --orphan-grace.
+  first. For "controller killed", it is the time for which ranks still run after the end of the
+  controller: the agent of the ranks ends them when it has received nothing for --orphan-grace.
 
 If the job goes on, every log has exactly the bytes that its rank has printed. If the job
-fails, each log may end earlier, but has no gap and no changed byte. There are no retries
-(--retries 0), so that the exit code is that of the first failure.
+fails, a log may lack its end, but has no gap and no changed byte. There are no retries
+(--retries 0), so the exit code is that of the first failure.
 
 | fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
@@ -113,7 +113,7 @@ fails, each log may end earlier, but has no gap and no changed byte. There are n
 	for _, c := range slices.Concat(cells...) {
 		fmt.Fprintf(&b, "%s %s | %s | %s | %s |\n", c.row(), figure(c.suspect), figure(c.known), figure(c.ended), figure(c.gone))
 	}
-	b.WriteString("\n## What the user sees\n\nThe screen with `--mpi none`, without the output of ranks. Of the summary, only the lines about the fault are shown.\n")
+	b.WriteString("\n## What the user sees\n\nThe screen with `--mpi none`, without the output of ranks. Of the summary, this page has only the lines about the fault.\n")
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {

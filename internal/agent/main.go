@@ -23,9 +23,9 @@ import (
 // ranks may take, and so short that nothing is left after 3 s.
 const endLimit = gang.StrayGrace + 500*time.Millisecond
 
-// Main is the hidden command "gangrun agent HOST". It runs three processes, one below the other:
-// the outer watchdog, the inner watchdog, and the agent, which serves on watchdog.ConnFD. The
-// host's name is for people who read the output of ps. Main returns the exit code.
+// Main is the hidden command "gangrun agent HOST". It runs as three processes, one below the other: the outer
+// watchdog, the inner watchdog, and the agent, which serves its controller on the descriptor watchdog.ConnFD.
+// The host's name is only for people who read the output of ps. Main returns the exit code.
 func Main(args []string) int {
 	var code int
 	var err error

@@ -1,5 +1,5 @@
 // Package atomicfile replaces a file as a whole or not at all: a reader of the
-// path sees the old content or the new, even after a power loss.
+// path sees the old content or the new, even after a power loss (except with Replace).
 package atomicfile
 
 import (

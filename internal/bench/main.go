@@ -51,7 +51,7 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale", "watch"}
+var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale", "watch", "diagnose"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
@@ -76,6 +76,7 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 	}
 	run := map[string]func() error{
 		"watch":     func() error { return watchCost(ctx, gangrun, runs, g) },
+		"diagnose":  func() error { return diagnose(ctx, gangrun, (runs+2)/3, 300) },
 		"launch":    func() error { return launch(ctx, gangrun, runs) },
 		"trial":     func() error { return trial(ctx, gangrun, runs) },
 		"mpi":       func() error { return mpiJobs(ctx, gangrun, runs, g) },

@@ -46,7 +46,8 @@ func checkLeaseDir(spec job.Spec) error {
 // leaseDirHint says how a directory that cannot hold leases is fixed.
 const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
 
-// LeaseDirError adds to an error about the directory for leases how to fix it.
+// LeaseDirError adds a hint to an error about the directory of leases. The hint says how to fix the error.
+// LeaseDirError returns nil if err is nil.
 func LeaseDirError(err error) error {
 	if err == nil {
 		return nil

@@ -58,7 +58,8 @@ type Options struct {
 	Terse         bool // only the cause of a failure is shown
 	Verbose       bool // the preflight's table of hosts is shown even if all hosts are alike
 	PreflightOnly bool // no gang follows the preflight
-	// Universe is MPI_UNIVERSE_SIZE. 0 stands for gangrun's default, and -1 for INFINITE.
+	// Universe is the value of MPI_UNIVERSE_SIZE for programs of MPICH: a number of ranks, -1 for no limit
+	// (INFINITE), or 0 for the size of the gang.
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach

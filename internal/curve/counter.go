@@ -5,9 +5,9 @@ import "github.com/gangrun/gangrun/internal/job"
 // Counter combines the epochs and the steps of one rank into one count that never decreases. It gets the
 // rank's reports in order. The zero Counter is ready to use.
 //
-// As long as the steps do not start again with each epoch, the count is the step. If they do, and the number
-// of steps of an epoch is known, the count is the number of steps of all earlier epochs plus the step. If
-// that number is not known, the count is the sum of the last steps of all earlier epochs plus the step.
+// As long as the steps do not start again with each epoch, the count is the step. If they start again, and the
+// number of steps of an epoch is known, the count is the number of steps of all earlier epochs plus the step.
+// If that number is not known, the count is the sum of the last steps of all earlier epochs plus the step.
 type Counter struct {
 	begun  bool
 	zero   bool  // the first epoch is epoch 0
@@ -20,8 +20,8 @@ type Counter struct {
 	again  bool // the steps start again with each epoch
 }
 
-// Add adds the next report. It returns the report with Count and Restarts set. If the report has no epoch,
-// Add sets it to the epoch of an earlier report.
+// Add adds the next report. It returns the report with Count and Restarts set. If the report has no epoch, Add
+// sets its epoch to that of an earlier report.
 func (c *Counter) Add(p job.Progress) job.Progress {
 	first := !c.begun
 	if first {

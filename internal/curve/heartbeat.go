@@ -16,8 +16,9 @@ const (
 	maxName    = 64 // bytes of a name
 )
 
-// Heartbeat reads a line that a program has written of itself: "gangrun: progress STEP [KEY=VALUE ...]".
-// The values of other keys than total, epoch and loss are its Metrics, up to maxMetrics.
+// Heartbeat reads a line by which a program itself reports its progress: "gangrun: progress STEP [KEY=VALUE
+// ...]". The values of all keys except total, epoch and loss become the Metrics of the result. Their number is
+// limited. The second result is false if the line has another form.
 func Heartbeat(line []byte) (job.Progress, bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(heartbeat))
 	if !ok {

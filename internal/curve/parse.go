@@ -10,20 +10,22 @@ import (
 // longest is how many bytes at the end of a line are read.
 const longest = 4 << 10
 
-// Parse returns the progress that a line of output reports, and whether it reports any. It knows "step 21/300
-// loss 0.12" and many similar forms, progress bars of tqdm, Keras and rich, dictionaries as the Hugging Face
-// Trainer prints them, JSON, and MLPerf's log lines. A Reader also knows tables.
+// Parse returns the progress that a line of output reports. The second result is false if the line reports
+// none. Parse knows "step 21/300 loss 0.12" and many similar forms, progress bars of tqdm, Keras and rich,
+// dictionaries as the Hugging Face Trainer prints them, JSON, and MLPerf's log lines. A Reader also knows
+// tables.
 //
-// Step is the first of these that the line has: a step or iteration, the count of a bar or of "[12/500]", a
-// batch, an epoch. Step is the number as it is printed. If the trainer counts the steps of each epoch from
-// the beginning, so does Step. If the trainer prints only epochs, Step counts epochs and ByEpoch is true; a
-// part of an epoch is rounded down. Total is the total of the same count.
+// Step is the first of the following numbers that the line has: a step or iteration, the count of a progress
+// bar or of a form such as "[12/500]", a batch, an epoch. Step is the number as the trainer prints it. So if
+// the trainer begins to count anew in each epoch, Step begins anew, too. If the trainer prints only epochs,
+// Step counts epochs, and ByEpoch is true; parts of an epoch are rounded down. Total is the total that belongs
+// to Step.
 //
 // Lines about validation, downloads and resuming are not progress. Neither are numbered headings ("Step 1:
 // install"), tracebacks and configurations.
 //
-// If a line has carriage returns, only its last part is read, as a terminal shows it. Of a very long line,
-// only the last 4 KiB are read. Most lines are rejected after one pass over their bytes.
+// If a line has carriage returns, Parse reads only its last part, which is what a terminal shows. Of a very
+// long line, it reads only the last 4 KiB. It rejects most lines after one pass over their bytes.
 func Parse(line []byte) (job.Progress, bool) {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
@@ -43,7 +45,8 @@ func Parse(line []byte) (job.Progress, bool) {
 	return s.progress()
 }
 
-// Epochs returns the number of planned epochs that a line has beside its epoch, as in "Epoch [1/10]"; 0 if it has none.
+// Epochs returns the number of planned epochs that a line has beside its epoch, as in "Epoch [1/10]". It
+// returns 0 if the line has no such number.
 func Epochs(line []byte) int64 {
 	if line = visible(line); !promising(line) {
 		return 0

@@ -25,7 +25,7 @@ func NewPattern(text string) (*Pattern, error) {
 }
 
 // Line returns the progress of a line that matches the pattern. It ignores groups that do not match a number.
-// Without a step or an epoch there is no progress.
+// The second result is false if the line does not match, or has neither a step nor an epoch.
 func (p *Pattern) Line(line []byte) (job.Progress, bool) {
 	line = shown(line)
 	at := p.re.FindSubmatchIndex(line)

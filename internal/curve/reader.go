@@ -6,11 +6,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Reader finds progress in the lines of one stream, which it gets in order. It knows the forms of Parse, and
-// tables: a header whose first word is "Step", "Iter", "Iteration" or "Epoch", as LAMMPS prints it for its
-// thermodynamic output, and rows with as many numbers, the first of which is the step. The columns may also
-// be separated by commas or bars. A Reader also counts the time steps of OpenFOAM and WRF, because these
-// programs print only the time of each step.
+// Reader finds progress in the lines of one stream. It must get the lines in order. It knows the forms that
+// Parse knows, and also tables. A table has a header whose first word is "Step", "Iter", "Iteration" or
+// "Epoch", as LAMMPS prints it for its thermodynamic output. Its rows have as many numbers as the header has
+// words, and the first number is the step. The columns may also be separated by commas or bars. A Reader also
+// counts the time steps of OpenFOAM and WRF, because these programs print only the time of each step.
 //
 // The zero Reader is ready to use at the beginning of a stream.
 type Reader struct {
@@ -27,8 +27,8 @@ type Reader struct {
 // of scripts there.
 const maxOther = 20
 
-// Line returns the progress that the next line reports, and whether it reports any. See
-// Parse.
+// Line returns the progress that the next line reports. The second result is false if the line reports none.
+// See Parse.
 func (r *Reader) Line(line []byte) (job.Progress, bool) {
 	if r.Pattern != nil {
 		return r.Pattern.Line(line)
@@ -77,7 +77,8 @@ func (r *Reader) time(text []byte) bool {
 	return false
 }
 
-// Skip reads the next lines of the stream without parsing them. It still finds the header of a table.
+// Skip passes over the next lines of the stream. It does not look for progress in them, but it finds the header
+// of a table.
 func (r *Reader) Skip(lines []byte) {
 	const most = 16 // headers are rare
 	for range most {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Value is a number in a line, and the name that it has there.
+// Value is a number in a line, with the name that the number has in the line.
 type Value struct {
 	Name  string // in lower case, with blanks between its words
 	Value float64
@@ -22,9 +22,9 @@ const (
 )
 
 // Values returns the numbers of a line that follow a name, as in "train loss 2.43, val loss 2.51",
-// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". If the line begins with the name
-// of data that are not training data, that name is put before each name, as for "Test set: Average loss:
-// 0.02" and "valid | epoch 001 | loss 9.1". The name of a value in MLPerf's log is its key.
+// "'eval_accuracy': 0.91" and "learning rate: 1.0E-04 | grad norm: 0.150". A line may begin with the name of
+// data that are not training data, as in "Test set: Average loss: 0.02" and "valid | epoch 001 | loss 9.1".
+// Values puts the name of the data before each name. The name of a value in MLPerf's log is its key.
 func Values(line []byte) []Value {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
@@ -91,7 +91,8 @@ func (s *scanner) ends(i int) bool {
 		bytes.HasPrefix(s.text[i:], []byte(" "))
 }
 
-// Benchmark returns the name of the benchmark if the line is the one of MLPerf's log that has it.
+// Benchmark returns the name of the benchmark if line is the line of MLPerf's log that has this name. Otherwise
+// ok is false.
 func Benchmark(line []byte) (name string, ok bool) {
 	text, ok := bytes.CutPrefix(visible(line), []byte(mllog))
 	if !ok {

@@ -1,4 +1,4 @@
-// Package curveview reads the metrics of a run from files, judges its curves, and prints them with the
+// Package curveview reads the metrics of a run from files and judges its curves. It prints the curves with the
 // verdicts and a plot.
 package curveview
 
@@ -16,17 +16,17 @@ import (
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
-// Options says how curves are chosen and judged.
+// Options says how Read chooses and judges curves.
 type Options struct {
 	Metric  string   // the series by which the run is judged; "" means the best one whose name is known
 	Higher  *bool    // whether higher values of Metric are better; nil if its name tells that
-	Target  *float64 // the value that Metric shall reach
-	Total   int64    // planned steps; 0: take the number from the files, if they have it
+	Target  *float64 // the value that Metric should reach
+	Total   int64    // planned number of steps; if it is 0, Read takes the number from the files
 	Settled *int64   // see judge.Setup
 	Earlier []string // files of earlier runs of the same job
 	Journal string   // the journal of a run of gangrun; "" if there is none
-	// Seconds is the time that the run has taken; 0: take it from the times in the files, if they have any. GPUs is the number of
-	// GPUs that the run had.
+	// Seconds is the time that the run has taken. If it is 0, Read computes it from the times in the files, if
+	// they have times. GPUs is the number of GPUs that the run had.
 	Seconds float64
 	GPUs    float64
 }
@@ -40,9 +40,9 @@ type Report struct {
 	Train  *Curve `json:"train"`
 	// Throughput is work per time, in any unit; nil if the files do not tell it.
 	Throughput *Curve `json:"-"`
-	Total      int64  `json:"total_steps"` // planned; 0 if not known
-	// Verdicts are true at the end of the curves. History has the verdicts that were true at any time: of each
-	// kind the first, and the first that was sure.
+	Total      int64  `json:"total_steps"` // planned number of steps; 0 if not known
+	// Verdicts has the verdicts that are true at the end of the curves. History has verdicts that were true at
+	// any time: the first verdict of each kind, and the first sure verdict of each kind.
 	Verdicts []judge.Verdict `json:"verdicts"`
 	History  []judge.Verdict `json:"history"`
 }
@@ -66,7 +66,8 @@ type Curve struct {
 	points []point // in the order of their steps
 }
 
-// NewCurve returns a curve for Plot. Lower values of it are better. The points come in order of their steps.
+// NewCurve returns a Curve for Plot. Lower values of the curve count as better. points must come in the order
+// of their steps.
 func NewCurve(name string, points iter.Seq2[int64, float64]) *Curve {
 	s := newSeries(name, "")
 	for step, value := range points {
@@ -75,7 +76,7 @@ func NewCurve(name string, points iter.Seq2[int64, float64]) *Curve {
 	return chosen{by: map[judge.Signal]*series{judge.Train: s}}.curve(judge.Train)
 }
 
-// Points calls do for each point, in order of steps, until it returns false.
+// Points calls do for each point, in the order of their steps, until do returns false.
 func (c *Curve) Points(do func(step int64, value float64) bool) {
 	for _, p := range c.points {
 		if !do(p.step, p.value) {
@@ -102,15 +103,18 @@ type series struct {
 	points     []point
 }
 
-// The errors of Read if there is nothing to judge.
 type (
-	NoMetricError  = metrics.NoMetricError
+	// NoMetricError is the error of Read if the files have no metric by which to judge.
+	NoMetricError = metrics.NoMetricError
+	// DirectionError is the error of Read if nothing says whether higher values of the metric are better.
 	DirectionError = metrics.DirectionError
 )
 
-// Read reads the files and judges the run whose metrics they have. Of a directory, it reads the files that have
-// the names of files with metrics. A file that does not exist is an error. A damaged file is a problem in the Report if
-// there are other files, and otherwise an error. If there is nothing to judge, the error is a *NoMetricError.
+// Read reads the files and directories at paths, and judges the run whose metrics they have. In a directory, it
+// reads those files that have metrics according to their names. Read returns an error if a file does not exist.
+// If a file is damaged, the Report names the problem, but Read returns an error if there are no other files.
+// The error is a *NoMetricError if there is nothing to judge, and a *DirectionError if nothing says whether
+// higher values of the metric are better.
 func Read(ctx context.Context, paths []string, o Options) (Report, error) {
 	r := Report{Files: []File{}, Verdicts: []judge.Verdict{}, History: []judge.Verdict{}, Total: o.Total}
 	paths, err := files(paths)
@@ -312,8 +316,8 @@ func NoFilesError(run string) error {
 	return failure.Usage("gangrun status "+run+" tells its attempts", "run %s has no logs yet", run)
 }
 
-// Sure reports whether, at the end of the curves, a sure verdict says that the run should end. Reached is
-// such a verdict, too.
+// Sure reports whether a sure verdict that is true at the end of the curves says that the run should end. A
+// verdict of kind judge.Reached says that, too.
 func (r Report) Sure() bool {
 	return slices.ContainsFunc(r.Verdicts, func(v judge.Verdict) bool { return v.Sure })
 }

@@ -17,8 +17,8 @@ const (
 	labels = 14 // columns for the labels beside a plot
 )
 
-// Print prints the report with a plot. The plot is width columns wide. If colour is true, each curve has its
-// own colour.
+// Print prints the report with a plot, which is width columns wide. If colour is true, each curve has a colour
+// of its own.
 func (r Report) Print(w io.Writer, width int, colour bool) error {
 	var b strings.Builder
 	for _, f := range r.Files {
@@ -77,9 +77,10 @@ func line(v judge.Verdict) string {
 	return out
 }
 
-// Plot draws a curve with labels, at most width columns wide, with that number of rows for its values. It returns an empty
-// string if the curve has less than two points, or none that is finite. Values that are not finite are gaps. If the values are positive and the largest is more than a
-// hundred times the smallest, the scale is logarithmic.
+// Plot draws the curve with labels. The plot is at most width columns wide, and has rows lines for the values.
+// Plot returns an empty string if the curve has fewer than two points, or no finite point. Values that are not
+// finite are gaps. If the values are positive and the largest is more than a hundred times the smallest, the
+// scale is logarithmic.
 func (c *Curve) Plot(width, rows int, colour bool) string {
 	width = max(20, width-labels)
 	if c.Best == nil || len(c.points) < 2 {

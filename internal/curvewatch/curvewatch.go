@@ -1,5 +1,5 @@
-// Package curvewatch judges the curves of a job while its gang runs: it reads the metrics where the job leaves them, in
-// the output of the ranks, in files, and in what ranks write to GANGRUN_PROGRESS_FD, and adds an event for what they show.
+// Package curvewatch judges the curves of a job while its gang runs. It finds metrics in the output of the
+// ranks, in files, and in what ranks write to GANGRUN_PROGRESS_FD. It emits an event for each verdict.
 package curvewatch
 
 import (
@@ -20,15 +20,15 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Options say how the curves of a job are judged, and where its metrics are.
+// Options says how a Watcher judges the curves of a job, and where it finds the metrics.
 type Options struct {
-	Metric string      // the name of the metric to judge by; "": gangrun chooses
-	Higher *bool       // whether higher values of it are better; nil if its name says so
-	Setup  judge.Setup // without Higher
-	Dirs   []string    // in which the job may leave files with metrics
+	Metric string      // the name of the metric by which to judge; if it is "", gangrun chooses
+	Higher *bool       // whether higher values of Metric are better; nil if its name tells that
+	Setup  judge.Setup // everything else that is known; its field Higher is not used
+	Dirs   []string    // directories in which the job may write files with metrics
 	// Earlier returns the curves of earlier runs of the job that ended well. It may be nil.
 	Earlier func(context.Context) []Curve
-	// StepOf returns the step of a checkpoint, by its path; -1 if that is not known.
+	// StepOf returns the step of the checkpoint at a path, or -1 if the step is not known.
 	StepOf func(checkpoint string) int64
 }
 
@@ -54,17 +54,18 @@ type Watcher struct {
 	lack    lack
 }
 
-// New returns a Watcher of the gangs of a job, which runner runs, one after the other.
+// New returns a Watcher for the gangs of a job. runner runs these gangs, one after the other.
 func New(runner Runner, o Options) *Watcher {
 	return &Watcher{runner: runner, options: o, lack: lack{metric: o.Metric}, track: newTrack(o.Metric, o.Higher, o.Setup)}
 }
 
-// Judged returns the curve by which the run was judged. It is not ok if there is none. It must not be called during Run.
+// Judged returns the curve by which the run was judged. ok is false if there is no such curve. Judged must not
+// be called during Run.
 func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
-// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. As long as readers of an earlier attempt wait
-// for a file system that does not answer, which nobody can end, the curves of further attempts are not judged: at most one set
-// of readers is left.
+// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. Readers that wait for a file
+// system that hangs cannot be ended. As long as readers of an earlier attempt wait, the curves of further attempts
+// are not judged, so that at most one set of readers is left behind.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Trial() {
 		return w.runner.Run(ctx, a, emit)

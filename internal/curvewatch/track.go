@@ -245,7 +245,7 @@ func (s *series) verdict(v judge.Verdict) job.CurveVerdict {
 	return out
 }
 
-// Curve is what a run has shown of the metric by which it was judged.
+// Curve has the values, in a run, of the metric by which the run was judged.
 type Curve struct {
 	Metric string      `json:"metric"`
 	Points judge.Trace `json:"points"`

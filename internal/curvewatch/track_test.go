@@ -92,7 +92,7 @@ func TestNextAttempt(t *testing.T) {
 	r.begin(-1)
 }
 
-// TestChange: a better metric that comes later is the one to judge by from then on.
+// TestChange checks that the curve is judged by a better metric as soon as the job reports one.
 func TestChange(t *testing.T) {
 	target := 0.4
 	r := newTrack("", nil, judge.Setup{Target: &target})

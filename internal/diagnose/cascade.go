@@ -10,10 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Unclear reports whether the output of a rank leaves open why the rank ended. This is the case if the
-// last line on stderr looks like a consequence of another rank's failure, or if the rank ended itself
-// without an error message. If such a rank is the first to end, the caller may wait a moment until
-// another rank shows the cause.
+// Unclear reports whether the output of a rank does not tell why the rank ended: its last line on stderr looks
+// like a consequence of another rank's failure, or the rank ended itself without an error message. If such a
+// rank is the first to end, the caller may wait a moment until another rank shows the cause.
 func Unclear(exit job.Exit, printed []job.Line) bool {
 	last := ""
 	for _, l := range printed {

@@ -47,7 +47,7 @@ type corpusCase struct {
 
 // parts are the parts of the corpus: the one that rules are written with, the one that is only measured, and
 // those that were made later. Work and held share the directory cases; each other part has its own.
-var parts = []string{"work", "held", "later", "fresh"}
+var parts = []string{"work", "held", "later", "fresh", "unseen"}
 
 // corpus reads a part of the corpus. Of those in cases, the name decides which part they belong to.
 func corpus(t testing.TB, part string) (cases []corpusCase) {
@@ -212,7 +212,7 @@ const (
 // of that part that are not right in all.
 func TestDocumentDiagnosis(t *testing.T) {
 	var b strings.Builder
-	b.WriteString(figuresBegin + "| | work | held | later | fresh |\n|---|---|---|---|---|\n")
+	b.WriteString(figuresBegin + "| | work | held | later | fresh | unseen |\n|---|---|---|---|---|---|\n")
 	var all []score
 	for _, name := range parts {
 		s := measure(t, name, wrongIn(t, name))
@@ -230,11 +230,11 @@ func TestDocumentDiagnosis(t *testing.T) {
 	row("failed jobs (of these, logs made by running a program that fails)", func(s score) string { return fmt.Sprintf("%d (%d)", s.failed, s.run) })
 	row("category right", func(s score) string { return part(s.right, s.failed) })
 	row("macro-F1 of the categories", func(s score) string { return fmt.Sprintf("%.3f", s.macroF1()) })
-	row("rank at fault right (of so many)", func(s score) string { return fmt.Sprintf("%s (%d)", part(s.rankRight, s.ranked), s.ranked) })
+	row("rank at fault right (of this number of jobs)", func(s score) string { return fmt.Sprintf("%s (%d)", part(s.rankRight, s.ranked), s.ranked) })
 	row("advice on a retry right", func(s score) string { return part(s.retryRight, s.failed) })
-	row("the line quoted is in its place", func(s score) string { return part(s.placed, s.failed) })
+	row("gangrun quotes a line correctly, with its place in the log", func(s score) string { return part(s.placed, s.failed) })
 	row("successful jobs that are called failed", func(s score) string { return fmt.Sprintf("%d of %d", s.alarms, s.passed) })
-	b.WriteString("\nWhat was taken for what, in all four (at least twice):\n\n| category | taken for | times |\n|---|---|---|\n")
+	b.WriteString("\nWhich category gangrun took for which other one, at least twice in all sets together:\n\n| category | taken for | times |\n|---|---|---|\n")
 	wrong := map[[2]job.Category]int{}
 	for _, s := range all {
 		for k, n := range s.confusion {

@@ -1,3 +1,6 @@
+// Package diagnose finds the cause of an attempt that did not end well. It works with the exits of the ranks
+// and with lines of evidence: what ranks and kernels have printed, and what agents have recorded. Its
+// subpackages read the lines and have the rules.
 package diagnose
 
 import (

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Logs finds the cause of a failure if there are only logs, and it is not known how the ranks ended. It uses
-// the rules of book. Looks of the Cause says whether the job looks failed or successful.
+// Logs finds the cause of a failure if there are only logs, so that it is not known how the ranks ended. It
+// uses the rules of book. The field Looks of the Cause says whether the job seems to have failed or succeeded.
 func Logs(book *rules.Book, e job.Evidence) job.Cause {
 	e.Lines = lastAttempt(e.Lines)
 	c := With(book, e)

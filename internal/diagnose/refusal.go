@@ -10,9 +10,9 @@ import (
 // refusals are the signatures of errors of file systems: see refused in package rules.
 var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "read-only", "file-size-limit"}
 
-// Refusal returns the cause of an error of gangrun itself. ok is true if a file system caused the error
-// because it is full, read-only or broken, or because a limit is reached. Refusal looks for the messages
-// of the operating system in the text of err, because errors of other hosts arrive as text.
+// Refusal returns the cause of an error of gangrun itself. ok is true if a file system has caused the error: it
+// is full, read-only or broken, or a limit is reached. Refusal looks for the messages of the operating system
+// in the text of err, because errors of other hosts arrive as text.
 func Refusal(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
 	rule := rules.OfStatus(job.Unstarted, job.ReasonNone, text)

@@ -38,7 +38,8 @@ type stream struct {
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
-	marked   []outlook.Mark // see marks
+	reader   *outlook.Reader // of all streams
+	marked   []outlook.Mark  // see marks
 	// counted has, for each form of a line that counts something, the first line of that form.
 	counted map[string]int
 }
@@ -81,6 +82,7 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		placed int
 	}
 	byKey := map[key]*stream{}
+	reader := &outlook.Reader{}
 	var keys []key
 	for _, l := range lines {
 		if l.Record != nil { // see newFlight
@@ -89,7 +91,7 @@ func streams(lines []job.Line, book *rules.Book) []*stream {
 		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
-			s = &stream{book: book, rank: l.Rank, host: l.Host}
+			s = &stream{book: book, rank: l.Rank, host: l.Host, reader: reader}
 			byKey[k] = s
 			keys = append(keys, k)
 		}

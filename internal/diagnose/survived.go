@@ -35,7 +35,7 @@ func (s *stream) marks() []outlook.Mark {
 	}
 	for i, t := range s.text {
 		if s.marked[i] == 0 {
-			s.marked[i] = outlook.Of(t)
+			s.marked[i] = s.reader.Of(t)
 		}
 	}
 	return s.marked
@@ -115,29 +115,13 @@ func (s *stream) familiar(g *sign, at int) bool {
 	if s.counted == nil {
 		s.counted = map[string]int{}
 		for i, m := range s.marks() {
-			form := countForm(s.text[i])
+			form := outlook.CountForm(s.text[i])
 			if _, seen := s.counted[form]; m&outlook.Advance != 0 && !seen {
 				s.counted[form] = i
 			}
 		}
 	}
-	return s.counted[countForm(s.text[at])] < g.from
-}
-
-// countForm returns the beginning of a line, with each of its numbers as "#".
-func countForm(t string) string {
-	form, number := make([]byte, 0, 16), false
-	for i := 0; i < len(t) && len(form) < cap(form); i++ {
-		digit := t[i] >= '0' && t[i] <= '9'
-		switch {
-		case !digit:
-			form = append(form, t[i])
-		case !number:
-			form = append(form, '#')
-		}
-		number = digit
-	}
-	return string(form)
+	return s.counted[outlook.CountForm(s.text[at])] < g.from
 }
 
 // lastWord returns the last line that its program has printed before the end, or -1.

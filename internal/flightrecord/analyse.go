@@ -11,7 +11,7 @@ import (
 
 // Analyse finds the first problem of each process group, and the ranks to blame. These are missing from a
 // collective, or call it differently than most ranks of the group, and do not wait for other ranks in another
-// group. Analyse follows PyTorch's program fr_trace, but if the ranks of a group differ, it blames the
+// group. Analyse follows PyTorch's program torchfrtrace, but if the ranks of a group differ, it blames the
 // minority.
 func Analyse(records []job.FlightRecord) (problems []job.CollectiveProblem, blamed []int) {
 	groups := map[string]job.ProcessGroup{}

@@ -1,3 +1,4 @@
+// Package follow shows a run that another process controls, from the journal and the logs of the run.
 package follow
 
 import (

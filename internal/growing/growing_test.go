@@ -101,8 +101,7 @@ func TestGrowing(t *testing.T) {
 	}
 }
 
-// TestChanges: the kernel's word is about the file that has changed, and comes without
-// the poll.
+// TestChanges checks that inotify reports the file that has changed, before the next poll.
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	one, other := filepath.Join(dir, "one"), filepath.Join(dir, "other")

@@ -23,7 +23,7 @@ import (
 // Kept is how many runs the history keeps: the newest ones.
 const Kept = 10000
 
-// File is the path of the file of a history. It is opened only while it is used.
+// File is the path of a history. Its methods open the file and close it again.
 type File string
 
 // In returns the file of the history in gangrun's home.
@@ -154,9 +154,9 @@ func (f File) Add(ctx context.Context, e Entry) error {
 	})
 }
 
-// Failed returns the newest run that has the given fingerprint, has failed for one of the categories,
-// and would fail again in the same way. ok is false if there is no such run, or if a later run with
-// the fingerprint has succeeded.
+// Failed returns the newest run that has the given fingerprint, has failed with one of the given categories,
+// and would fail again in the same way. ok is false if there is no such run, or if a later run with this
+// fingerprint has succeeded.
 func (f File) Failed(ctx context.Context, fingerprint string, categories []job.Category) (e Entry, ok bool, err error) {
 	if fingerprint == "" {
 		return Entry{}, false, nil
@@ -173,8 +173,8 @@ func (f File) Failed(ctx context.Context, fingerprint string, categories []job.C
 	return found[0], true, nil
 }
 
-// List returns the newest runs, at most limit, the newest first. If name is not empty, it returns
-// only runs with that name.
+// List returns the newest runs, the newest first. It returns at most limit runs. If name is not empty, it
+// returns only runs with that name.
 func (f File) List(ctx context.Context, name string, limit int) ([]Entry, error) {
 	return f.query(ctx, `SELECT `+columns+`, CASE WHEN category = '' THEN 0 ELSE
 		count(*) OVER (PARTITION BY CASE WHEN name = '' THEN command ELSE name END, category, signature) END

@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS spans (
 CREATE INDEX IF NOT EXISTS spans_by_end ON spans (ended);
 `
 
-// AddSpans adds the attempts of a run that has ended at a time, or replaces them.
+// AddSpans adds the attempts of a run, or replaces them. ended is when the run ended.
 func (f File) AddSpans(ctx context.Context, run string, ended time.Time, spans []saves.Span) error {
 	if len(spans) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func (f File) AddSpans(ctx context.Context, run string, ended time.Time, spans [
 	})
 }
 
-// Spans returns the newest attempts, the newest first.
+// Spans returns the newest attempts of all runs, the newest first.
 func (f File) Spans(ctx context.Context) (all []saves.Span, err error) {
 	err = f.use(ctx, "read", false, func(db *sql.DB) error {
 		tables := 0

@@ -16,6 +16,7 @@ import (
 // stateColours are the colours of GPUs by what may be done with them.
 var stateColours = [...]string{topology.DeviceFree: "#cdebd3", topology.DeviceBusy: "#f7d9a8", topology.DeviceSick: "#f2b8b5", topology.DeviceCut: "#e2e2e2"}
 
+// Dot prints the hosts of l as a graph in the DOT language of Graphviz.
 func Dot(to io.Writer, l hostlist.List) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintln(w, "graph gangrun {")

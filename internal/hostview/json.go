@@ -1,3 +1,5 @@
+// Package hostview prints hosts with their GPUs and the links between them, and plans of where a gang would
+// run: as text, as JSON, as SVG and in the DOT language.
 package hostview
 
 import (
@@ -51,6 +53,7 @@ type topoNIC struct {
 	Rate string   `json:"rate"` // of its first port
 }
 
+// JSON prints the hosts of l as JSON.
 func JSON(w io.Writer, l hostlist.List) error {
 	r := topoReport{Hosts: []topoHost{}, Findings: []job.Finding{}}
 	for _, h := range l.Hosts {

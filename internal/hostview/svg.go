@@ -71,6 +71,7 @@ func xmlText(s string) string {
 	return b.String()
 }
 
+// SVG prints the hosts of l as an SVG picture.
 func SVG(w io.Writer, l hostlist.List) error {
 	c := &canvas{}
 	if len(l.Hosts) == 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/topology/machine"
 )
 
+// Text prints the hosts of l as text.
 func Text(to io.Writer, l hostlist.List) error {
 	w := bufio.NewWriter(to)
 	if len(l.Hosts) == 1 {

@@ -7,10 +7,11 @@ type ProcessState string
 const (
 	ProcessRunning  ProcessState = "running"
 	ProcessSleeping ProcessState = "sleeping"
-	ProcessDisk     ProcessState = "disk-sleep" // waits in the kernel for a file system or a device; no signal ends it
-	ProcessStopped  ProcessState = "stopped"    // stopped by a signal such as SIGSTOP
-	ProcessTraced   ProcessState = "traced"     // stopped by a debugger
-	ProcessZombie   ProcessState = "zombie"     // the process or its main thread has ended
+	// The process waits in the kernel for a file system or a device. No signal ends it.
+	ProcessDisk    ProcessState = "disk-sleep"
+	ProcessStopped ProcessState = "stopped" // stopped by a signal such as SIGSTOP
+	ProcessTraced  ProcessState = "traced"  // stopped by a debugger
+	ProcessZombie  ProcessState = "zombie"  // the process or its main thread has ended
 )
 
 // Activity is what a rank was doing when gangrun began to end its gang.

@@ -13,19 +13,20 @@ type Attempt struct {
 	Run string `json:"run"`
 	// Number counts from 1; a trial has number 0.
 	Number    int       `json:"number"`
-	Command   []string  `json:"command"` // with its {{templates}} not yet expanded
+	Command   []string  `json:"command"` // the {{templates}} in it are not yet expanded
 	Workdir   string    `json:"workdir"`
 	Placement Placement `json:"placement"`
 	// Env has the user's variables. They take precedence over everything that gangrun sets.
 	Env           map[string]string `json:"-"`
 	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
 	ResumeFrom    string            `json:"resume_from,omitempty"`
-	// StopFile is the file by which the ranks are asked for a checkpoint; empty if none is made.
+	// StopFile is the path of a file that gangrun makes to ask the ranks for a checkpoint. It is empty if
+	// gangrun does not ask them by a file.
 	StopFile string `json:"stop_file,omitempty"`
 	// LogDir is an existing directory for the ranks' log files.
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`
-	// Retries is how many restarts without progress the job may have.
+	// Retries is how many restarts in a row the run may have without progress.
 	Retries int   `json:"retries,omitempty"`
 	Stdin   Stdin `json:"stdin"`
 	// GPUVisibility is Spec.GPUVisibility.
@@ -39,19 +40,19 @@ type Attempt struct {
 	Steps int `json:"steps,omitempty"`
 	// Progress is Spec.Progress.
 	Progress string `json:"progress,omitempty"`
-	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
-	// program's own libraries.
+	// MPI is how the ranks find each other. If it is MPIAuto, a Launcher finds out which MPI library the
+	// program uses.
 	MPI MPI `json:"mpi,omitempty"`
-	// EnvCompat names an MPI library whose variables are set, too. A Launcher ignores it if the
-	// program uses an MPI library.
+	// EnvCompat names the MPI library whose variables gangrun also sets. A Launcher ignores it if the program
+	// uses an MPI library.
 	EnvCompat EnvCompat `json:"env_compat,omitempty"`
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
 	// Pulses is true if the agents report what the ranks do.
 	Pulses bool `json:"pulses,omitempty"`
-	// Saves is true if the checkpoints that the ranks write are watched. OwnDirs is true if nobody has checked
-	// that all hosts have the same checkpoint directory.
+	// Saves is true if gangrun watches the checkpoints that the ranks write. OwnDirs is true if each host may
+	// have a checkpoint directory of its own, because nobody has checked that the directory is shared.
 	Saves   bool `json:"saves,omitempty"`
 	OwnDirs bool `json:"own_dirs,omitempty"`
 	// Faulthandler is as in Spec.
@@ -65,7 +66,7 @@ type Attempt struct {
 	// Box describes the containers in which the ranks run. If it is nil, the ranks run directly
 	// on the hosts.
 	Box *Box `json:"-"`
-	// Hints are environment variables, as NAME=VALUE. Each is set for the ranks if nothing else
+	// Hints are environment variables, as NAME=VALUE. gangrun sets each of them for the ranks if nothing else
 	// sets it.
 	Hints []string `json:"-"`
 	// Watch names directories. Outcome.Changed has the files in them that change while the
@@ -74,12 +75,12 @@ type Attempt struct {
 	// NoMPI is true if it is known that the ranks use no MPI, because the user says so or
 	// because the program is Python and imports none. A Launcher sets it.
 	NoMPI bool `json:"-"`
-	// Adopt is true if an earlier controller has started the gang. The Launcher then starts
-	// nothing, and ranks whose agent is gone count as lost.
+	// Adopt is true if an earlier controller has started the gang. The Launcher then starts nothing. A rank
+	// whose agent is gone counts as lost.
 	Adopt bool `json:"-"`
 }
 
-// App returns the program that a rank runs and its number.
+// App returns the program that a rank runs, and the number of the program.
 func (a Attempt) App(rank int) (App, int) {
 	for i, app := range a.Apps {
 		if rank < app.Ranks {
@@ -99,16 +100,15 @@ func (a Attempt) Trial() bool { return a.Number == 0 }
 // Containment describes what contained ranks see of the host. They see all files of the host,
 // and what they write is discarded. Paths are absolute.
 type Containment struct {
-	// Work has the directories in which the job works. Needed has other paths that the job
-	// names. If a host cannot discard what is written below one of them, contained ranks cannot
-	// run there.
+	// Work has the directories in which the job works. Needed has other paths that the job names. If a host
+	// cannot discard what is written below a path of Work or Needed, contained ranks cannot run on that host.
 	Work, Needed []string
 	// Empty is a directory that the ranks see as empty; "" means none.
 	Empty string
 }
 
-// FileWatch names directories. An agent looks at the files below Dirs, except those below But,
-// before and after a trial, and reports the changes.
+// FileWatch names directories. Before and after a trial, an agent looks at the files below Dirs, except those
+// below But. It reports which files have changed.
 type FileWatch struct {
 	Dirs, But []string
 }
@@ -118,12 +118,13 @@ type Changed struct {
 	Host    string   `json:"host"`
 	Made    []string `json:"made,omitempty"`
 	Changed []string `json:"changed,omitempty"` // changed or removed files
-	More    int64    `json:"more,omitempty"`    // number of further files, which the lists leave out
+	More    int64    `json:"more,omitempty"`    // number of further files, which are not in Made or Changed
 	// Partly is set if there were too many files to compare: some changes may be missing.
 	Partly bool `json:"partly,omitempty"`
 }
 
-// UncontainedError is the error if a host cannot contain ranks. No rank was started.
+// UncontainedError is the error if a host cannot discard what the ranks write (see Containment). No rank was
+// started.
 type UncontainedError struct {
 	Host   string
 	Reason string
@@ -140,8 +141,8 @@ type ExitStatus string
 
 // The exit statuses.
 const (
-	Exited    ExitStatus = "exited"    // by itself, with Code
-	Signalled ExitStatus = "signalled" // by Signal
+	Exited    ExitStatus = "exited"    // it ended by itself, with Code
+	Signalled ExitStatus = "signalled" // Signal ended it
 	Lost      ExitStatus = "lost"      // its agent is gone, so nobody has seen how it ended
 	Unstarted ExitStatus = "unstarted" // it could not be started; Text says why
 )
@@ -155,11 +156,11 @@ type Exit struct {
 	// would return: 127 if the program is missing, 126 if it cannot be executed. Otherwise it
 	// is 0.
 	Code   int       `json:"code"`
-	Signal int       `json:"signal"` // number, when Signalled
+	Signal int       `json:"signal"` // number of the signal if Status is Signalled
 	Core   bool      `json:"core,omitempty"`
 	Time   time.Time `json:"time"`
 	PID    int       `json:"pid,omitempty"`
-	// Stopped is set if the rank ended after gangrun had begun to end it.
+	// Stopped is set if gangrun had begun to end the rank before the rank ended.
 	Stopped bool `json:"stopped,omitempty"`
 	// Aborted is set if the rank called MPI_Abort. Code is then the low byte of the argument of
 	// MPI_Abort. Such an exit is a failure even if Code is 0.
@@ -167,8 +168,8 @@ type Exit struct {
 	// Fault is why gangrun counts an exit with code 0 as a failure, as in "it never called
 	// MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
-	// Reason is why gangrun counts the rank as lost, not started or failed. It is empty if only
-	// Text or Fault tells why.
+	// Reason is why gangrun counts the rank as lost, as not started, or as failed. It is empty if only Text or
+	// Fault says why.
 	Reason Reason `json:"reason,omitempty"`
 	Text   string `json:"text,omitempty"` // why the rank could not be started or was lost, or the message of MPI_Abort
 	// Joined is the rank's last known state in the wire-up.
@@ -180,9 +181,8 @@ func (e Exit) Good() bool {
 	return e.Status == Exited && e.Code == 0 && !e.Aborted && e.Fault == ""
 }
 
-// ShellCode returns the code that a shell would show: the exit code, or 128 + signal. It is 0 if
-// a shell would show none: the rank is lost, or it could not be started for a reason other than
-// its program.
+// ShellCode returns the code that a shell would show: the exit code, or 128 + signal. It is 0 if a shell would
+// show no code, because the rank is lost, or could not be started for a reason other than its program.
 func (e Exit) ShellCode() int {
 	if e.Status == Signalled {
 		return 128 + e.Signal
@@ -218,18 +218,18 @@ type Outcome struct {
 	Exits []Exit `json:"exits"`
 	// Unreaped names ranks that may still be running.
 	Unreaped []Unreaped `json:"unreaped,omitempty"`
-	// Lines are the last lines of the ranks that did not end well, and records of the hosts'
-	// kernels, in no particular order.
+	// Lines has the last lines of the ranks that did not end well, and records from the kernel logs of the
+	// hosts. They are in no particular order.
 	Lines []Line `json:"-"`
-	// Changed are the files that changed in the directories of Attempt.Watch. The list has a
-	// limited number of files for each host.
+	// Changed has the files that changed in the directories of Attempt.Watch. For each host, it has a limited
+	// number of files.
 	Changed []Changed `json:"changed,omitempty"`
 	// Mixed is set if contained ranks could not write all files that the user may write,
 	// because some files have another owner or group.
 	Mixed bool `json:"mixed,omitempty"`
 	// Wireup is the last known state of the wire-up; nil if no state is known.
 	Wireup *Wireup `json:"wireup,omitempty"`
-	// AgentsEnded are the hosts of an adopted gang whose agent and ranks ended before the
+	// AgentsEnded has those hosts of an adopted gang on which the agent and the ranks ended before the
 	// takeover, perhaps because the agent had no controller for too long.
 	AgentsEnded []string `json:"forsaken,omitempty"`
 }
@@ -240,8 +240,7 @@ type Unreaped struct {
 	Host string `json:"host"`
 }
 
-// Good reports whether every rank of a gang of that size ended by itself with
-// code 0.
+// Good reports whether every rank of a gang of that size ended well (see Exit.Good).
 func (o Outcome) Good(ranks int) bool {
 	good := 0
 	for _, e := range o.Exits {

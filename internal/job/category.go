@@ -5,7 +5,7 @@ import "slices"
 // Category is the kind of a failure. Programs may rely on its values, such as "host-lost".
 type Category string
 
-// The categories. Those of one group have the same Fault.
+// The categories. All categories of a group have the same Fault.
 const (
 	IncorrectInputs Category = "incorrect-inputs"
 	SemanticError   Category = "semantic-error"
@@ -68,8 +68,8 @@ type Action string
 const (
 	RetryNever     Action = "never"
 	RetryOnce      Action = "once"
-	RetryAgain     Action = "again"     // as long as retries are left, with back-off
-	RetryElsewhere Action = "elsewhere" // without the culprit host or GPU
+	RetryAgain     Action = "again"     // as long as retries are left, each time after a longer wait
+	RetryElsewhere Action = "elsewhere" // without the host or GPU that caused the failure
 )
 
 // Actions lists every Action.
@@ -144,5 +144,6 @@ func (c Category) Fault() Fault { return c.facts().fault }
 // Action returns the category's default action.
 func (c Category) Action() Action { return c.facts().action }
 
-// Charged reports whether a retry counts against the budget.
+// Charged reports whether a retry after a failure of this category counts as one of the retries that the run
+// may have.
 func (c Category) Charged() bool { return !c.facts().free }

@@ -17,20 +17,21 @@ type Cause struct {
 	Text       string  `json:"text"` // one sentence: what happened
 	Hint       string  `json:"hint"` // what to do about it
 	Retry      Action  `json:"retry"`
-	// Artefact names what the cause is about, such as a file, port, library, GPU or host. It is
-	// empty if there is no such thing. The same cause on the same artefact is retried at most once.
+	// Artefact names what the cause is about, such as a file, port, library, GPU or host. It is empty if there
+	// is no such thing. Without progress in between, a run is retried only once for the same cause with the
+	// same artefact.
 	Artefact string `json:"artefact,omitempty"`
-	// Evidence are the lines that show the cause; the decisive one is the last.
+	// Evidence has the lines that show the cause; the last one is the decisive line.
 	Evidence []Line `json:"evidence"`
 	// After has up to 20 lines that follow the decisive line in the same output. The decisive
 	// line may be only the beginning of a message.
 	After []Line `json:"after,omitempty"`
-	// Also are other ranks on which the same failure arose by itself, in order.
+	// Also has the other ranks on which the same failure arose independently, in order.
 	Also []int `json:"also,omitempty"`
 	// Cascades counts the other ranks and programs that failed as a consequence.
 	Cascades int `json:"cascades,omitempty"`
-	// Looks says whether the job seems to have failed or succeeded, judged only by its logs. It
-	// is empty if it is known how the ranks ended.
+	// Looks says whether the job seems to have failed or succeeded, judged only by its logs. It is empty if
+	// gangrun knows how the ranks ended.
 	Looks Looks `json:"looks,omitempty"`
 }
 

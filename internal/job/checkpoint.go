@@ -2,11 +2,11 @@ package job
 
 import "time"
 
-// Checkpoint is one complete checkpoint that a job could resume from.
+// Checkpoint describes a checkpoint.
 type Checkpoint struct {
 	Path   string    `json:"path"`
 	Format string    `json:"format"`
 	Step   int64     `json:"step"` // the step in its name; -1 if the name has none
 	Bytes  int64     `json:"bytes"`
-	Time   time.Time `json:"time"` // of the last change
+	Time   time.Time `json:"time"` // time of the last change
 }

@@ -2,17 +2,17 @@ package job
 
 import "time"
 
-// Cleaned is what dead runs had left on a host and gangrun has removed there.
+// Cleaned has what dead runs had left on a host and what gangrun has removed there.
 type Cleaned struct {
 	Host       string             `json:"host"`
 	Processes  []CleanedProcess   `json:"processes,omitempty"`
 	Containers []CleanedContainer `json:"containers,omitempty"`
-	// Leases is the number of containerd's leases. Dirs is the number of gangrun's own directories
-	// for containers.
+	// Leases is the number of removed leases of containerd. Dirs is the number of removed directories that
+	// gangrun had made for containers.
 	Leases int            `json:"leases,omitempty"`
 	Dirs   int            `json:"dirs,omitempty"`
 	Images []CleanedImage `json:"images,omitempty"`
-	// Left are processes that SIGKILL has not ended.
+	// Left has the processes that SIGKILL has not ended.
 	Left []CleanedProcess `json:"left,omitempty"`
 	// Problem is why gangrun could not look at everything on the host. Hint says what to do about it.
 	Problem string `json:"problem,omitempty"`
@@ -24,18 +24,18 @@ func (c Cleaned) Nothing() bool {
 	return len(c.Processes)+len(c.Containers)+len(c.Images)+len(c.Left)+c.Leases+c.Dirs == 0
 }
 
-// CleanedProcess is a process that a gang has left.
+// CleanedProcess is a process that a gang has left behind.
 type CleanedProcess struct {
 	PID   int    `json:"pid"`
-	Name  string `json:"name"`           // of its program
-	State string `json:"state"`          // a letter, as in /proc/PID/stat
+	Name  string `json:"name"`           // the name of its program
+	State string `json:"state"`          // a letter from /proc/PID/stat
 	Gang  string `json:"gang,omitempty"` // RUN/ATTEMPT
 }
 
-// CleanedContainer is a container that an agent has left.
+// CleanedContainer is a container that an agent has left behind.
 type CleanedContainer struct {
 	ID   string `json:"id"`
-	Gang string `json:"gang"` // RUN/ATTEMPT, RUN/survey
+	Gang string `json:"gang"` // RUN/ATTEMPT or RUN/survey
 }
 
 // CleanedImage is an image that gangrun had brought to the host.

@@ -22,7 +22,7 @@ type Container struct {
 	// User is the user of the ranks. Empty means the user who runs gangrun's agent on the host.
 	// "image" means the user whom the image names. Other values have the form UID:GID.
 	User string `json:"user,omitempty"`
-	// ShmSize is the size of /dev/shm; 0 means half of the host's memory. Memory limits all ranks
+	// ShmSize is the size of /dev/shm; 0 means half of the host's memory. Memory limits the memory of all ranks
 	// of a host together; 0 means no limit.
 	ShmSize Size `json:"shm_size,omitempty"`
 	Memory  Size `json:"memory,omitempty"`
@@ -45,7 +45,7 @@ const (
 	NetworkNone ContainerNetwork = "none" // only a loopback interface
 )
 
-// ContainerNetworks returns the valid values.
+// ContainerNetworks lists every ContainerNetwork.
 func ContainerNetworks() []ContainerNetwork { return []ContainerNetwork{NetworkHost, NetworkNone} }
 
 // ImageUser is the value of Container.User that means the user whom the image names.
@@ -73,7 +73,7 @@ func (m Mount) String() string {
 	return text
 }
 
-// ParseMount reads a mount. A relative source is relative to dir.
+// ParseMount reads a mount in the form of Container.Mounts. A relative source is relative to dir.
 func ParseMount(text, dir string) (Mount, error) {
 	parts := strings.Split(text, ":")
 	m := Mount{}
@@ -117,8 +117,8 @@ type Box struct {
 	Empty string `json:"empty,omitempty"`
 }
 
-// At returns the mount through which a container sees path. ok is false if no mount covers path, so
-// that the container sees what the image has there.
+// At returns the mount through which a container sees path. ok is false if no mount covers path. The container
+// then sees what the image has at path.
 func (b Box) At(path string) (at Mount, ok bool) {
 	for _, m := range b.Mounts {
 		if (path == m.Target || strings.HasPrefix(path, m.Target+"/")) && len(m.Target) >= len(at.Target) {
@@ -128,10 +128,10 @@ func (b Box) At(path string) (at Mount, ok bool) {
 	return at, ok
 }
 
-// Mounted returns the mounts of a job with an image: the mounts that the user names, and a mount for
-// each input and for the checkpoint directory, unless a mount of the user already shows it. The mount
-// that shows the checkpoint directory must be writable. But if the user mounts something at exactly
-// the path of the checkpoint directory, that mount is used even if it is read-only.
+// Mounted returns the mounts of a job with an image: the mounts that the user names, and a mount for each input
+// and for the checkpoint directory, unless a mount of the user already shows it. A mount that shows the
+// checkpoint directory counts only if it is writable. But if the user mounts something at exactly the path of
+// the checkpoint directory, Mounted uses that mount even if it is read-only.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)

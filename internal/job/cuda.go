@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// CUDAFact has the version of a host's NVIDIA driver, and the version of the CUDA runtime, which needs a
+// CUDAFact has the version of a host's NVIDIA driver and the version of its CUDA runtime. The runtime needs a
 // driver that is new enough. Versions are as NVIDIA writes them.
 type CUDAFact struct {
 	Driver string `json:"driver"` // the loaded driver, as in "550.54.15"

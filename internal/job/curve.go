@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// CurveVerdict is what gangrun says of a curve of a run. docs/curves.md has the kinds.
+// CurveVerdict is what gangrun says about a curve of a run. docs/curves.md has the kinds.
 type CurveVerdict struct {
 	Kind      string    `json:"kind"`   // one of CurveKinds
-	Metric    string    `json:"metric"` // by which the run is judged
+	Metric    string    `json:"metric"` // the metric by which gangrun judges the run
 	Source    string    `json:"source"` // the file that has the metric, or "progress of rank N"
-	Since     int64     `json:"since"`  // the step from which it has been true
+	Since     int64     `json:"since"`  // the step since which the verdict has been true
 	SinceTime time.Time `json:"since_time"`
 	ByEpoch   bool      `json:"by_epoch,omitempty"` // Since and Step count epochs
-	Step      int64     `json:"step"`               // the step at which it was found
-	Value     *float64  `json:"value"`              // of the metric, the last; nil if it is not finite
+	Step      int64     `json:"step"`               // the step at which gangrun found the verdict
+	Value     *float64  `json:"value"`              // the last value of the metric; nil if it is not finite
 	Text      string    `json:"text"`
 	// Confidence is from 0 to 1. Sure is true if it is high enough to end a run.
 	Confidence float64 `json:"confidence"`
 	Sure       bool    `json:"sure"`
-	// Saves is the GPU time in hours until the planned end of the run; nil if that is not known.
+	// Saves is how many hours of GPU time the run still needs until its planned end, and so what an end of the
+	// run would save. For the kind "slower", it is the additional GPU time that the lower throughput costs. It
+	// is nil if that is not known.
 	Saves  *float64    `json:"saves_gpu_hours"`
-	Action EarlyAction `json:"action"` // what gangrun does about it
+	Action EarlyAction `json:"action"` // what gangrun does about the verdict
 }
 
 // CurveKinds lists the kinds of verdicts on curves, as internal/curve/judge names them.
@@ -36,17 +38,18 @@ type EarlyAction string
 // The values of EarlyAction.
 const (
 	EarlyOff    EarlyAction = "off"
-	EarlyAdvise EarlyAction = "advise" // say it
-	EarlyEnd    EarlyAction = "stop"   // end the run if the verdict is sure, and otherwise say it
+	EarlyAdvise EarlyAction = "advise" // tell the user
+	EarlyEnd    EarlyAction = "stop"   // end the run if the verdict is sure, and otherwise tell the user
 )
 
 // EarlyActions lists every EarlyAction.
 func EarlyActions() []EarlyAction { return []EarlyAction{EarlyOff, EarlyAdvise, EarlyEnd} }
 
-// EarlyStop is an EarlyAction for all kinds of verdicts ("advise"), or one for each of some ("plateau=stop,flat=off").
+// EarlyStop is one EarlyAction for all kinds of verdicts, as in "advise", or an EarlyAction for each of some
+// kinds, as in "plateau=stop,flat=off".
 type EarlyStop string
 
-// For returns what is done about verdicts of a kind.
+// For returns what gangrun does about verdicts of a kind.
 func (e EarlyStop) For(kind string) EarlyAction {
 	if slices.Contains(EarlyActions(), EarlyAction(e)) {
 		return EarlyAction(e)
@@ -64,11 +67,11 @@ func (e EarlyStop) For(kind string) EarlyAction {
 
 // Curve is what the user knows of the curves of a job.
 type Curve struct {
-	Metric   string `json:"metric,omitempty"` // the name of the one to judge by; empty if gangrun chooses
+	Metric   string `json:"metric,omitempty"` // the metric by which gangrun judges; empty if gangrun chooses
 	Goal     Goal   `json:"goal,omitempty"`   // empty means auto
 	Target   string `json:"target,omitempty"` // a number; empty if there is none
-	Total    int    `json:"total,omitempty"`  // planned steps; 0 if only the job tells
-	DecayEnd int    `json:"decay_end"`        // the step from which the learning rate no longer falls; -1 if not known
+	Total    int    `json:"total,omitempty"`  // planned number of steps; 0 if only the job knows it
+	DecayEnd int    `json:"decay_end"`        // the step after which the learning rate no longer falls; -1 if not known
 }
 
 // Goal is the direction in which a metric is better.
@@ -76,7 +79,7 @@ type Goal string
 
 // The values of Goal.
 const (
-	GoalAuto Goal = "auto" // as its name tells
+	GoalAuto Goal = "auto" // the name of the metric decides
 	GoalMin  Goal = "min"
 	GoalMax  Goal = "max"
 )
@@ -84,7 +87,7 @@ const (
 // Goals lists every Goal.
 func Goals() []Goal { return []Goal{GoalAuto, GoalMin, GoalMax} }
 
-// Diverge is how a job that has diverged is started again.
+// Diverge says how gangrun starts a job again that has diverged.
 type Diverge struct {
 	Resume    DivergeResume     `json:"resume,omitempty"`
 	SkipSteps int               `json:"skip_steps,omitempty"` // GANGRUN_SKIP_STEPS
@@ -92,13 +95,13 @@ type Diverge struct {
 	Times     int               `json:"times,omitempty"`
 }
 
-// DivergeResume says whether a job that has diverged is started again; empty means off.
+// DivergeResume says whether gangrun starts a job again that has diverged; empty means off.
 type DivergeResume string
 
 // The values of DivergeResume.
 const (
 	DivergeOff     DivergeResume = "off"
-	DivergeEarlier DivergeResume = "earlier" // from a checkpoint that is older than the rise
+	DivergeEarlier DivergeResume = "earlier" // start again from a checkpoint that is older than the rise
 )
 
 // DivergeResumes lists every DivergeResume.

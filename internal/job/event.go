@@ -27,26 +27,30 @@ const (
 	KindStop        Kind = "stop"        // Stop and Text: why the gang is being ended; Order if Stop is StopOrder or StopHurry
 	KindActivity    Kind = "activity"    // Host, Activity: what the host's ranks were doing when gangrun began to end them
 	KindOutcome     Kind = "outcome"     // Attempt, Outcome
-	KindCheckpoint  Kind = "checkpoint"  // Attempt; Checkpoint: the newest that the attempt left; if Attempt is 0, the newest before the run
-	KindCause       Kind = "cause"       // Attempt, Cause
-	KindVerdict     Kind = "verdict"     // Attempt, Verdict
-	KindNote        Kind = "note"        // Text: what the user should know; State: StateWaiting if Text says what the run waits for; Stop: StopOrder, with the Order and the Attempt, if the run is being ended
-	KindEnded       Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
-	KindAllStarted  Kind = "all-started" // Attempt: every rank has been started
-	KindWireup      Kind = "wireup"      // Attempt, Wireup, Text
-	KindSuspect     Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
-	KindHeard       Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
-	KindAttached    Kind = "attached"    // Controller: another process controls the run from now on
-	KindSignal      Kind = "signal"      // Attempt, Host, Text, Reached: a signal that gangrun has sent to ranks
-	KindGPU         Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
-	KindHealth      Kind = "health"      // Attempt, Host, Health, Text and Hint: a host is ill, or soon will be
-	KindHang        Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
-	KindStacks      Kind = "stacks"      // Attempt, Stacks: where the ranks are
-	KindPulse       Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
-	KindStraggler   Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
-	KindCurve       Kind = "curve"       // Attempt, Curve, Text: what a curve of the job shows
-	KindSave        Kind = "save"        // Attempt, Host, Save, Text and Hint: a checkpoint that the gang writes
-	KindInterval    Kind = "interval"    // Attempt, Interval, Text: how often the job should save
+	// KindCheckpoint has Attempt, and Checkpoint: the newest checkpoint that the attempt left. If
+	// Attempt is 0, it is the newest checkpoint from before the run.
+	KindCheckpoint Kind = "checkpoint"
+	KindCause      Kind = "cause"   // Attempt, Cause
+	KindVerdict    Kind = "verdict" // Attempt, Verdict
+	// KindNote has Text: what the user should know. State is StateWaiting if Text says what the run waits for.
+	// Stop is StopOrder, and Order and Attempt are set, if gangrun carries out an order to end the run.
+	KindNote       Kind = "note"
+	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
+	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
+	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
+	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
+	KindHeard      Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
+	KindAttached   Kind = "attached"    // Controller: another process controls the run from now on
+	KindSignal     Kind = "signal"      // Attempt, Host, Text, Reached: a signal that gangrun has sent to ranks
+	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
+	KindHealth     Kind = "health"      // Attempt, Host, Health, Text and Hint: a host has a problem, or soon will
+	KindHang       Kind = "hang"        // Attempt, Hang, Text: the gang makes no progress any more
+	KindStacks     Kind = "stacks"      // Attempt, Stacks: at which places in the program the ranks are
+	KindPulse      Kind = "pulse"       // Attempt, Host, Pulses: signs of life; these events are not journalled
+	KindStraggler  Kind = "straggler"   // Attempt, Host, Straggler, Text and Hint: a rank or host is slower than its peers
+	KindCurve      Kind = "curve"       // Attempt, Curve, Text: what a curve of the job shows
+	KindSave       Kind = "save"        // Attempt, Host, Save, Text and Hint: a checkpoint that the gang writes
+	KindInterval   Kind = "interval"    // Attempt, Interval, Text: how often the job should save
 )
 
 // Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
@@ -61,7 +65,8 @@ type Event struct {
 	Rank    int       `json:"rank,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 
-	// Stop is set in every stop event that internal/journal returns.
+	// Stop is set in every event of KindStop. For journals of older versions of gangrun, package journal sets
+	// it.
 	Stop StopReason `json:"stop,omitempty"`
 	// Order is nil in records of older versions of gangrun.
 	Order       *Order           `json:"order,omitempty"`
@@ -98,14 +103,15 @@ type Event struct {
 	ExitWhy string `json:"exit_why,omitempty"`
 	// MayHelp is true if another run of the job may get further than this run.
 	MayHelp bool `json:"may_help,omitempty"`
-	// Reached is how many ranks of the host a signal went to; nil in records of older versions of gangrun.
+	// Reached is the number of ranks of the host to which gangrun has sent a signal. It is nil in records of
+	// older versions of gangrun.
 	Reached *int `json:"reached,omitempty"`
 	// Hint says what to do about the problem in Text.
 	Hint string `json:"hint,omitempty"`
 }
 
-// Controller identifies the process that controls a run. Other processes can find out from it
-// whether that process still exists.
+// Controller identifies the process that controls a run. By these fields, other processes can find out whether
+// that process still exists.
 type Controller struct {
 	Host   string `json:"host"`
 	BootID string `json:"boot_id"`
@@ -119,8 +125,7 @@ type Controller struct {
 type BatchJob struct {
 	System string `json:"system"` // slurm
 	ID     string `json:"id"`
-	// Task is the name of the job, as in 12_3, if it is a task of a job array. Otherwise it is
-	// empty.
+	// If the batch job is a task of a job array, Task is its name, as in 12_3. Otherwise Task is empty.
 	Task string `json:"task,omitempty"`
 	// Restarts is how often the batch system had requeued the job before the run began.
 	Restarts int `json:"restarts"`
@@ -138,25 +143,25 @@ func (b BatchJob) String() string {
 	return name
 }
 
-// Agent identifies an agent on another host, so that it can be found again.
+// Agent identifies an agent on another host, so that a later controller can find it again.
 type Agent struct {
 	// Token is the agent's name on its host. It need not be secret, because only the agent's
 	// user can connect to the agent.
 	Token string `json:"token"`
-	// Program is the path of gangrun there.
+	// Program is the path of gangrun on that host.
 	Program string `json:"program"`
 	// Boot is the boot ID of the host when the agent was started. If the host now has another
 	// boot ID, the agent is gone.
 	Boot string `json:"boot"`
 }
 
-// Progress is the progress of the job, as a line of a rank's output shows it.
+// Progress is the progress of the job according to a line of a rank's output.
 type Progress struct {
 	Step  int64 `json:"step"`
 	Total int64 `json:"total,omitempty"` // total number of steps; 0 when unknown
 	// ByEpoch is true if Step and Total count epochs, because the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
-	// Epoch is -1 if neither the line nor one before it has an epoch.
+	// Epoch is -1 if neither this line nor an earlier line has an epoch.
 	Epoch int64 `json:"epoch"`
 	// Count is the number of steps that the rank has made, in all epochs. It never decreases during an
 	// attempt. If the job counts its steps anew in each epoch, Restarts is true; otherwise Count equals
@@ -196,7 +201,7 @@ func (p *Progress) SetLoss(value float64) {
 	}
 }
 
-// LossValue returns the loss, which may not be finite. HasLoss must be true.
+// LossValue returns the loss, which may not be finite. Call it only if HasLoss returns true.
 func (p Progress) LossValue() float64 {
 	if p.Loss != nil {
 		return *p.Loss

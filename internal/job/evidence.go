@@ -33,7 +33,8 @@ type Line struct {
 	Text string    `json:"text"`
 	// Reason is set if gangrun itself has written the line.
 	Reason Reason `json:"reason,omitempty"`
-	// Record is what a flight recorder has written down of the rank; nil if the line is not from one.
+	// Record is what a flight recorder has written down about the rank. It is nil if the line is not from a
+	// flight recorder.
 	Record *FlightRecord `json:"record,omitempty"`
 }
 
@@ -48,8 +49,7 @@ type Evidence struct {
 	Lines []Line `json:"lines"`
 	// Ended is why gangrun ended the gang, if no rank had failed before.
 	Ended Ended `json:"ended,omitempty"`
-	// Activity is what the ranks were doing when gangrun began to end the gang, as
-	// far as it is known.
+	// Activity is what the ranks were doing when gangrun began to end the gang, as far as that is known.
 	Activity []Activity `json:"activity,omitempty"`
 	// Command is the job's command.
 	Command []string `json:"command,omitempty"`

@@ -24,8 +24,8 @@ type Survey struct {
 	GPUs int `json:"gpus_per_rank,omitempty"`
 }
 
-// Facts is what a host reports about itself and about what a job needs. Each fact has an Error
-// of its own, which is empty if the host could find the fact out.
+// Facts is what a host reports about itself and about what a job needs. Facts about paths, about the image and
+// about connections have an Error of their own. It is empty if the host could find out the fact.
 type Facts struct {
 	Host   string    `json:"host"`
 	Cores  int       `json:"cores"`
@@ -46,12 +46,11 @@ type Facts struct {
 	// CUDA is nil if the host has no NVIDIA driver, or nothing of CUDA was found.
 	CUDA *CUDAFact `json:"cuda,omitempty"`
 
-	// The following fields are known if the gang is on several machines. Skew is how far the
-	// host's clock is ahead of the controller's. SkewWithin is the largest error of Skew. Both
-	// are in nanoseconds.
+	// The following fields are set only if the gang is on several machines. Skew is how far the host's clock is
+	// ahead of the controller's. SkewWithin is the largest error of Skew. Both are in nanoseconds.
 	Skew       time.Duration `json:"skew,omitempty"`
 	SkewWithin time.Duration `json:"skew_within,omitempty"`
-	Reach      []ReachFact   `json:"reach,omitempty"` // one for each other host that was tried
+	Reach      []ReachFact   `json:"reach,omitempty"` // for each other host to which this host tried to connect
 	// Shared says which hosts share the checkpoint directory with this one; nil if this host
 	// could not use the directory.
 	Shared *SharedFact `json:"shared,omitempty"`
@@ -83,8 +82,8 @@ type PathFact struct {
 	Path  string `json:"path"` // absolute
 	Dir   bool   `json:"dir,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
-	// Changed is when a file, or a directory or one of its first entries, was last changed. It
-	// is set only for inputs.
+	// Changed is the time of the last change of the file or, for a directory, of the directory and its first
+	// entries. It is set only for inputs.
 	Changed time.Time `json:"changed,omitzero"`
 	// Empty is true for a directory without entries and for a regular file without bytes. It is
 	// set only for inputs.
@@ -102,17 +101,18 @@ type ProgramFact struct {
 	PathFact
 	SHA256     string `json:"sha256,omitempty"`
 	Executable bool   `json:"executable"`
-	// Here is the path of a file with the program's name in the working directory, if the
-	// program is not found in PATH. Executable is then about that file.
+	// If the program is not found in PATH, but the working directory has a file with its name, Here is the path
+	// of that file. Executable then says whether that file is executable.
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`
-	// Old has what libraries are too old for, as in "GLIBC_2.38 of libc.so.6".
+	// Old names the versions that the program needs, but for which the host's libraries are too old, as in
+	// "GLIBC_2.38 of libc.so.6".
 	Old []string `json:"old,omitempty"`
-	// Format is why the kernel cannot execute the file, for instance because it is for another
-	// machine or has no #! line; empty if it can.
+	// Format is why the kernel cannot execute the file, for instance because the file is for another machine or
+	// has no #! line. It is empty if the kernel can execute it.
 	Format string `json:"format,omitempty"`
-	// Interpreter is the missing interpreter of a script or program, if any.
+	// Interpreter is the interpreter that a script or program needs, if the host lacks it.
 	Interpreter string `json:"interpreter,omitempty"`
 	// MPI is the family of the MPI library that the program needs; empty if the program needs
 	// none. Library is the path of that library, or its name if the host does not find the

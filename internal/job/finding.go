@@ -1,6 +1,6 @@
 package job
 
-// Severity says whether the gang is started after a Finding.
+// Severity says whether gangrun starts the gang in spite of a Finding.
 type Severity string
 
 // The severities.
@@ -17,7 +17,7 @@ type Finding struct {
 	Host     string   `json:"host"` // empty if the finding is about every host
 	Text     string   `json:"text"`
 	Hint     string   `json:"hint"`
-	// Cause is set for errors, and for the failure of a trial.
+	// Cause is set if Severity is SeverityError, and for the failure of a trial.
 	Cause *Cause `json:"cause,omitempty"`
 }
 

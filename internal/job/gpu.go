@@ -5,19 +5,20 @@ type GPUSign string
 
 // The signs.
 const (
-	GPUXID        GPUSign = "xid"             // an error with one of the driver's numbers
+	GPUXID        GPUSign = "xid"             // an error that the driver reports with a number (see GPU.XID)
 	GPUECCSingle  GPUSign = "ecc-single"      // a memory error that was corrected
 	GPUECCDouble  GPUSign = "ecc-double"      // a memory error that could not be corrected
-	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; it concerns all GPUs
-	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and it was not given to all of them
+	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; this concerns all GPUs
+	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, although it was not given to all of them
 	GPULost       GPUSign = "gpu-lost"        // the driver can no longer reach it
 	GPURemap      GPUSign = "gpu-remap"       // rows or pages of its memory are broken, and some are still in use
 	GPUThrottled  GPUSign = "gpu-throttled"   // its clocks have been lowered for long
 	GPUPCILink    GPUSign = "gpu-pci-link"    // its PCIe link is slower than it could be, under load
 	GPUNVLink     GPUSign = "gpu-nvlink"      // its NVLinks have errors
-	GPURecovery   GPUSign = "gpu-recovery"    // the driver says that it must be reset, or its host rebooted
+	GPURecovery   GPUSign = "gpu-recovery"    // the driver says that the GPU must be reset, or the host rebooted
 	GPUForeign    GPUSign = "gpu-foreign"     // a process that does not belong to the gang computes on it
-	GPUUnwatched  GPUSign = "gpu-unwatched"   // gangrun does not, or no longer, learn of errors of the gang's GPUs on the host
+	// gangrun cannot, or can no longer, learn of errors of the gang's GPUs on the host.
+	GPUUnwatched GPUSign = "gpu-unwatched"
 )
 
 // GPU is a sign of trouble with a GPU of a gang. The gang may have the whole GPU, or MIG slices
@@ -35,8 +36,8 @@ type GPU struct {
 	Ranks []int `json:"ranks,omitempty"`
 	// Bucket is what NVIDIA advises to do about the XID; empty for other signs.
 	Bucket XIDBucket `json:"bucket,omitempty"`
-	// Severity is SeverityError if ranks that use the GPU fail, or will. It does not end the gang.
-	// Journals of older versions of gangrun do not have it.
+	// Severity is SeverityError if ranks that use the GPU fail, or will fail. gangrun does not end the gang
+	// because of it. It is empty in journals of older versions of gangrun.
 	Severity Severity `json:"severity,omitempty"`
 	// Count is the number of equal events that gangrun reports as this one; 0 means one.
 	Count int `json:"count,omitempty"`
@@ -60,10 +61,10 @@ type XIDBucket string
 const (
 	XIDUnknown    XIDBucket = "unknown"     // the catalogue does not have the number
 	XIDIgnore     XIDBucket = "ignore"      // IGNORE: for information
-	XIDRestartApp XIDBucket = "restart-app" // RESTART_APP: the program has failed; the GPU is well
+	XIDRestartApp XIDBucket = "restart-app" // RESTART_APP: the program has failed; the GPU need not be broken
 	XIDResetGPU   XIDBucket = "reset-gpu"   // RESET_GPU: the GPU must be reset
 	XIDRestart    XIDBucket = "restart"     // RESTART_BM, RESTART_VM: the host must be restarted
 	XIDInspect    XIDBucket = "inspect"     // CHECK_MECHANICALS: power or cables must be checked
 	XIDUpdate     XIDBucket = "update"      // UPDATE: the driver or firmware must be updated
-	XIDWorkflow   XIDBucket = "workflow"    // what to do depends on the errors that came with it
+	XIDWorkflow   XIDBucket = "workflow"    // what to do depends on other errors that came together with this one
 )

@@ -11,14 +11,15 @@ type HangReport struct {
 	Stage HangStage `json:"stage"`
 	// Signs are the signals of life that the gang showed before Since, but not after it.
 	Signs []LifeSign `json:"signs"`
-	// Ranks are those that probably hold up the others; empty if no rank stands out. Why says what
-	// sets them apart, and Confidence, from 0 to 1, how sure that is.
+	// Ranks are the ranks that probably hold up the others; empty if no rank stands out. Why says how they
+	// differ from the others. Confidence, from 0 to 1, is how sure gangrun is that they hold up the others.
 	Ranks      []int   `json:"ranks"`
 	Why        string  `json:"why"`
 	Confidence float64 `json:"confidence"`
-	// Groups are the ranks by where they are, once their stacks have been collected.
+	// Groups are groups of ranks that are at the same place in the program. It is set after the stacks of the
+	// ranks have been collected.
 	Groups []StackGroup `json:"groups,omitempty"`
-	// Collectives are what flight recorders of PyTorch show: the collectives in which ranks wait.
+	// Collectives are the collectives in which ranks wait, according to PyTorch's flight recorders.
 	Collectives []CollectiveProblem `json:"collectives,omitempty"`
 	// Unread are the ranks that are Python programs, but whose stacks have no Python functions.
 	Unread []int `json:"unread,omitempty"`
@@ -28,16 +29,16 @@ type HangReport struct {
 	Step int64 `json:"step"`
 }
 
-// HangStage is a stage of a job. Each has its own threshold.
+// HangStage is a stage of a job. The limit on the time without progress depends on the stage.
 type HangStage string
 
 // The stages of a job.
 const (
-	HangStart  HangStage = "start"  // before the first step
-	HangInit   HangStage = "init"   // ranks wait in MPI_Init
-	HangStep   HangStage = "step"   // between steps
-	HangSilent HangStage = "silent" // the job prints no steps
-	HangFinal  HangStage = "final"  // ranks wait in MPI_Finalize, or some have ended
+	HangStart  HangStage = "start"  // the job has not reported its progress regularly
+	HangInit   HangStage = "init"   // ranks wait in MPI_Init for others
+	HangStep   HangStage = "step"   // the job has reported its progress by steps or heartbeats
+	HangSilent HangStage = "silent" // the job has reported its progress by output alone
+	HangFinal  HangStage = "final"  // some ranks have ended
 )
 
 // LifeSign is a signal of life.
@@ -54,14 +55,14 @@ const (
 	SignGPU    LifeSign = "gpu"
 )
 
-// StragglerReport is the finding that a rank, or a host, is persistently slower than its peers, or
-// no longer is.
+// StragglerReport is the finding that a rank or a host is persistently slower than its peers, or that it is as
+// fast as its peers again.
 type StragglerReport struct {
 	Rank int    `json:"rank"` // -1 for a host
 	Host string `json:"host"`
-	// Speed is that of the rank or host, divided by the median of its peers: 0.7 is 30 % slower. It is
-	// measured by steps per second or, if these show no difference, by the share of time in which the
-	// rank or host was not held up.
+	// Speed is the speed of the rank or host, divided by the median speed of its peers: 0.7 is 30 % slower.
+	// Speeds are measured in steps per second. If these show no difference, the speed is the share of the time
+	// in which the rank or host was not held up.
 	Speed float64 `json:"speed"`
 	// Over is true if the rank or host is as fast as its peers again.
 	Over bool `json:"over,omitempty"`
@@ -83,6 +84,5 @@ const (
 	SlowDisk     StragglerReason = "slow-disk"
 	SlowNetwork  StragglerReason = "slow-network"
 	SlowThrottle StragglerReason = "gpu-throttled"
-	SlowGPU      StragglerReason = "gpu-shared" // other processes use its GPU
-	SlowMemory   StragglerReason = "memory"     // its host reclaims memory, or swaps
+	SlowMemory   StragglerReason = "memory" // its host reclaims memory, or swaps
 )

@@ -38,7 +38,7 @@ type Device struct {
 	GPU    string `json:"gpu,omitempty"`
 	PCI    string `json:"pci,omitempty"`    // bus id, as in 0000:3b:00.0
 	Memory int64  `json:"memory,omitempty"` // bytes
-	CPUs   string `json:"cpus,omitempty"`   // list of the CPUs close to it, as in 0-15,32-47
+	CPUs   string `json:"cpus,omitempty"`   // list of the CPUs that are close to the device, as in 0-15,32-47
 	NUMA   string `json:"numa,omitempty"`   // number of its NUMA node, empty when it is not known
 	// Busy says who uses the device, and Sick says what is wrong with it. If both are empty, a
 	// gang may use the device.
@@ -55,9 +55,9 @@ type NIC struct {
 	Links []Link `json:"links,omitempty"`
 }
 
-// Link is how two devices of a host are connected, as "nvidia-smi topo -m" shows it. It is NV and
-// the number of NVLinks, as in NV4, or the kind of the path through the machine. It is empty if
-// that is not known, and between a device and itself.
+// Link is how two devices of a host are connected, as "nvidia-smi topo -m" shows it. It is NV with the number
+// of NVLinks, as in NV4, or the kind of the path through the machine, such as LinkPIX. It is empty if the path
+// is not known, and between a device and itself.
 type Link string
 
 // The links other than NVLinks, the closest first.

@@ -3,7 +3,7 @@ package job
 // ImageFact is what a host reports about the image of a job.
 type ImageFact struct {
 	Name     string `json:"name"`               // the full name of the image in the host's store
-	Digest   string `json:"digest,omitempty"`   // of its manifest
+	Digest   string `json:"digest,omitempty"`   // the digest of its manifest
 	Platform string `json:"platform,omitempty"` // as in "linux/amd64"
 	Bytes    int64  `json:"bytes,omitempty"`    // the stored size of its layers
 	Runtime  string `json:"runtime,omitempty"`  // as in "containerd 1.6.20"
@@ -16,7 +16,7 @@ type ImageFact struct {
 	// Others are programs on the host that run images without containerd. It is set only if the host
 	// has no containerd.
 	Others []string `json:"others,omitempty"`
-	// Group is the group that may use containerd if this user may not, and if it is known.
+	// If this user may not use containerd, Group is the group that may use it; empty if the group is not known.
 	Group string `json:"group,omitempty"`
 }
 

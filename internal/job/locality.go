@@ -5,7 +5,7 @@ type Locality string
 
 // The levels of locality, the closest first.
 const (
-	LocalityIsland Locality = "island" // one island, which is a group of well-connected GPUs of one host
+	LocalityIsland Locality = "island" // the best-connected GPUs of one host; see topology.Choice
 	LocalityHost   Locality = "host"   // one host
 	LocalityRack   Locality = "rack"   // hosts of one rack
 	LocalityAny    Locality = "any"

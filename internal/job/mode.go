@@ -73,8 +73,8 @@ type GPUVisibility string
 
 // The GPU visibilities.
 const (
-	GPUVisibilityGang GPUVisibility = "gang" // all that the gang has on the rank's host, in the order of LOCAL_RANK
-	GPUVisibilityRank GPUVisibility = "rank" // only its own
+	GPUVisibilityGang GPUVisibility = "gang" // all GPUs of the gang on the rank's host, in the order of LOCAL_RANK
+	GPUVisibilityRank GPUVisibility = "rank" // only the rank's own GPUs
 )
 
 // GPUVisibilities lists every GPUVisibility.
@@ -107,7 +107,7 @@ type OnSignal string
 // The values of OnSignal.
 const (
 	OnSignalPass   OnSignal = "pass" // send the signal to the ranks that handle it
-	OnSignalStop   OnSignal = "stop" // end the ranks as Ctrl-C does
+	OnSignalStop   OnSignal = "stop" // end the run (see docs/batch.md)
 	OnSignalIgnore OnSignal = "ignore"
 )
 
@@ -120,13 +120,13 @@ type WatchMode string
 // The values of WatchMode.
 const (
 	WatchOn  WatchMode = "on"
-	WatchOff WatchMode = "off" // no hang and no straggler is found, and status shows less
+	WatchOff WatchMode = "off" // gangrun finds no hangs and no stragglers, and status shows less
 )
 
 // WatchModes lists every WatchMode.
 func WatchModes() []WatchMode { return []WatchMode{WatchOn, WatchOff} }
 
-// BeforeStop is how ranks are asked for a checkpoint before gangrun ends them: by a signal or a file.
+// BeforeStop is how gangrun asks ranks for a checkpoint before it ends them: by a signal or a file.
 type BeforeStop string
 
 // The values of BeforeStop.
@@ -145,15 +145,17 @@ func BeforeStops() []BeforeStop {
 	return []BeforeStop{BeforeStopNone, BeforeStopUSR1, BeforeStopUSR2, BeforeStopHUP, BeforeStopINT, BeforeStopTERM, BeforeStopFile}
 }
 
-// Number returns the number of the signal. It returns 0 if there is no signal.
+// Number returns the number of the signal that asks the ranks for a checkpoint. It returns 0 if no signal asks
+// them.
 func (b BeforeStop) Number() int {
 	return map[BeforeStop]int{BeforeStopUSR1: 10, BeforeStopUSR2: 12, BeforeStopHUP: 1, BeforeStopINT: 2, BeforeStopTERM: 15}[b]
 }
 
-// Asks reports whether ranks are asked for a checkpoint.
+// Asks reports whether gangrun asks ranks for a checkpoint.
 func (b BeforeStop) Asks() bool { return b == BeforeStopFile || b.Number() != 0 }
 
-// StopFile returns the path of the file by which the ranks of a run are asked for a checkpoint; "" if none is made.
+// StopFile returns the path of the file that gangrun makes to ask the ranks of a run for a checkpoint. It
+// returns "" if gangrun does not ask them by a file.
 func (s Spec) StopFile(run string) string {
 	if s.BeforeStop != BeforeStopFile || s.CheckpointDir == "" {
 		return ""
@@ -161,7 +163,7 @@ func (s Spec) StopFile(run string) string {
 	return strings.TrimSuffix(s.CheckpointDir, "/") + "/.gangrun-stop-" + run
 }
 
-// EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank
+// EnvCompat is the MPI library whose environment variables gangrun also sets, for programs that read their rank
 // from those variables.
 type EnvCompat string
 
@@ -191,11 +193,11 @@ const (
 	StdinAll  Stdin = "all"
 )
 
-// KeptStdin limits how many bytes gangrun keeps for later attempts when its standard input is a
-// pipe.
+// KeptStdin limits how many bytes of its standard input gangrun keeps for later attempts if the standard input
+// is a pipe.
 const KeptStdin = 1 << 30
 
-// StdinRank returns the Stdin with which only the rank of that number gets standard input.
+// StdinRank returns the Stdin with which only that rank gets standard input.
 func StdinRank(rank int) Stdin { return Stdin(strconv.Itoa(rank)) }
 
 // Feeds reports whether rank gets standard input.
@@ -216,8 +218,8 @@ func ParseStdin(text string, ranks int) (Stdin, error) {
 	return StdinRank(rank), nil
 }
 
-// ParseMode returns the mode that text names. If text is not valid, the error lists the valid
-// modes. what is the name of the flag or key.
+// ParseMode returns the mode that text names. If text is not valid, the error lists the valid modes, and begins
+// with what, the name of the flag or key.
 func ParseMode[M ~string](what, text string, modes []M) (M, error) {
 	if m := M(text); slices.Contains(modes, m) {
 		return m, nil

@@ -10,10 +10,10 @@ type MPI string
 
 // The ways in which ranks find each other.
 const (
-	MPIAuto    MPI = "auto"    // by the MPI library that the program uses
+	MPIAuto    MPI = "auto"    // as the MPI library that the program uses requires
 	MPIMPICH   MPI = "mpich"   // MPICH and its family, over PMI-1
 	MPIOpenMPI MPI = "openmpi" // Open MPI, through its own mpirun
-	MPINone    MPI = "none"    // by variables of the environment
+	MPINone    MPI = "none"    // by environment variables, without an MPI library
 )
 
 // MPIs lists every MPI that a user may ask for.
@@ -24,7 +24,7 @@ func MPIs() []MPI { return []MPI{MPIAuto, MPIMPICH, MPIOpenMPI, MPINone} }
 type App struct {
 	Ranks   int               `json:"ranks"` // how many ranks run it
 	Command []string          `json:"command"`
-	Env     map[string]string `json:"-"` // it takes precedence over Attempt.Env
+	Env     map[string]string `json:"-"` // Env takes precedence over Attempt.Env
 	Workdir string            `json:"workdir,omitempty"`
 }
 
@@ -33,19 +33,19 @@ type Joined string
 
 // The values of Joined.
 const (
-	JoinedUnknown   Joined = ""          // gangrun cannot see it
-	JoinedSilent    Joined = "silent"    // it has sent nothing to the process manager
-	JoinedInit      Joined = "init"      // it has called MPI_Init, which may not have returned yet
-	JoinedFinalized Joined = "finalized" // it has called MPI_Finalize
+	JoinedUnknown   Joined = ""          // gangrun cannot see the state
+	JoinedSilent    Joined = "silent"    // the rank has sent nothing to the process manager
+	JoinedInit      Joined = "init"      // the rank has called MPI_Init, which may not have returned yet
+	JoinedFinalized Joined = "finalized" // the rank has called MPI_Finalize
 )
 
 // Wireup is the state of a gang's wire-up. If a rank is in none of the lists, gangrun does not
 // know its state.
 type Wireup struct {
 	MPI MPI `json:"mpi"`
-	// In has the ranks that have called MPI_Init. Waiting has those ranks of In that wait in
-	// MPI_Init for the others. Silent has the ranks that have sent nothing. All lists are in
-	// rank order.
+	// In has the ranks that have called MPI_Init. Waiting has those ranks of In that are still in MPI_Init,
+	// where they wait for the other ranks. Silent has the ranks that have sent nothing. All lists are in rank
+	// order.
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`

@@ -10,7 +10,7 @@ import (
 // maxPattern bounds a user's progress pattern, in bytes: every host compiles it.
 const maxPattern = 4 << 10
 
-// ProgressGroups are the names that a group of a progress pattern may have.
+// ProgressGroups returns the names that groups of a progress pattern may have.
 func ProgressGroups() []string { return []string{"step", "total", "epoch", "loss"} }
 
 // CompileProgress compiles a user's progress pattern: a regular expression with a group named step or

@@ -5,7 +5,7 @@ import "time"
 // ReachFact is the result of a test connection from a host to another host of the gang.
 type ReachFact struct {
 	To      string `json:"to"`      // the other host
-	Address string `json:"address"` // of the other host
+	Address string `json:"address"` // the address of the other host
 	// Time is how long a message took to the other host and back, in nanoseconds. It is 0 if the
 	// message did not come back.
 	Time time.Duration `json:"time,omitempty"`
@@ -18,7 +18,7 @@ type ReachFact struct {
 type SharedFact struct {
 	// Sees names the hosts, this one included, whose file this host saw with the right content.
 	Sees []string `json:"sees"`
-	// Time is how long this host looked until it saw all files or gave up, in nanoseconds.
+	// Time is how long this host looked for the files, in nanoseconds: until it saw all of them, or gave up.
 	Time time.Duration `json:"time,omitempty"`
 }
 

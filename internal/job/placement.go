@@ -12,8 +12,8 @@ type Rank struct {
 	Host    string   `json:"host"`
 	Devices []string `json:"devices"` // UUIDs of its GPUs
 	CPUs    string   `json:"cpus"`    // the CPUs to which the rank is bound, as in "0-3,8"; empty if it is not bound
-	// LocalRank is the number of this rank among those on its host, and LocalSize the number of
-	// ranks there. Node is the number of the host in the gang.
+	// LocalRank is the number of this rank among the ranks on its host. LocalSize is the number of ranks on its
+	// host. Node is the number of the host in the gang.
 	LocalRank int `json:"local_rank"`
 	LocalSize int `json:"local_size"`
 	Node      int `json:"node"`
@@ -65,15 +65,15 @@ func (o Oversubscription) String() string {
 // Excluded names hosts and GPUs that a gang must not use.
 type Excluded struct {
 	Hosts []string `json:"hosts,omitempty"`
-	// Devices are names in the form of DeviceID.
+	// Devices are names of devices as DeviceID returns them.
 	Devices []string `json:"devices,omitempty"`
 }
 
 // Empty reports whether nothing is excluded.
 func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }
 
-// Device reports whether a gang must not use a device of a host. This is the case if the
-// device, the GPU to which it belongs, or the host is excluded.
+// Device reports whether a gang must not use a device of a host. It must not if the device, the GPU to which
+// the device belongs, or the host is excluded.
 func (e Excluded) Device(host string, d Device) bool {
 	if slices.Contains(e.Hosts, host) {
 		return true

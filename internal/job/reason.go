@@ -1,8 +1,8 @@
 package job
 
-// Reason says why gangrun counts a rank as lost or as not started, or why an exit with code 0 is a
-// failure. It also marks lines of evidence that gangrun itself has written. Programs use the
-// Reason; the text that is stored with it is only for people.
+// Reason says why gangrun counts a rank as lost or as not started, or why an exit with code 0 is a failure. It
+// also marks lines of evidence that gangrun itself has written. Programs decide by the Reason; the text that is
+// stored beside it is only for people.
 type Reason string
 
 // The reasons.
@@ -17,17 +17,17 @@ const (
 	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
 	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
 	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
-	ReasonContainerMemory  Reason = "container-memory"  // its container ended because its memory was used up
+	ReasonContainerMemory  Reason = "container-memory"  // the container of the rank ended because its memory was used up
 
 	// Reasons why ranks could not be started.
 	ReasonMixedMPI    Reason = "mixed-mpi"    // the gang's programs use different MPIs
-	ReasonNoContainer Reason = "no-container" // the host cannot start its container
+	ReasonNoContainer Reason = "no-container" // the host cannot start the container of the rank
 
 	// Reasons why ranks that exited with code 0 have failed.
-	ReasonOutputLost     Reason = "output-lost"      // not all of its output arrived from its host
-	ReasonLogWriteFailed Reason = "log-write-failed" // not all of its output could be written to its log
-	ReasonNoInit         Reason = "no-mpi-init"      // it never called MPI_Init, although other ranks did
-	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, but never MPI_Finalize
+	ReasonOutputLost     Reason = "output-lost"      // not all output of the rank arrived from its host
+	ReasonLogWriteFailed Reason = "log-write-failed" // not all output of the rank could be written to its log
+	ReasonNoInit         Reason = "no-mpi-init"      // the rank never called MPI_Init, although other ranks did
+	ReasonNoFinalize     Reason = "no-mpi-finalize"  // the rank called MPI_Init, but never MPI_Finalize
 
 	// A reason for both ranks and lines.
 	ReasonSingleton Reason = "singleton" // each rank runs as rank 0 of 1

@@ -34,7 +34,7 @@ func ParseSize(text string) (Size, error) {
 	return 0, fmt.Errorf("%q is not a size with its unit, as in 8GiB or 500MB", text)
 }
 
-// String returns the size in the largest unit of which it is a whole number.
+// String returns the size in the largest unit in which it is a whole number.
 func (s Size) String() string {
 	for _, u := range units {
 		if s >= u.bytes && s%u.bytes == 0 && (u.bytes == 1 || strings.Contains(u.name, "i") || s%(1<<10) != 0) {

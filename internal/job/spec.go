@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Spec is one training job as its user asked for it: the flags of "gangrun
-// run" and the job file, merged, with defaults filled in. It is written to the run's directory as job.yaml, with secret values replaced (see Redacted).
+// Spec is one training job as its user asked for it: the flags of "gangrun run" and the job file, merged, with
+// defaults filled in. gangrun writes it to the run's directory as job.yaml, with the values of secrets replaced
+// (see Redacted).
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`
@@ -44,10 +45,10 @@ type Spec struct {
 	// how long the run waits for GPUs of a closer level.
 	Locality Locality `json:"locality"`
 	Patience Patience `json:"patience"`
-	// Env is set for every rank; it takes precedence over all variables that gangrun sets.
+	// Env has environment variables for every rank. They take precedence over all variables that gangrun sets.
 	Env map[string]string `json:"env,omitempty"`
-	// Secret names variables of Env whose values are not shown anywhere. If such a variable is
-	// inherited, Env has it, too.
+	// Secret names the variables of Env whose values gangrun does not show anywhere. If gangrun inherits such a
+	// variable from its own environment, it adds the variable to Env.
 	Secret []string `json:"secret,omitempty"`
 	// Workdir is the absolute directory in which every rank starts.
 	Workdir string `json:"workdir"`
@@ -56,15 +57,15 @@ type Spec struct {
 	// run directly on the hosts, and Container is not used.
 	Image     string    `json:"image,omitempty"`
 	Container Container `json:"container,omitzero"`
-	// Inputs are files and directories that every host must be able to read;
-	// relative ones are relative to Workdir.
+	// Inputs are the paths of files and directories that every host must be able to read. Relative paths are
+	// relative to Workdir.
 	Inputs []string `json:"inputs,omitempty"`
 	// CheckpointDir is absolute, or empty when the job writes no checkpoints.
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// RefuseKnown makes the preflight refuse a job that has failed before for a reason that a new
-	// start does not change, and that has not changed since.
+	// RefuseKnown makes the preflight refuse a job that has failed before for a reason that a new start does
+	// not remove, if the job has not changed since.
 	RefuseKnown bool `json:"refuse_known,omitempty"`
 	// Rules is the path of a file with further rules of diagnosis. If it is empty, only gangrun's own
 	// rules are used.
@@ -72,7 +73,7 @@ type Spec struct {
 	// Progress is a regular expression that matches the job's progress lines, with groups named
 	// step, total, epoch and loss. If it is empty, gangrun looks for the forms that it knows.
 	Progress string `json:"progress,omitempty"`
-	// Requeue is how often the batch job may be started, the first start included. As long as it
+	// Requeue is how often the batch job may be started, including its first start. As long as the batch job
 	// was started less often, gangrun may requeue it. 0 means that gangrun never requeues it.
 	Requeue int `json:"requeue,omitempty"`
 	// Retries is how many restarts in a row the run may have without progress.
@@ -102,41 +103,41 @@ type Spec struct {
 	Launcher LauncherMode `json:"launcher,omitempty"`
 	// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2; empty means pass.
 	OnSignal OnSignal `json:"on_signal,omitempty"`
-	// BeforeStop is how ranks are asked for a checkpoint before gangrun ends the gang; empty means
-	// none. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
+	// BeforeStop is how gangrun asks ranks for a checkpoint before it ends the gang; empty means
+	// BeforeStopNone. After it has asked, gangrun waits for a new checkpoint, at most for BeforeStopWait.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// TimeReserve is how long before the time limit of the batch job gangrun ends the run. If it
-	// is 0, gangrun chooses the time, which may then be 0, too (see docs/batch.md).
+	// gangrun ends the run TimeReserve before the time limit of the batch job. If TimeReserve is 0, gangrun
+	// chooses the time. The chosen time may also be 0 (see docs/batch.md).
 	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports the ranks that have not called
 	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout"`
 	// Watch says whether agents look at what the ranks do; empty means on.
 	Watch WatchMode `json:"watch,omitempty"`
-	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs;
-	// 0 means for ever. A job whose signs of progress come more rarely gets more time.
+	// HangTimeout is how long a gang may make no progress before gangrun ends it because it hangs; 0 means for
+	// ever. If the signs of progress of a job come more rarely than that, gangrun waits longer.
 	HangTimeout Duration `json:"hang_timeout"`
-	// StragglerWindow is the time over which the speed of ranks is compared to find stragglers; 0
-	// means that none is looked for.
+	// StragglerWindow is the time over which the speed of ranks is compared to find stragglers; 0 means that
+	// gangrun looks for no stragglers.
 	StragglerWindow Duration `json:"straggler_window"`
-	// EarlyStop is what gangrun does about what the curves of the job show. Curve helps to judge
-	// them. RetryOnDiverge is how a job that has diverged is started again.
+	// EarlyStop is what gangrun does about what the curves of the job show. Curve has what the user knows about
+	// the curves. RetryOnDiverge says how gangrun starts a job again that has diverged.
 	EarlyStop      EarlyStop `json:"early_stop,omitempty"`
 	Curve          Curve     `json:"curve"`
 	RetryOnDiverge Diverge   `json:"retry_on_diverge,omitzero"`
-	// MTBF is the mean time between failures of the gang, by which gangrun computes how often it should save;
-	// 0 means that gangrun estimates it.
+	// MTBF is the mean time between two failures of the gang. gangrun computes from it how often the job should
+	// save. 0 means that gangrun estimates it.
 	MTBF Duration `json:"mtbf,omitempty"`
-	// Faulthandler makes ranks that are Python programs write their stacks when a gang hangs.
+	// If Faulthandler is true, ranks that are Python programs write their stacks when the gang hangs.
 	Faulthandler bool `json:"faulthandler,omitempty"`
-	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
-	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
+	// Apps are the programs of a gang that runs several programs, as with "gangrun mpiexec" and colons.
+	// Spec.Ranks is then the sum of their ranks, and Spec.Command is the command of the first program.
 	Apps []App `json:"apps,omitempty"`
 }
 
-// Trial describes how the job is tried on one rank, or a few, before its gang is started. Zero
-// values mean the job's own command, arguments and environment.
+// Trial describes how gangrun tries the job on one rank or a few ranks before it starts the gang. If Command,
+// Args and Env are empty, the trial has the job's own command, arguments and environment.
 type Trial struct {
 	// Command replaces the job's whole command.
 	Command []string `json:"command,omitempty"`
@@ -146,10 +147,10 @@ type Trial struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Ranks is the number of ranks with which the trial begins; 0 means 1.
 	Ranks int `json:"ranks,omitempty"`
-	// Steps is the number of progress lines after which the trial has passed.
-	Steps int `json:"steps"`
-	// Time is how long the trial must run to pass.
-	Time Duration `json:"time"`
+	// A trial passes as soon as it has printed Steps progress lines, or has run for Time. It also passes if it
+	// ends with exit code 0 before that.
+	Steps int      `json:"steps"`
+	Time  Duration `json:"time"`
 	// Mode says whether there is a trial, and whether gangrun discards what the trial writes.
 	Mode TrialMode `json:"mode"`
 }
@@ -179,7 +180,7 @@ const MaxRanks = 1 << 17
 // MaxLoopback bounds the number of simulated hosts on one machine.
 const MaxLoopback = 256
 
-// Default returns a Spec with every default filled in and no command.
+// Default returns a Spec that has the default value of every field, and no command.
 func Default() Spec {
 	return Spec{
 		Ranks:     1,

@@ -9,7 +9,7 @@ const (
 	StackGDB          StackTool = "gdb"
 	StackEU           StackTool = "eu-stack"
 	StackFaulthandler StackTool = "faulthandler"
-	StackProc         StackTool = "proc" // only what the kernel says: where each thread waits
+	StackProc         StackTool = "proc" // only what the kernel tells: where each thread waits
 )
 
 // RankStack has the stacks of the processes of one rank.
@@ -17,11 +17,12 @@ type RankStack struct {
 	Rank  int       `json:"rank"`
 	Host  string    `json:"host"`
 	Tool  StackTool `json:"tool,omitempty"`
-	Error string    `json:"error,omitempty"` // why no better tool than Tool could be used, or no tool at all
+	Error string    `json:"error,omitempty"` // why no better tool than Tool, or no tool at all, could be used
 	// Python is true if the process that does the rank's work is a Python program.
 	Python  bool          `json:"python,omitempty"`
-	Threads []ThreadStack `json:"threads"` // the main thread of the process that works comes first
-	// Record is what PyTorch's flight recorder has written down; nil without one.
+	Threads []ThreadStack `json:"threads"` // the main thread of the process that does the rank's work comes first
+	// Record is what PyTorch's flight recorder has written down about the rank; nil if there is no flight
+	// recorder.
 	Record *FlightRecord `json:"record,omitempty"`
 }
 
@@ -35,12 +36,12 @@ type ThreadStack struct {
 	Name  string       `json:"name"`
 	Main  bool         `json:"main,omitempty"` // the main thread of the process that does the rank's work
 	State ProcessState `json:"state"`
-	// Syscall is the system call in which the thread waits, and Wait the kernel's function; each is
-	// empty if it is in none, or this is not known.
+	// Syscall is the system call in which the thread waits. Wait is the function of the kernel in which it
+	// waits. Each is empty if the thread is in none, or if gangrun does not know it.
 	Syscall string `json:"syscall,omitempty"`
 	Wait    string `json:"wait,omitempty"`
-	// On is what the system call reads, writes or otherwise uses, as far as is known: the path of a
-	// file, or "a pipe" or "a socket".
+	// On is what the system call reads, writes or otherwise uses: the path of a file, "a pipe" or "a socket".
+	// It is empty if that is not known.
 	On     string  `json:"on,omitempty"`
 	Frames []Frame `json:"frames,omitempty"` // innermost first
 }
@@ -48,7 +49,7 @@ type ThreadStack struct {
 // Frame is one frame of a stack.
 type Frame struct {
 	Function string `json:"function"`
-	File     string `json:"file,omitempty"` // source file, or else the library
+	File     string `json:"file,omitempty"` // the source file or, if that is not known, the library
 	Line     int    `json:"line,omitempty"`
 	Native   bool   `json:"native,omitempty"` // not a function of Python
 }
@@ -63,7 +64,7 @@ type StackGroup struct {
 	Frames []Frame `json:"frames,omitempty"`
 	// Collective is true if the ranks wait in a collective or in another call for other ranks.
 	Collective bool `json:"collective,omitempty"`
-	// Network is true if the ranks wait for data on a socket, which may come from another rank.
+	// Network is true if the ranks wait for data on a socket. The data may come from another rank.
 	Network bool `json:"network,omitempty"`
 }
 

@@ -3,8 +3,8 @@ package job
 // State is the state of a run.
 type State string
 
-// The states. A run in a state of the first group has a controller. StateLost is not in any
-// journal: it is the state of a run of the first group whose controller no longer exists.
+// The states. A run in a state of the first group has a controller. No journal has StateLost: a run has this
+// state if its journal ends with a state of the first group, but its controller no longer exists.
 const (
 	StatePreflight State = "preflight"
 	StateWaiting   State = "waiting"

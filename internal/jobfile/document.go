@@ -79,41 +79,41 @@ const documentText = `# The job file
 <!-- Written by ´make docs´ from internal/jobfile. Change it there. -->
 
 A job file has the settings of a job, so that you need not give them to ´gangrun run´ each time.
-It is YAML, UTF-8, one document, at most {{size}}.
+It is one YAML document in UTF-8, of at most {{size}}.
 
 ´´´yaml
 {{example}}´´´
 
 ## Keys and flags
 
-Keys at the top level have the same names as their flags. Keys of ´trial:´ and ´container:´ may have other names than their flags: the table has both. In the table, ´trial.steps´ is the key ´steps:´ inside of ´trial:´. In the file, ´trial: off´ is short for ´trial: {mode: off}´.
+Keys at the top level have the same names as their flags. Keys of ´trial:´, ´container:´, ´curve:´ and ´retry-on-diverge:´ may have other names than their flags: the table has both names. In the table, ´trial.steps´ is the key ´steps:´ inside of ´trial:´. In the file, ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## Precedence
 
-1. Flags replace the settings of the file, which replace the defaults.
-2. ´env´ is merged by variable: ´-e K=V´ replaces ´K´ of the file and no others. ´-e K´ takes the value of ´K´ from the environment of gangrun; it is an error if ´K´ is not set there.
-3. A list is replaced as a whole. The words after ´--´ replace ´command´ as a whole.
+1. Flags take precedence over the file, and the file takes precedence over the defaults.
+2. For ´env´, this holds for each variable: ´-e K=V´ replaces only the variable ´K´ of the file. ´-e K´ takes the value of ´K´ from the environment of gangrun. If ´K´ is not set there, that is an error.
+3. A flag replaces a list of the file as a whole. The words after ´--´ replace ´command´ as a whole.
 4. ´--resume=false´ switches off a setting that is on in the file.
 5. An empty path (´--checkpoint-dir ''´) means none.
 
 ## Paths
 
-Relative ´workdir´ and ´checkpoint-dir´ are relative to the directory in which gangrun was started, in the file and on the command line. The directory of the file does not matter.
-Relative ´inputs´ are relative to ´workdir´. ´´ ~ ´´ and variables are not expanded.
+If ´workdir´ or ´checkpoint-dir´ is a relative path, it is relative to the directory in which gangrun was started, both in the file and on the command line. The directory of the file does not matter.
+Relative paths in ´inputs´ are relative to ´workdir´. gangrun expands neither ´´ ~ ´´ nor variables in paths.
 
 ## Commands
 
-gangrun never builds a shell command line. A list of words is passed on unchanged.
-A line of text is split at blanks. Single quotes, double quotes and backslashes have the meaning that they have in a POSIX shell.
-These are refused unless they are quoted, because a shell would treat them specially: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
+gangrun never builds a shell command line. It passes on a list of words unchanged.
+It splits a line of text at blanks. Single quotes, double quotes and backslashes have the meaning that they have in a POSIX shell.
+gangrun refuses the following unless they are quoted, because a shell would treat them specially: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
 To use a shell, name it: ´command: [sh, -c, "python train.py > log"]´.
 
-Linux limits arguments and variables. Each argument, and each variable with its name, may have at most 131,071 bytes; all of them together may have a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB. gangrun refuses a longer command before it starts anything. To find the length, it expands the templates whose values it knows.
+Linux limits arguments and variables. Each argument, and each variable with its name, may have at most 131,071 bytes; all of them together may have a quarter of the limit on the stack (´ulimit -s´), but at most 6 MiB. gangrun refuses a longer command before it starts anything. To find the length, it expands the templates whose values it knows.
 
 ### Templates
 
-Arguments may have templates, which are expanded for each rank:
+Arguments may have templates, which gangrun expands for each rank:
 
 | template | value |
 | --- | --- |
@@ -124,7 +124,7 @@ Arguments may have templates, which are expanded for each rank:
 | ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ if the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ is optional |
 | ´[["[["]]´ | two braces |
 
-A condition may begin in one argument and end in a later one. An argument that is empty because of a condition is removed, except for the first one, which is the program. An argument that is only ´[[.ResumeFrom]]´ stays, even if it is empty. So
+A condition may begin in one argument and end in a later one. If an argument is empty because of a condition, gangrun removes it, except for the first argument, which is the program. An argument that is only ´[[.ResumeFrom]]´ stays, even if it is empty. So
 
 ´´´yaml
 command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"]
@@ -132,26 +132,26 @@ command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]
 
 starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, quote a template that contains a blank. If ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ is one argument, its expansion is one argument with a blank in it.
 
-gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, and any other expression with a field that it cannot expand. Other text in braces (´[[ x ]]´, ´[[range .]]´) is passed on unchanged. To pass on text that looks like a field, as in ´docker ps --format '[[.Names]]'´, write ´[["[["]].Names]]´.
+gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, and any other expression with a field that it cannot expand. It passes on other text in braces unchanged (´[[ x ]]´, ´[[range .]]´). To pass on text that looks like a field, as in ´docker ps --format '[[.Names]]'´, write ´[["[["]].Names]]´.
 
 ## Secrets
 
 ´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place in the copy of the job file in the run's directory, in the journal, in the report and in the summary at the end. It also hides the values in lines of output that the journal, the report or the summary quotes. gangrun changes neither the output of ranks, on the terminal and in logs, nor the arguments of the command.
 If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It warns if the secret is not set there either. In the copy of the job file in the run's directory, secrets have the value ´***´. If you start a job from such a copy, set the secrets in the environment of gangrun.
 
-gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, gangrun does not hide values of less than 4 bytes, and warns of them. It also does not hide single lines and encoded forms of less than 8 bytes. To hide such short texts would hide too much other text.
-All users of the machine can see ´-e NAME=VALUE´ on the command line (´ps´) while gangrun runs. They cannot see the values with ´-e NAME´ or ´secret´ alone. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
+gangrun hides a value in its plain form, and encoded as in a URL, in JSON and in base64. If a value has several lines, gangrun hides each line separately. In quoted output, gangrun does not hide values of less than 4 bytes, and warns of them. It also does not hide these if they have less than 8 bytes: the separate lines of a value with several lines, and encoded forms of a value. If it hid such short texts, it would also hide much other text.
+All users of the machine can see ´-e NAME=VALUE´ on the command line (´ps´) while gangrun runs. If you use only ´-e NAME´ or ´secret´, they cannot see the values. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
 
 ## YAML
 
 If a key needs text, gangrun reads the value literally: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´.
 The tags of YAML itself are supported (´!!str´, ´!!int´, ´!!float´, ´!!bool´, ´!!null´, ´!!binary´, ´!!map´, ´!!seq´); any other, such as ´!!python/object´ or ´!env´, is an error.
 Anchors and aliases are supported, up to {{size}} after their expansion. Merge keys (´<<´) are not supported.
-A repeated key is an error, and so is a value of the wrong kind. A key without a value sets nothing if it takes a list or a mapping.
+A repeated key is an error, and so is a value of the wrong kind. A key that takes a list or a mapping may have no value; it then sets nothing.
 
 ## Errors
 
-gangrun reports all errors at once, with their line and column or their flag. This file:
+gangrun reports all errors at once: those of the file with their line and column, those of the command line with their flag. This file:
 
 ´´´yaml
 {{mistakes}}´´´

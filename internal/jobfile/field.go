@@ -25,8 +25,8 @@ const (
 	Choice                // one of the Field's Choices
 	Stdin                 // a rank's number, or one of the Field's Choices
 	Env                   // a mapping of names to values; the flag K=V may be repeated
-	Command               // words, or one line that is split into words
-	Words                 // the same as Command, but the first word may be any text
+	Command               // words, or one line that is split into words; the first word must not be empty
+	Words                 // words, or one line that is split into words; any word may be empty
 	Paths                 // a list of paths, left as they are
 	Names                 // a list of names of environment variables
 	Mounts                // a list of SOURCE[:TARGET][:ro|rw]; the flag takes one and may be repeated
@@ -66,8 +66,9 @@ type Field struct {
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 
-// Alone returns the value that the flag name has if the user gives it without a value: --requeue means
-// --requeue 3. It returns "" if the flag must have a value, or if it never has one.
+// Alone returns the value that a flag gets if the user gives it without a value, as in --requeue, which means
+// --requeue 3. name is the name of the flag. Alone returns "" if the flag must have a value, or if it never has
+// a value.
 func Alone(name string) string {
 	if f, ok := findFlag(name); ok {
 		return f.bare
@@ -152,7 +153,7 @@ var table = withDefaults([]Field{
 	{Name: "container.network", FlagName: "container-network", Kind: Choice, Value: "NETWORK", Flag: true, Key: true, Choices: texts(job.ContainerNetworks()),
 		Usage: "the network that ranks in containers see: the host's, or none but a loopback interface",
 		at:    func(s *job.Spec) any { return &s.Container.Network }},
-	{Name: "container.user", FlagName: "container-user", Kind: Text, Value: "USER", Flag: true, Key: true, Default: "the user who starts gangrun",
+	{Name: "container.user", FlagName: "container-user", Kind: Text, Value: "USER", Flag: true, Key: true, Default: "the user as whom gangrun logs in to the host; root in a rootless containerd",
 		Usage: "run ranks in containers as UID:GID, or as the user of the image: image",
 		at:    func(s *job.Spec) any { return &s.Container.User }},
 	{Name: "container.shm-size", FlagName: "shm-size", Kind: Size, Value: "SIZE", Flag: true, Key: true, Default: "0 (half of the host's memory)",
@@ -195,7 +196,7 @@ var table = withDefaults([]Field{
 		Usage: "check the job before its gang starts: full is static checks and a trial, static is only the checks, off is neither",
 		at:    func(s *job.Spec) any { return &s.Preflight }},
 	{Name: "health", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.HealthModes()),
-		Usage: "quick measures in the preflight, for 20s at most, how fast the GPUs, the network, the memory, the CPUs and the disks of the hosts are, and warns of what is far slower than its peers; it has no effect with preflight off",
+		Usage: "with quick, the preflight measures for at most 20s how fast the GPUs, the network, the memory, the CPUs and the disks of the hosts are, and warns of everything that is far slower than its peers; it has no effect with preflight off",
 		at:    func(s *job.Spec) any { return &s.Health }},
 	{Name: "refuse-known", Kind: Switch, Flag: true, Key: true,
 		Usage: "do not start a job that has failed before because of its inputs or its code, and has not changed since (exit code 65); without this, the preflight only warns",
@@ -251,18 +252,18 @@ var table = withDefaults([]Field{
 		Usage: "also set the variables of this MPI's launcher, for ranks that use no MPI: openmpi is OMPI_COMM_WORLD_RANK and the like, mpich is PMI_RANK and the like, all is both",
 		at:    func(s *job.Spec) any { return &s.EnvCompat }},
 	{Name: "launcher", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.LauncherModes()),
-		Usage: "get onto other hosts by a step of the Slurm job that gangrun is in, over SSH, or by kubectl exec, where hosts are names of pods; auto takes slurm for the nodes of a job, kubectl in a launcher pod of the MPI Operator v1, and otherwise ssh",
+		Usage: "how gangrun reaches other hosts: by a step of the Slurm job that it is in, over SSH, or by kubectl exec (the names of hosts are then those of pods); auto takes slurm for the nodes of a job, kubectl in a launcher pod of the MPI Operator v1, and otherwise ssh",
 		at:    func(s *job.Spec) any { return &s.Launcher }},
 	{Name: "on-signal", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.OnSignals()),
-		Usage: "on SIGUSR1 or SIGUSR2, as sbatch --signal sends them: pass the signal to the ranks that handle it, stop the run in order, or ignore it",
+		Usage: "on SIGUSR1 or SIGUSR2, as sbatch --signal sends them: pass the signal to the ranks that handle it, end the run cleanly, or ignore the signal",
 		at:    func(s *job.Spec) any { return &s.OnSignal }},
 	{Name: "before-stop", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.BeforeStops()),
 		Usage: "before gangrun ends the gang, ask the ranks for a checkpoint, and wait until there is a new good one: send this signal to the ranks that handle it, or make the file that GANGRUN_STOP_FILE names",
 		at:    func(s *job.Spec) any { return &s.BeforeStop }},
 	{Name: "before-stop-wait", Kind: Duration, Value: "TIME", Flag: true, Key: true,
-		Usage: "wait for this checkpoint no longer than this",
+		Usage: "wait at most this long for the checkpoint for which before-stop asks",
 		at:    func(s *job.Spec) any { return &s.BeforeStopWait }},
-	{Name: "time-reserve", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "the sum of before-stop-wait, grace and 5s with before-stop; otherwise the sum of grace and 5s with requeue, in a batch system other than Slurm, or if a shell has started gangrun; otherwise 0s",
+	{Name: "time-reserve", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "with before-stop, the sum of before-stop-wait, grace and 5s; without it, the sum of grace and 5s if requeue is set, if the batch system is not Slurm, or if gangrun runs as a child of a shell; otherwise 0s",
 		Usage: "inside a batch job with a time limit that gangrun knows, end the run cleanly this long before the limit",
 		at:    func(s *job.Spec) any { return &s.TimeReserve }},
 	{Name: "init-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
@@ -278,7 +279,7 @@ var table = withDefaults([]Field{
 		Usage: "compare the speed of the ranks over this time, and report ranks that stay below 0.75 of the median of the others; 0 never does",
 		at:    func(s *job.Spec) any { return &s.StragglerWindow }},
 	{Name: "early-stop", Kind: EarlyStop, Value: "ACTION", Flag: true, Key: true,
-		Usage: "what to do about verdicts on the loss curve and other metrics, while the gang runs: off, advise only says it, and stop ends the run if the verdict is sure, after a checkpoint if before-stop is set; the value is one action for all verdicts, or one for each: {plateau: stop, flat: off}, on the command line plateau=stop,flat=off; verdicts that are not named keep their default: stop for not-finite and diverged, else advise",
+		Usage: "what to do about verdicts on the loss curve and other metrics, while the gang runs: off does nothing, advise only reports the verdict, and stop ends the run if the verdict is sure, after a checkpoint if before-stop is set; the value is one action for all verdicts, or one for each: {plateau: stop, flat: off}, on the command line plateau=stop,flat=off; verdicts that are not named keep their default: stop for not-finite and diverged, else advise",
 		at:    func(s *job.Spec) any { return &s.EarlyStop }},
 	{Name: "curve", Kind: Group, Key: true, Default: "see below",
 		Usage: "what helps to judge the curves of the job"},
@@ -300,16 +301,16 @@ var table = withDefaults([]Field{
 	{Name: "retry-on-diverge", Kind: Group, Key: true, Default: "see below",
 		Usage: "how a job that has diverged is started again"},
 	{Name: "retry-on-diverge.resume", FlagName: "retry-on-diverge", Kind: Choice, Value: "WHERE", Flag: true, Key: true, Choices: texts(job.DivergeResumes()),
-		Usage: "start a job that has diverged again, from the newest good checkpoint that is older than the rise of the loss and has no NaN or Inf (earlier), or do not (off)",
+		Usage: "what to do if the model has diverged: earlier starts the job again from the newest good checkpoint that is older than the rise of the loss and has no NaN or Inf; off does not",
 		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Resume }},
 	{Name: "retry-on-diverge.skip-steps", FlagName: "skip-steps", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0",
-		Usage: "set GANGRUN_SKIP_STEPS to this number in an attempt that begins at that checkpoint, for programs that skip so many batches of data then",
+		Usage: "set GANGRUN_SKIP_STEPS to this number in attempts that start from that checkpoint, for programs that then skip this number of batches of data",
 		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.SkipSteps }},
 	{Name: "retry-on-diverge.env", Kind: Env, Key: true, Default: "none",
 		Usage: "set environment variables for all attempts from then on; they take precedence over the job's",
 		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Env }},
 	{Name: "retry-on-diverge.times", Kind: Number, Key: true,
-		Usage: "do so at most this often in a run",
+		Usage: "start the job again in this way at most this often in a run",
 		at:    func(s *job.Spec) any { return &s.RetryOnDiverge.Times }},
 	{Name: "mtbf", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "from the history of the job or of its hosts, else 154 days divided by the number of hosts",
 		Usage: "the mean time between failures of the gang, by which gangrun computes how often the job should save",

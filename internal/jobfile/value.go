@@ -134,8 +134,8 @@ func (f *Field) scalar(text string) (any, *fault) {
 	}
 }
 
-// span reads the value of a field that may be a range. If text is a range, span also returns the
-// field of the smaller value, and that value.
+// span parses text, the value of a field that may be a range such as 8..16. value is the number, or the larger
+// number of the range. For a range, least is the field that takes the smaller number, and from is that number.
 func (f *Field) span(text string) (value any, least *Field, from any, bad *fault) {
 	first, last, two := strings.Cut(text, "..")
 	if f.Kind != Range || !two {

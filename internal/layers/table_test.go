@@ -179,6 +179,7 @@ var rooms = []room{
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor/eventkey"}, ours: withLeaves("internal/job", "internal/exact")},
 	{paths: []string{"supervisor/order"}, ours: withLeaves("internal/job")},
+	{paths: []string{"supervisor/retry"}, ours: withLeaves("internal/job"), not: world, noClock: true},
 	{paths: []string{"supervisor/secret"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: withLeaves("internal/job", "supervisor/watch/...", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw"), not: world, noClock: true},
@@ -206,7 +207,7 @@ var rooms = []room{
 
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/testimage", "internal/testcontainerd"}, ours: withLeaves("internal/noskip")},
-	{paths: []string{"internal/bench"}, ours: only()},
+	{paths: []string{"internal/bench"}, ours: withLeaves("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch")},
 	{paths: []string{"internal/failures"}, ours: withLeaves("internal/job", "internal/jobcheck", "internal/template", "internal/jobfile", "internal/yamldoc", "internal/saves", "supervisor/runreport")},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport", "internal/testseed"}, ours: only(), stdOnly: true},

@@ -42,10 +42,12 @@ func (t Table) above(pid int) (pids []int) {
 // Find returns the leftovers that the process self should end before it starts a gang of a run. run
 // is empty if it is not known. Of other runs, Find returns only leftovers of the user of self.
 //
-// The process self, its ancestors and its descendants are never leftovers. If self is a descendant
-// of a rank, the other descendants of that rank are not leftovers either. A process below a living
-// agent is not a leftover, with one exception. If a rank has started gangrun, self itself is below an
-// agent. Processes of run that are below the same agent are then leftovers.
+// The process self, its ancestors and its descendants are never leftovers. In general, a descendant of
+// a living agent is not a leftover.
+//
+// If gangrun was started inside a rank, self is a descendant of that rank, and of the rank's agent. The
+// other descendants of that rank are not leftovers. Other descendants of that agent are leftovers if
+// they belong to run.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {

@@ -9,23 +9,25 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Candidate is a series by which a run may be judged.
+// Candidate is a series by which gangrun may judge a run.
 type Candidate struct {
 	Name   string
 	Values int
 }
 
-// Choice says which of some candidates, by their indexes, are the signals of a run.
+// Choice says which series are the signals of a run. By has their indexes in a list of Candidates.
 type Choice struct {
 	By     map[judge.Signal]int
-	Higher bool // higher values of judge.Validation are better
-	// Indirect says that the names are of reinforcement learning, GANs or variational models; see judge.Setup.
+	Higher bool // higher values of the signal judge.Validation are better
+	// Indirect is true if the names of the series are typical of reinforcement learning, GANs or variational
+	// models (see judge.Setup).
 	Indirect bool
 }
 
-// NoMetricError reports that there is no metric that is known.
+// NoMetricError is the error if a run has no metric that gangrun knows, or not the metric that the user has
+// named.
 type NoMetricError struct {
-	Metric string // that was asked for; "" if none was
+	Metric string // the metric that the user has named; "" if the user has named none
 	Series []string
 }
 
@@ -44,7 +46,7 @@ func (e *NoMetricError) Hint() string {
 	return "name one with --metric: " + text.And(e.Series[:min(len(e.Series), 12)])
 }
 
-// DirectionError reports that nothing says whether higher values of a metric are better.
+// DirectionError is the error if nothing says whether higher values of a metric are better.
 type DirectionError struct{ Metric string }
 
 func (e *DirectionError) Error() string {
@@ -57,9 +59,10 @@ func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 // few is how many values a series needs to be judged by.
 const few = 3
 
-// For each signal, Choose picks the series whose name has the lowest Rank (see Meaning), and the longest one if several have that Rank. metric is
-// the one to judge by, or "" for the best. higher says whether higher values of it are better; it is nil if its
-// name says so. The error is a *NoMetricError or a *DirectionError.
+// Choose chooses a series for each signal. It takes the series whose name has the lowest Rank (see Meaning)
+// and, of several series with that Rank, the longest. metric is the name of the series by which to judge; if it
+// is "", Choose takes the best one. higher says whether higher values of that series are better; if it is nil,
+// the name of the series must tell that. The error is a *NoMetricError or a *DirectionError.
 func Choose(all []Candidate, metric string, higher *bool) (Choice, error) {
 	c := Choice{By: map[judge.Signal]int{}}
 	meanings := make([]Meaning, len(all))
@@ -133,7 +136,8 @@ func better(a, b Candidate, rank int) bool {
 	return rank < 0 || rank == 0 && a.Values > b.Values
 }
 
-// Named returns the longest series of a name, or else one whose name ends with it after a slash; -1 if there is none.
+// Named returns the index of the longest series that is called name. If there is none, it returns the index of
+// the first series whose name ends in "/" and name, and otherwise -1.
 func Named(all []Candidate, name string) int {
 	found := -1
 	for i, s := range all {

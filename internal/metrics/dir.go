@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// StateName is the file of Hugging Face's Trainer, of which each checkpoint has one.
+// StateName is the name of a file with metrics that Hugging Face's Trainer writes to each checkpoint.
 const StateName = "trainer_state.json"
 
-// HasMetrics reports whether the name of a file is one that programs give files with metrics.
+// HasMetrics reports whether a file of that name usually has metrics.
 func HasMetrics(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasPrefix(name, ".") {
@@ -31,8 +31,9 @@ const (
 // unlikely are directories in which no job leaves metrics.
 var unlikely = map[string]bool{"node_modules": true, "__pycache__": true, "site-packages": true, "venv": true, "env": true}
 
-// Walk calls do for each regular file in some directories, and in those below them up to five deep, whose name is that of
-// a file with metrics. It looks at 4,096 entries at most. It passes over directories that it cannot read.
+// Walk looks for files with metrics in dirs, and in the directories up to five levels below. It calls do for
+// each regular file that has metrics according to its name (see HasMetrics). It looks at 4,096 entries at most.
+// It passes over directories that it cannot read.
 func Walk(dirs []string, do func(path string, e os.DirEntry)) {
 	left, seen := maxEntries, map[string]bool{}
 	var walk func(dir string, depth int)

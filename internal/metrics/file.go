@@ -1,6 +1,7 @@
-// Package metrics reads the metrics of a training job from the job's output, from event files of TensorBoard,
-// CSV, JSON lines, the file of an offline run of W&B, and the trainer_state.json of Hugging Face. It can
-// follow files that grow. If a file was truncated or replaced, it reads the file from the beginning.
+// Package metrics reads the metrics of a training job. It reads them from the job's output, from event files of
+// TensorBoard, from CSV files, from files of JSON lines, from the file of an offline run of W&B, and from the
+// trainer_state.json of Hugging Face. It can follow files that grow. If a file was truncated or replaced, it
+// reads the file from the beginning.
 package metrics
 
 import (
@@ -49,7 +50,8 @@ type parser interface {
 
 // File is a file with metrics, which may still grow. Only one goroutine may use it.
 type File struct {
-	// Metric is the name of a metric that is read in the output of ranks whatever its name means.
+	// Metric is the name of a metric. From the output of ranks, a File reads that metric even if its name has
+	// no known meaning.
 	Metric string
 
 	path   string
@@ -74,7 +76,8 @@ func NewFile(path string) *File {
 	return f
 }
 
-// NewFileFrom is like NewFile, but skips the points before offset from. If the file is a trainer_state.json, or becomes shorter, all points are reported.
+// NewFileFrom is like NewFile, but skips the points before offset from. If the file is a trainer_state.json, or
+// becomes shorter, the File reports all points.
 func NewFileFrom(path string, from int64) *File {
 	f := NewFile(path)
 	f.quiet = from
@@ -84,10 +87,10 @@ func NewFileFrom(path string, from int64) *File {
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// Format returns the format of the file; Unknown as long as too little of it was read.
+// Format returns the format of the file. It returns Unknown as long as too little of the file was read.
 func (f *File) Format() Format { return f.format }
 
-// Total returns the number of planned steps. It returns 0 if the file does not have it.
+// Total returns the number of planned steps. It returns 0 if the file does not have that number.
 func (f *File) Total() int64 {
 	if f.output != nil {
 		return f.output.total
@@ -98,7 +101,7 @@ func (f *File) Total() int64 {
 // Poll calls emit for every point that was added to the file since the last call. It returns when it has read
 // the whole file or ctx has ended. If the file does not exist, Poll does nothing. If the file has become
 // shorter, or its path now names another file, Poll reads it from the beginning. After a DamagedError, Poll
-// does nothing until that happens. Poll may block while the file system blocks.
+// does nothing until the file has become shorter or was replaced. Poll may block while the file system blocks.
 func (f *File) Poll(ctx context.Context, emit func(Point)) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -221,14 +224,14 @@ func (f *File) text(line []byte) {
 	f.format, f.parser = Output, &lines{each: f.output.line}
 }
 
-// ReadAll returns all points that a file has now, also those of a last line that has no end.
+// ReadAll returns all points that a file has now. If the last line has no line end, ReadAll reads it, too.
 func ReadAll(ctx context.Context, path string) (f *File, points []Point, err error) {
 	f, err = Each(ctx, path, "", func(p Point) { points = append(points, p) })
 	return f, points, err
 }
 
-// Each calls emit for each point of a file as it is now. If the last line has no end, Each reads it, too. metric is that
-// of a File.
+// Each calls emit for each point that a file has now. If the last line has no line end, Each reads it, too.
+// metric is as File.Metric.
 func Each(ctx context.Context, path, metric string, emit func(Point)) (*File, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err

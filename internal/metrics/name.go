@@ -14,10 +14,10 @@ type Meaning struct {
 	Signal judge.Signal
 	// Higher is true if higher values are better. It is valid only if Known is true.
 	Higher, Known bool
-	// Training says that it is a metric of training data other than the loss. It is not a signal, but a run
-	// that has nothing else is judged by it.
+	// Training is true if the series is a metric of training data other than the loss. Such a series is not a
+	// signal, but gangrun judges a run by it if the run has nothing else.
 	Training bool
-	// Rank orders the series of one signal. The run is judged by the series with the lowest Rank.
+	// Rank orders the series of one signal. gangrun judges the run by the series with the lowest Rank.
 	Rank int
 }
 
@@ -58,7 +58,7 @@ func tokens(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// MeaningOf returns the meaning of a series by its name. ok is false if the name is not that of a signal.
+// MeaningOf returns the meaning of a series whose name is name. ok is false if no signal has such a name.
 func MeaningOf(name string) (m Meaning, ok bool) {
 	of := tokens(name)
 	has := func(set map[string]bool) bool {
@@ -109,8 +109,8 @@ func MeaningOf(name string) (m Meaning, ok bool) {
 	return m, true
 }
 
-// Indirect reports whether a name is one of reinforcement learning, GANs or variational models. The losses of these do
-// not tell how good the model is.
+// Indirect reports whether the name of a series is typical of reinforcement learning, GANs or variational
+// models. In these, the loss does not tell how good the model is.
 func Indirect(name string) bool {
 	of := tokens(name)
 	loss, part := false, false

@@ -70,7 +70,7 @@ func (b *tensorBoard) add(piece []byte, emit func(Point)) error {
 	return nil
 }
 
-// DamagedError is the error for a damaged file. The data after Offset is not read.
+// DamagedError is the error for a damaged file. Nothing after Offset is read.
 type DamagedError struct {
 	Offset int64 // bytes from the beginning of the file
 	Reason string
@@ -78,8 +78,8 @@ type DamagedError struct {
 
 func (e *DamagedError) Error() string { return fmt.Sprintf("%s, at byte %d", e.Reason, e.Offset) }
 
-// fields calls each with every field of a message, and reports whether the message is valid. v has the value
-// of a number, and b the bytes of another field.
+// fields parses a protocol buffer message, and reports whether it is valid. It calls the function each once for
+// every field: for a number, v is its value; for a text, bytes or a message, b has its bytes.
 func fields(message []byte, each func(num protowire.Number, v uint64, b []byte)) bool {
 	for len(message) > 0 {
 		num, kind, n := protowire.ConsumeTag(message)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Read reads the file of rules at path. Its errors are those of a user's input.
+// Read reads the file of rules at path. Its errors are usage errors (failure.CodeUsage).
 func Read(path string) (File, error) {
 	in, err := safefile.Open(path)
 	if err != nil {

@@ -85,7 +85,8 @@ func (t *Timer) count(turn int, step time.Duration) {
 }
 
 // WithTimeoutCause returns a copy of ctx that is cancelled, with the given cause, after the
-// process has run for d. The Err of the copy is then context.Canceled. cancel stops the timer.
+// process has run for d. The Err of the copy is then context.Canceled. The returned CancelFunc stops
+// the timer.
 func WithTimeoutCause(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t := NewTimer(d)

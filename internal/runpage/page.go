@@ -37,8 +37,9 @@ type Page struct {
 // New returns a page of a run without events.
 func New(run home.Run) *Page { return &Page{run: run} }
 
-// Read returns the page of a run by its journal and the logs of its latest attempts. The logs are not read when hurried has
-// ended: the page then lacks curves, and says so. ctx is for the journal, too.
+// Read makes the page of a run from the journal and from the logs of the latest attempts. When hurried has
+// ended, Read reads no further logs; the page then lacks curves, and says so. When ctx has ended, Read does not
+// read the journal either, and returns an error.
 func Read(ctx, hurried context.Context, run home.Run) (*Page, error) {
 	p := New(run)
 	in, err := safefile.Open(run.JournalPath())
@@ -82,7 +83,9 @@ const (
 	mostBytes    = 512 << 20
 )
 
-// ReadCurves reads the curves of the latest attempts from their logs, if those of an attempt have at most limit bytes.
+// ReadCurves reads the curves of the latest attempts from their logs. attempts is how many attempts it reads.
+// It skips an attempt whose logs have more than limit bytes, so that the curves of that attempt come from the
+// journal.
 func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 	for n := max(1, p.attempt-attempts+1); n <= p.attempt; n++ {
 		paths, size := p.logs(n)
@@ -159,8 +162,8 @@ func curve(c *curveview.Curve) (out htmlreport.Curve) {
 	return out
 }
 
-// Now is what is true of the run at the moment. State, if not empty, replaces that of a run that has not ended, as where
-// its controller is gone. Vitals may be nil.
+// Now is what is true of the run at the moment. If State is not empty, and the run has not ended, State replaces
+// the state of the run, for instance if its controller is gone. Vitals may be nil.
 type Now struct {
 	Time   time.Time
 	State  job.State

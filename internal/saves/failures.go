@@ -7,13 +7,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Span is an attempt of the past: how long its gang ran, and what its checkpoints cost.
+// Span describes an attempt of the past: how long its gang ran, and how much time its checkpoints took.
 type Span struct {
-	Job    string   // names the job; the same for runs of the same job
-	Hosts  []string // of the gang
+	Job    string   // a name of the job, which all runs of the job share
+	Hosts  []string // the hosts of the gang
 	Ran    time.Duration
-	Failed bool // by a fault that another attempt can survive
-	// Write and Stall are as in Summary; Write is 0 if the attempt has written no checkpoint.
+	Failed bool // the attempt failed by a fault that another attempt can survive
+	// Write and Stall are as in Summary. Write is 0 if the attempt has written no checkpoint.
 	Write time.Duration
 	Stall *time.Duration
 }
@@ -21,9 +21,10 @@ type Span struct {
 // leastFailures is how many failures tell a rate.
 const leastFailures = 3
 
-// Rate returns the mean time between failures of a job on some hosts, from the attempts of the past: of the
-// same job, or else of any job on these hosts. The time of a gang counts for each of its hosts, because any of
-// them may fail. If there were too few failures, it is what is usual for a cluster.
+// Rate returns the mean time between failures of the job called name on some hosts. It computes that time from
+// past attempts of the same job or, if these have too few failures, from past attempts of any job on these
+// hosts. The time of a gang counts once for each of its hosts, because any host may fail. If these attempts
+// have too few failures, too, Rate returns the time that is usual for a cluster.
 func Rate(past []Span, name string, hosts []string) job.SaveInterval {
 	n := time.Duration(max(1, len(hosts)))
 	own := func(s Span) (time.Duration, bool) {
@@ -59,8 +60,8 @@ func Rate(past []Span, name string, hosts []string) job.SaveInterval {
 	return job.SaveInterval{Failures: job.Duration(UsualBetween(int(n))), Source: job.FailuresUsual}
 }
 
-// Costs returns what a checkpoint cost in the newest attempt of a job that has written any. ok is false if
-// there is none. past has the newest attempt first.
+// Costs returns how much time a checkpoint took in the newest attempt of the job called name that has written a
+// checkpoint. ok is false if there is no such attempt. past has the newest attempt first.
 func Costs(past []Span, name string) (write time.Duration, stall *time.Duration, ok bool) {
 	for _, s := range past {
 		if s.Job == name && s.Write > 0 {

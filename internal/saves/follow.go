@@ -10,15 +10,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Found is something in a checkpoint directory that may be a checkpoint, or a part of one.
+// Found is a file or directory in a checkpoint directory that may be a checkpoint, or a part of a checkpoint.
 type Found struct {
 	Path string
-	Step int64 // in its name; -1 for none
-	// Kind is the same for the checkpoints of one job that differ only in their numbers.
+	Step int64 // the step in its name; -1 if the name has none
+	// Kind is equal for checkpoints of one job whose names differ only in their numbers.
 	Kind  string
 	Bytes int64
-	Files int       // below it, if it is a directory; otherwise 1
-	Time  time.Time // of the last change
+	Files int       // number of files below a directory; 1 for a file
+	Time  time.Time // time of the last change
 	Born  time.Time // when the file or directory was made; zero if that is not known
 	// Unfinished is true if it has the name of a temporary file.
 	Unfinished bool
@@ -29,18 +29,18 @@ func (f Found) same(o Found) bool {
 	return f.Path == o.Path && f.Bytes == o.Bytes && f.Files == o.Files && f.Time.Equal(o.Time)
 }
 
-// Checked is what the verification of one Found has shown.
+// Checked is the result of the verification of one Found.
 type Checked struct {
 	Path   string
 	Format string
-	// Why is why it is not good. Small is true if the reason is only its size. Remark is what else is to be
-	// known of a good one.
+	// Why is why it is not a good checkpoint; empty if it is good. Small is true if the only reason is its
+	// size. Remark is what else the user should know about a good checkpoint.
 	Why, Remark string
 	Small       bool
 }
 
 const (
-	// Quiet is how long an agent sees no change of a checkpoint before it verifies it.
+	// Quiet is how long a checkpoint must not have changed before an agent verifies it.
 	Quiet       = 2 * time.Second
 	slow        = 10 * time.Second // of writing, until it is told
 	patience    = time.Minute      // without a change, until one that is not complete counts as broken
@@ -92,7 +92,7 @@ func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) 
 	return begun.Sub(before) >= max(Quiet, took)
 }
 
-// New returns a Follower of a directory in which these were before the gang began.
+// New returns a Follower of a directory. before is what was in the directory before the gang began.
 func New(now time.Time, before []Found) *Follower {
 	f := &Follower{saves: map[string]*save{}, looked: now, room: room{free: -1}}
 	for key, parts := range grouped(before) {
@@ -123,13 +123,14 @@ func grouped(all []Found) map[string][]Found {
 // Look is a look at a checkpoint directory.
 type Look struct {
 	Now time.Time
-	// Noticed is when the first change since the last look was noticed; Now if nobody has waited for changes.
+	// Noticed is when the first change since the last look was noticed. It is Now if nobody has waited for
+	// changes.
 	Noticed time.Time
 	Found   []Found
-	Free    int64 // bytes on the file system; -1 if that is not known
+	Free    int64 // free bytes on the file system; -1 if that is not known
 }
 
-// Look takes the next look. It returns what is new to tell.
+// Look evaluates the next look at the directory. It returns what is new for the user.
 func (f *Follower) Look(l Look) (told []job.SaveReport) {
 	now, groups := l.Now, grouped(l.Found)
 	for key, parts := range groups {
@@ -222,8 +223,9 @@ func (s *save) unfinished() bool {
 	return !slices.ContainsFunc(s.parts, func(p Found) bool { return !p.Unfinished })
 }
 
-// Due returns the parts of a checkpoint to verify now, and its key; the newest comes first. Nothing of its step has
-// changed for the time still. The key is "" if there is none.
+// Due returns the key and the parts of the newest checkpoint that the caller should verify now. It returns a
+// checkpoint only if none of its files has changed for as long as still. The key is "" if there is no
+// checkpoint to verify.
 func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []Found) {
 	for _, s := range slices.Backward(f.sorted()) {
 		if s.open && !s.checked && !s.unfinished() && now.Sub(s.changed) >= still && !f.grows(now, s, still) {
@@ -254,7 +256,7 @@ func (f *Follower) sorted() []*save {
 	return all
 }
 
-// Busy reports whether a checkpoint is being written, or waits for its verification: then the next look
+// Busy reports whether a checkpoint is being written or waits for its verification, so that the next look
 // should come soon. A temporary file that its writer has left behind does not count.
 func (f *Follower) Busy(now time.Time) bool {
 	for _, s := range f.saves {
@@ -265,8 +267,8 @@ func (f *Follower) Busy(now time.Time) bool {
 	return false
 }
 
-// Span returns when a checkpoint of which Due has returned the key was begun and when its last byte was
-// written.
+// Span returns when the writing of a checkpoint began, and when its last byte was written. key is a key that
+// Due has returned.
 func (f *Follower) Span(key string) (begun, ended time.Time) {
 	s := f.saves[key]
 	if s == nil {
@@ -275,8 +277,8 @@ func (f *Follower) Span(key string) (begun, ended time.Time) {
 	return s.begun, s.begun.Add(time.Duration(s.describe(job.SaveComplete, s.changed).Write))
 }
 
-// Verified takes the result of a verification of what Due has returned. It returns what is new to tell. It
-// does nothing if the parts have changed since.
+// Verified takes the results of the verification of the parts that Due has returned. It returns what is new for
+// the user. It does nothing if the parts have changed since Due returned them.
 func (f *Follower) Verified(now time.Time, key string, parts []Found, results []Checked) []job.SaveReport {
 	s := f.saves[key]
 	if s == nil || !s.open || !slices.EqualFunc(s.parts, parts, Found.same) {
@@ -382,9 +384,11 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 	f.room.added(now, s.inPlace)
 }
 
-// Close ends the follower when the gang has ended: what is not complete is broken, unless it was being
-// written just now. The caller has verified everything that CloseDue returned.
+// Close ends the Follower after the end of the gang. A checkpoint that is not complete then counts as broken,
+// unless it was being written until just now. Before Close, the caller must verify everything that CloseDue
+// returns.
 func (f *Follower) Close(now time.Time) []job.SaveReport { return f.broken(now, endPatience) }
 
-// CloseDue is Due when the gang has ended, so that nothing is being written any more.
+// CloseDue is like Due, for a gang that has ended. It does not wait until a checkpoint has not changed for a
+// while, because nobody writes any more.
 func (f *Follower) CloseDue(now time.Time) (key string, parts []Found) { return f.Due(now, 0) }

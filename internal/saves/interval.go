@@ -9,10 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Best returns the interval between checkpoints that loses the least time, measured from the end of one
-// checkpoint to the beginning of the next. Each checkpoint stops the training for cost; between is the mean time
-// between failures of the training. Best is Daly's higher-order estimate of the optimum (J. T. Daly, Future
-// Generation Computer Systems 22, 2006); for a small cost it is Young's sqrt(2 cost between).
+// Best returns the interval between checkpoints with which a training loses the least time. The interval is
+// measured from the end of one checkpoint to the beginning of the next. cost is how long each checkpoint stops
+// the training. between is the mean time between failures of the training. The result is Daly's higher-order
+// estimate of the optimum (J. T. Daly, Future Generation Computer Systems 22, 2006). For a small cost, it is
+// about Young's estimate, sqrt(2 cost between).
 func Best(cost, between time.Duration) time.Duration {
 	if cost <= 0 || between <= 0 {
 		return 0
@@ -32,14 +33,16 @@ const leastCost = 10 * time.Millisecond
 // arXiv 2410.21680, of RSC-1).
 const usualNodeFailures = 6.5 / 1000 / 24
 
-// UsualBetween returns the mean time between failures of a gang on that number of hosts of a large cluster.
+// UsualBetween returns the mean time between failures that is usual for a gang on that number of hosts of a
+// large cluster.
 func UsualBetween(hosts int) time.Duration {
 	return time.Duration(float64(time.Hour) / (usualNodeFailures * float64(max(1, hosts))))
 }
 
-// Advise returns how often a job should save. every is the usual time between two of its checkpoints, 0 if it
-// is not known; write is how long one takes to be written, and stall how long the training stands still for
-// it, nil if that is not known. rate has the failures. ok is false if the costs are not known.
+// Advise returns how often a job should save. every is the usual time between two checkpoints of the job; 0 if
+// that is not known. write is how long it takes to write a checkpoint. stall is how long the training stands
+// still for a checkpoint; nil if that is not known. rate is a result of Rate, with the mean time between
+// failures. The second result is false if neither write nor stall is known.
 func Advise(every, write time.Duration, stall *time.Duration, rate job.SaveInterval) (job.SaveInterval, bool) {
 	advice := rate
 	cost := write
@@ -68,8 +71,8 @@ func rounded(d time.Duration) time.Duration {
 	return max(time.Second, d.Round(time.Second))
 }
 
-// Near reports whether a job saves about as often as is best: then less than half a percent of its time could
-// be won.
+// Near reports whether a job saves about as often as is best. This is so if another interval would save the job
+// less than half a percent of its time.
 func Near(a job.SaveInterval) bool {
 	return lost(a, time.Duration(a.Every))-lost(a, time.Duration(a.Best)) < 0.005
 }
@@ -91,7 +94,8 @@ var sources = map[job.FailureSource]string{
 	job.FailuresUsual:   "as is usual for a cluster",
 }
 
-// Words says how often a job saves, what that costs, and what another interval would cost.
+// Words says in words how often a job saves, how much time that costs, and how much time another interval would
+// cost.
 func Words(a job.SaveInterval) string {
 	every, best := time.Duration(a.Every), time.Duration(a.Best)
 	from := fmt.Sprintf("a failure each %s, %s", about(time.Duration(a.Failures)), sources[a.Source])

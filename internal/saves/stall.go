@@ -14,9 +14,9 @@ type Step struct {
 // leastUsual is how many pieces of the training must be known beside those in which a checkpoint was written.
 const leastUsual = 3
 
-// Stall returns how much longer a rank took than usual for the steps during which a checkpoint was written,
-// from begun to ended. steps are those of the rank, in the order of time. ok is false if that is not known
-// yet: a step must have been seen before begun, one after ended, and enough of them at other times.
+// Stall returns by how much the steps of a rank took longer than usual while a checkpoint was written, from
+// begun to ended. steps has the steps of the rank in the order of time. ok is false if the stall is not known
+// yet: Stall needs a step before begun, a step after ended, and enough steps at other times.
 func Stall(steps []Step, begun, ended time.Time) (stall time.Duration, ok bool) {
 	if len(steps) == 0 || steps[0].Time.After(begun) || steps[len(steps)-1].Time.Before(ended) {
 		return 0, false
@@ -56,5 +56,5 @@ func Stall(steps []Step, begun, ended time.Time) (stall time.Duration, ok bool) 
 	return stall, true
 }
 
-// Middle returns the median of the stalls of several ranks, of which there is at least one.
+// Middle returns the median of the stalls of several ranks. stalls must not be empty.
 func Middle(stalls []time.Duration) time.Duration { return median(slices.Clone(stalls)) }

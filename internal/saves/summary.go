@@ -17,9 +17,9 @@ const maxNewest = 30
 type Summary struct {
 	Good   int `json:"good"`   // checkpoints
 	Broken int `json:"broken"` // checkpoints
-	// Bytes, Write, Stall and Every are medians of the newest good checkpoints: their size, how long each was
-	// written, how long the training stood still for it, and the time between two. Stall is null, and Every is
-	// 0, if that is not known.
+	// The following fields are medians of the newest good checkpoints. Bytes is the size, Write is how long it
+	// took to write a checkpoint, Stall is how long the training stood still for a checkpoint, and Every is the
+	// time between two checkpoints. If it is not known, Stall is null, and Every is 0.
 	Bytes int64         `json:"bytes"`
 	Write job.Duration  `json:"write"`
 	Stall *job.Duration `json:"stall"`
@@ -90,7 +90,7 @@ func (s Summary) Last() *job.SaveReport {
 	return nil
 }
 
-// Age says how old the newest good checkpoint is; "" if there is none.
+// Age says in words how old the newest good checkpoint is. It returns "" if there is none.
 func (s Summary) Age(now time.Time) string {
 	last := s.Last()
 	if last == nil {
@@ -99,7 +99,7 @@ func (s Summary) Age(now time.Time) string {
 	return fmt.Sprintf("%s, %s ago", text.Printable(name(*last)), about(max(0, now.Sub(last.Begun.Add(time.Duration(last.Write))))))
 }
 
-// Line says in one line which checkpoints were written; "" if none was.
+// Line says in one line which checkpoints were written. It returns "" if none was written.
 func (s Summary) Line() string {
 	if s.Good+s.Broken == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Text says what a report is about, in words.
+// Text says in words what r reports.
 func Text(r job.SaveReport) string {
 	name := filepath.Base(r.Path)
 	switch r.State {
@@ -34,7 +34,7 @@ func Text(r job.SaveReport) string {
 	return line
 }
 
-// Hint says what to do about a problem; it is "" if there is none.
+// Hint says what to do about the problem that r reports. It returns "" if there is nothing to do.
 func Hint(r job.SaveReport) string {
 	switch r.State {
 	case job.SaveBroken:

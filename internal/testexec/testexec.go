@@ -43,7 +43,7 @@ func Hanging(t testing.TB) (path string, release func()) {
 	return path, release
 }
 
-// ChildEnv is the environment variable that Child sets.
+// ChildEnv is the name of the environment variable by which Child tells its process what to do.
 const ChildEnv = "GANGRUN_TEST_CHILD"
 
 // Child returns a command that runs this test binary again, with ChildEnv set to kind and with more variables, as

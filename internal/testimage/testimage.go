@@ -1,5 +1,5 @@
-// Package testimage makes images for tests without a registry: small ones from files in memory, and
-// a large one of Debian.
+// Package testimage makes images for tests: small images from files in memory, and a large image of Debian. It
+// needs no registry.
 package testimage
 
 import (
@@ -62,7 +62,8 @@ func Busybox(t testing.TB) Image {
 func (i Image) build(t testing.TB) v1.Image {
 	t.Helper()
 	data := i.tar(t)
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+		tarball.WithCompressedCaching) // else it is compressed for each of its readers
 	if err != nil {
 		t.Fatal(err)
 	}

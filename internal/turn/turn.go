@@ -1,4 +1,5 @@
-// Package turn makes calls that nobody can end, such as those of a file system that does not answer, one at a time.
+// Package turn makes calls that cannot be cancelled, such as those of a file system that hangs. It makes them
+// one at a time, and leaves at most one of them behind.
 package turn
 
 import (
@@ -12,8 +13,9 @@ type Turn chan struct{}
 // New returns a Turn that nobody has.
 func New() Turn { return make(Turn, 1) }
 
-// Do returns what call returns, or the cause of ctx if it ends before. If call needs longer, its goroutine is left, but it is at
-// most one for each Turn: the next Do waits for its end. A call that itself notes the end of ctx has slack for that.
+// Do returns what call returns, or the cause of ctx if ctx ends first. If call needs longer, its goroutine stays.
+// There is at most one such goroutine for each Turn, because the next Do waits for its end. After the end of ctx,
+// Do waits for slack, so that a call that notices the end can still return.
 func Do[T any](ctx context.Context, turn Turn, slack time.Duration, call func() (T, error)) (T, error) {
 	select {
 	case turn <- struct{}{}:

@@ -76,7 +76,8 @@ func gpu(g *job.GPUPulse, get func(job.GPUPulse) string) string {
 	return get(*g)
 }
 
-// GangWords say how a gang goes on, as in "steps 118-120 of 300, 60/min, 3m00s left, CPU 382%, RSS 1.2G".
+// GangWords describes the progress and the load of a gang, as in "steps 118-120 of 300, 60/min, 3m00s left, CPU
+// 382%, RSS 1.2G".
 func GangWords(g vitals.Gang) []string {
 	var words []string
 	unit := "step"

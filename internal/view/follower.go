@@ -13,8 +13,8 @@ import (
 // mostNews is how many messages a Follower keeps.
 const mostNews = 50
 
-// Follower computes the status of a run from its events, one at a time. It keeps no event. Only one
-// goroutine may use it.
+// Follower computes the status of a run from its events, which it gets one at a time. It does not keep the
+// events. Only one goroutine may use it.
 type Follower struct {
 	live  *Live
 	ranks ranksFolder
@@ -26,7 +26,7 @@ type Follower struct {
 // News is a message about a run.
 type News struct {
 	Time time.Time
-	Text string // without control characters
+	Text string // a text without control characters
 }
 
 // NewFollower returns a Follower of a run.
@@ -59,14 +59,15 @@ func (f *Follower) Add(e job.Event) {
 	}
 }
 
-// Places returns how many hosts and GPUs the gang has; 0 while it has no place.
+// Places returns how many hosts and GPUs the gang has. It returns zeros while the gang has none yet.
 func (f *Follower) Places() (hosts, gpus int) { return f.hosts, f.gpus }
 
 // News returns the latest messages, the oldest first.
 func (f *Follower) News() []News { return slices.Clone(f.news) }
 
-// Status returns the status so far. If state is not empty, it replaces the state of a run that has
-// not ended, for instance because its controller is gone. v may be nil.
+// Status returns the status of the run after the events so far. If state is not empty and the run has not
+// ended, the status has state as the state of the run. The caller passes a state, for instance, if the
+// controller is gone. v may be nil.
 func (f *Follower) Status(state job.State, v *vitals.Vitals, now time.Time) Status {
 	r := f.live.Report()
 	if state != "" && !r.State.Final() {

@@ -1,4 +1,4 @@
-// Package view prints what gangrun knows of a run, during the run and afterwards.
+// Package view prints what gangrun knows about a run, during the run and afterwards.
 package view
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Options say what a Live shows, and where.
+// Options says what a Live shows, and where it shows it.
 type Options struct {
 	Spec   job.Spec
 	Run    home.Run
 	Screen *screen.Screen
 	Terse  bool // show only why the run has failed
-	Ending bool // this process took the run over only to end it
+	Ending bool // this process has taken over the run only to end it
 }
 
-// Live shows a run while it is running. It computes a report from the run's events. It shows
-// the ranks' output, a status line, and messages for the events that matter to the user. Its
-// methods may be called at the same time.
+// Live shows a run while it is running. It computes a report from the run's events. It shows the ranks' output,
+// a status line, and messages for the events that matter to the user. Several goroutines may call its methods
+// at the same time.
 type Live struct {
 	Options
 	lines *queue.Queue[string] // shown from a goroutine of its own: a terminal may be stopped
@@ -37,7 +37,7 @@ type Live struct {
 	asking bool // a question is being asked, whose answer is typed unseen
 }
 
-// NewLive returns a view of a run. The caller must call FlushLines at the end.
+// NewLive returns a Live. The caller must call FlushLines at the end.
 func NewLive(o Options) *Live {
 	return &Live{Options: o, lines: queue.New(func(line string) { o.Screen.Say("%s", line) })}
 }
@@ -50,8 +50,8 @@ func (l *Live) Say(line string) { l.lines.Put(line) }
 // summary may then take as long again. A stopped terminal accepts neither.
 const lastLinesLimit = time.Second
 
-// FlushLines waits until all lines are shown. If ctx ends first, it waits one second longer, so
-// that a terminal that accepts output still gets the last lines. After it, Say must not be called.
+// FlushLines waits until all lines are shown. If ctx ends first, it waits one second longer, so that a terminal
+// that accepts output still gets the last lines. Say must not be called after FlushLines.
 func (l *Live) FlushLines(ctx context.Context) { waitHurried(ctx, l.lines.Close()) }
 
 // Finish calls show, which writes to the screen, and waits until show returns. If ctx ends
@@ -73,15 +73,15 @@ func waitHurried(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Report returns the report that follows from the events so far.
+// Report returns the report of the run after the events so far.
 func (l *Live) Report() runreport.Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.folder.Report()
 }
 
-// Output shows what a rank printed. It ignores errors of the screen: a gang goes on when its
-// terminal is gone.
+// Output shows what a rank printed. It ignores errors of the screen, because a gang goes on when its terminal
+// is gone.
 func (l *Live) Output(o job.Output) {
 	if o.End {
 		_ = l.Screen.EndOfStream(o.Rank, o.Stderr)
@@ -228,8 +228,8 @@ func withHint(text, hint string) []string {
 // flushEvery is how often Refresh writes to the screen.
 const flushEvery = 100 * time.Millisecond
 
-// Ask shows a question. The terminal does not show the answer that the user types, and the
-// status line says so until Ask is called with an empty question.
+// Ask shows a question to which the user types an answer that the terminal does not show. The status line says
+// that the answer is not shown, until Ask is called with an empty question.
 func (l *Live) Ask(question string) {
 	l.mu.Lock()
 	l.asking = question != ""

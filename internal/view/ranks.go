@@ -20,15 +20,17 @@ const mostRanks = 24
 // Column is a column of a table of ranks.
 type Column struct {
 	Name string
-	// Cell returns the text of a rank, without control characters; empty if nothing is known.
+	// Cell returns what the column shows for a rank. The text has no control characters, and is empty if
+	// nothing is known.
 	Cell func(RankStatus) string
-	// Less orders ranks by this column; nil orders them by their numbers.
+	// Less orders ranks by this column. If it is nil, ranks are ordered by their numbers.
 	Less func(a, b RankStatus) bool
-	// Odd is the oddity that this column shows, if it shows one.
+	// Odd is the kind of oddity that this column shows, if it shows any.
 	Odd vitals.Oddity
 	// Left aligns the column to the left.
 	Left bool
-	// Rank says which columns are left out if there is no room for all: those with the highest Rank first.
+	// Rank says which columns are left out if there is not enough room: the columns with the highest Rank
+	// first.
 	Rank int
 }
 
@@ -83,7 +85,7 @@ func Columns() []Column {
 	}
 }
 
-// Doing says in a word how the rank is: how it ended, or what its process does.
+// Doing says in one word how the rank has ended or, if it has not ended, what its process is doing.
 func (r RankStatus) Doing() string {
 	if r.Vitals == nil || r.Vitals.State == "" {
 		return r.State
@@ -91,7 +93,7 @@ func (r RankStatus) Doing() string {
 	return string(r.Vitals.State)
 }
 
-// LastStep returns the last step of the rank, -1 if it has reported none.
+// LastStep returns the last step of the rank, or -1 if the rank has reported none.
 func (r RankStatus) LastStep() int64 {
 	if r.Vitals != nil && r.Vitals.Progress != nil {
 		return r.Vitals.Step()
@@ -120,8 +122,8 @@ func (r RankStatus) loss() string {
 	return ""
 }
 
-// Concern says how much the rank is worth looking at: 2 if it can do nothing, has failed, or is out of
-// contact, 1 if it differs from the others in another way, and 0 otherwise.
+// Concern says how much attention the rank needs. It returns 2 if the rank can do nothing, has failed, or is
+// out of contact, 1 if it differs from the other ranks in another way, and 0 otherwise.
 func (r RankStatus) Concern() int {
 	v := cmp.Or(r.Vitals, &vitals.Rank{})
 	switch {
@@ -139,7 +141,7 @@ var oddWords = map[vitals.Oddity]string{
 	vitals.OddGPU: "its GPU is idle", vitals.OddMissing: "its host reports nothing",
 }
 
-// Remarks say what is unusual about the rank, as far as its columns do not.
+// Remarks returns what is unusual about the rank and not visible in the columns of the table.
 func (r RankStatus) Remarks() string {
 	var all []string
 	if r.LossIs != "" {
@@ -203,7 +205,7 @@ func worthShowing(ranks []RankStatus) []RankStatus {
 	return shown
 }
 
-// Empty reports whether a column has nothing to show for any of some ranks.
+// Empty reports whether the column c shows nothing for all of the ranks.
 func Empty(c Column, ranks []RankStatus) bool {
 	return !slices.ContainsFunc(ranks, func(r RankStatus) bool { return c.Cell(r) != "" })
 }

@@ -15,8 +15,9 @@ import (
 // mostFrames is how many frames of a group's stack are shown.
 const mostFrames = 12
 
-// StackLines says where the ranks of a run are: a line a group, and below it the stack that its ranks
-// have in common. No line has control characters.
+// StackLines returns lines that say at which places in the program the ranks of a run are. For each group of
+// ranks, it returns a line, followed by the stack that the ranks of the group have in common. No line has
+// control characters.
 func StackLines(s home.Stacks) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, text.Printable(fmt.Sprintf(format, args...))) }
@@ -62,7 +63,7 @@ func frameWords(f job.Frame) string {
 	return f.Function + " (" + where + ")"
 }
 
-// PrintStacks prints where the ranks of a run are, for people.
+// PrintStacks prints, for people, at which places in the program the ranks of a run are.
 func PrintStacks(w io.Writer, s home.Stacks) error {
 	found := len(s.Stacks)
 	lines := append([]string{fmt.Sprintf("run %s, attempt %d: stacks of %s, taken at %s in %s", s.Run, s.Attempt, text.Count(found, "rank"), s.At.Local().Format(time.TimeOnly), time.Duration(s.Took).Round(10*time.Millisecond))}, StackLines(s)...)

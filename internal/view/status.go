@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Status is a report, and the present state of each rank.
+// Status is the report of a run, together with the present state of each rank.
 type Status struct {
 	runreport.Report
 	Dir string       `json:"dir"`
@@ -31,7 +31,7 @@ type RankStatus struct {
 	Rank  int    `json:"rank"`
 	Host  string `json:"host"`
 	PID   int    `json:"pid,omitempty"`
-	State string `json:"state"` // placed, running, or how it ended
+	State string `json:"state"` // placed, running, or how the rank ended
 	// Silent is the time of the last contact with the rank's host, if gangrun has no contact
 	// with it now. It is nil if gangrun has contact, or if the rank has ended and all its
 	// output has arrived.
@@ -42,12 +42,12 @@ type RankStatus struct {
 	Loss   *float64  `json:"loss,omitempty"`
 	LossIs string    `json:"loss_is,omitempty"`
 	Exit   *job.Exit `json:"exit,omitempty"`
-	// Vitals are the rank's signs of life. They are nil if the rank has ended, or if none are known.
+	// Vitals are the rank's signs of life. They are nil if the rank has ended, or if gangrun knows none.
 	Vitals *vitals.Rank `json:"vitals,omitempty"`
 }
 
-// NewStatus returns the status of a run, computed from its report and events, and from the vitals of
-// its gang, which may be nil.
+// NewStatus returns the status of a run. It computes the status from the report, the events, and v, the vitals
+// of the gang. v may be nil.
 func NewStatus(run home.Run, report runreport.Report, events []job.Event, v *vitals.Vitals, now time.Time) Status {
 	return newStatus(run, report, ranksNow(report, events), v, now)
 }
@@ -154,7 +154,7 @@ func (f *ranksFolder) contact(e job.Event) {
 	}
 }
 
-// Text prints the status for people. all shows every rank of a large gang.
+// Text prints the status for people. If all is true, it shows every rank even of a large gang.
 func (s Status) Text(w io.Writer, now time.Time, all bool) error {
 	if err := PrintSummary(w, s.Report); err != nil || s.State.Final() {
 		return err
@@ -176,7 +176,7 @@ func (s Status) Text(w io.Writer, now time.Time, all bool) error {
 	return printRanks(w, s.Run, s.Now, all)
 }
 
-// Since formats the time between two moments for a table.
+// Since formats the time from one moment to another for a table.
 func Since(from, to time.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Summary returns the lines of runreport.Summary. It quotes the command for a shell.
+// Summary returns the lines of runreport.Summary, in which the command is quoted for a shell.
 func Summary(r runreport.Report) []string {
 	r.Command = shellWords(r.Command)
 	return runreport.Summary(r)

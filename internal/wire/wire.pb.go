@@ -2199,7 +2199,7 @@ func (*GangRequest_Signal) isGangRequest_Kind() {}
 
 func (*GangRequest_Stacks) isGangRequest_Kind() {}
 
-// Stacks asks for GangReply.stacks: where the ranks of the host's share are. The ranks go on.
+// Stacks asks for GangReply.stacks: the stacks of the gang's ranks on the host. The ranks go on.
 type Stacks struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                          // comes back in the reply
@@ -2316,7 +2316,7 @@ type Start struct {
 	// env has variables, as NAME=VALUE, that replace those of the agent's own environment.
 	Env   [][]byte     `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
 	Ranks []*RankStart `protobuf:"bytes,5,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	// steps is how many progress events of a rank are reported as they come.
+	// steps is the number of progress events of each rank that the agent reports immediately.
 	Steps int32 `protobuf:"varint,6,opt,name=steps,proto3" json:"steps,omitempty"`
 	// grace_ms is the grace period if the controller goes away.
 	GraceMs int64 `protobuf:"varint,7,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
@@ -2324,39 +2324,39 @@ type Start struct {
 	CheckpointDir []byte `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
 	// mpi is a job.MPI, never "auto": how the ranks find each other.
 	Mpi string `protobuf:"bytes,9,opt,name=mpi,proto3" json:"mpi,omitempty"`
-	// size is the number of ranks of the whole gang. universe is the number of slots of all hosts,
-	// or 0 if that is not known.
+	// size is the number of ranks of the whole gang. universe is the value of MPI_UNIVERSE_SIZE for programs of
+	// MPICH: a number of ranks, -1 for no limit (INFINITE), or 0 for size.
 	Size     int32 `protobuf:"varint,10,opt,name=size,proto3" json:"size,omitempty"`
 	Universe int32 `protobuf:"varint,11,opt,name=universe,proto3" json:"universe,omitempty"`
 	// mapping is the value of PMI_process_mapping; empty if there is none.
 	Mapping string `protobuf:"bytes,12,opt,name=mapping,proto3" json:"mapping,omitempty"`
-	// alone says that every rank of the gang is on this host.
+	// alone is true if every rank of the gang is on this host.
 	Alone bool `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`
 	// mpirun, if set, makes this host start the job's own mpirun.
 	Mpirun *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
-	// spread says that the gang's hosts do not see each other's processes: they are several
-	// machines, or each has a view of its own.
+	// spread is true if the gang's hosts do not see each other's processes, because they are several
+	// machines, or because each has a view of its own.
 	Spread bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
 	// tell_stdin asks the agent to report ranks that wait for standard input.
 	TellStdin bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`
 	// tty is a job.TTY: whether the ranks' standard output is a terminal.
 	Tty string `protobuf:"bytes,17,opt,name=tty,proto3" json:"tty,omitempty"`
-	// spooled says that log_dir is in the directory of the agent of the host. That agent sets it in
-	// requests that it forwards to an agent in a container.
+	// spooled is true if log_dir is in the directory of the agent of the host. That agent sets spooled
+	// in requests that it forwards to an agent in a container.
 	Spooled bool `protobuf:"varint,18,opt,name=spooled,proto3" json:"spooled,omitempty"`
-	// oom_first says that the kernel, if memory is short, should kill the ranks before the agent.
-	// The agent of the host sets it in requests that it forwards to an agent in a container, because
+	// If oom_first is true and memory is short, the kernel should kill the ranks before the agent. The
+	// agent of the host sets oom_first in requests that it forwards to an agent in a container, because
 	// the memory of a container may be limited.
 	OomFirst bool `protobuf:"varint,19,opt,name=oom_first,json=oomFirst,proto3" json:"oom_first,omitempty"`
 	// progress is the pattern of the lines that report progress; see job.CompileProgress. If it is
-	// empty, these are the lines of the forms that gangrun knows.
+	// empty, the agent looks for lines of the forms that gangrun knows.
 	Progress []byte `protobuf:"bytes,20,opt,name=progress,proto3" json:"progress,omitempty"`
 	// pulse_ms is the shortest time between two GangReply.pulses; 0 asks for none.
 	PulseMs int64 `protobuf:"varint,21,opt,name=pulse_ms,json=pulseMs,proto3" json:"pulse_ms,omitempty"`
 	// faulthandler makes Python programs write their stacks when the agent asks them to.
 	Faulthandler bool `protobuf:"varint,22,opt,name=faulthandler,proto3" json:"faulthandler,omitempty"`
-	// watch_saves makes the agent watch the checkpoints in checkpoint_dir. If watch_local is set, it does so
-	// only if the directory is on a local file system of the host.
+	// If watch_saves is true, the agent watches the checkpoints in checkpoint_dir. If watch_local is also
+	// true, it watches them only if the directory is on a local file system of the host.
 	WatchSaves    bool `protobuf:"varint,23,opt,name=watch_saves,json=watchSaves,proto3" json:"watch_saves,omitempty"`
 	WatchLocal    bool `protobuf:"varint,24,opt,name=watch_local,json=watchLocal,proto3" json:"watch_local,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2567,7 +2567,7 @@ type Mpirun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Node          []int32                `protobuf:"varint,2,rep,packed,name=node,proto3" json:"node,omitempty"`
-	Apps          []int32                `protobuf:"varint,3,rep,packed,name=apps,proto3" json:"apps,omitempty"`   // ranks of each program
+	Apps          []int32                `protobuf:"varint,3,rep,packed,name=apps,proto3" json:"apps,omitempty"`   // for each program, how many ranks it has
 	Interface     []byte                 `protobuf:"bytes,4,opt,name=interface,proto3" json:"interface,omitempty"` // network interfaces to use; if it is empty, Open MPI chooses
 	Env           [][]byte               `protobuf:"bytes,5,rep,name=env,proto3" json:"env,omitempty"`             // variables of the user, which replace those of Start.env
 	unknownFields protoimpl.UnknownFields
@@ -2753,11 +2753,13 @@ func (x *Part) GetRanks() []int32 {
 // Name is a name that a rank has published or withdrawn. The rank's host sends it to the
 // controller. The controller sends it to the other hosts, and then back to the rank's host.
 type Name struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Service       []byte                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
-	Port          []byte                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"` // empty if the name was withdrawn
-	Ask           bool                   `protobuf:"varint,4,opt,name=ask,proto3" json:"ask,omitempty"`  // a rank looks up the name; the Name only comes back, after all earlier messages
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Service []byte                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Port    []byte                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"` // empty if the name was withdrawn
+	// ask is true if a rank looks up the name. The controller sends such a Name only back to the host of
+	// that rank, after all earlier messages.
+	Ask           bool `protobuf:"varint,4,opt,name=ask,proto3" json:"ask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2872,7 +2874,7 @@ func (x *Pair) GetValue() []byte {
 	return nil
 }
 
-// Look asks for a Joined.
+// Look asks for GangReply.wireup.
 type Look struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

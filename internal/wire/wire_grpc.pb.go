@@ -55,7 +55,8 @@ const (
 type AgentClient interface {
 	// Hello tells the agent which host it is and returns what the host has.
 	Hello(ctx context.Context, in *HelloRequest, opts ...grpc.CallOption) (*HelloReply, error)
-	// Clock returns the time on the host. It answers at once, while Hello may have waited for the
+	// Clock returns the time on the host. It answers at once, so its reply shows how far the clock of
+	// the host is ahead. The reply to Hello does not show that, because Hello may have waited for the
 	// start of the agent.
 	Clock(ctx context.Context, in *ClockRequest, opts ...grpc.CallOption) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
@@ -89,8 +90,9 @@ type AgentClient interface {
 	Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error)
 	// Clean removes all that dead gangs have left on the host, and returns it.
 	Clean(ctx context.Context, in *CleanRequest, opts ...grpc.CallOption) (*CleanReply, error)
-	// Image has the host look for an image. If it lacks one and the controller has the archive, the
-	// agent asks for it, and imports it while it arrives. The last reply has the fact.
+	// Image makes the host look for an image. If the host lacks the image and the controller has an
+	// archive of it, the agent asks for the archive, and imports the archive while it arrives. The last
+	// reply has the fact.
 	Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error)
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.
@@ -370,7 +372,8 @@ type Agent_FeedClient = grpc.ClientStreamingClient[FeedRequest, FeedReply]
 type AgentServer interface {
 	// Hello tells the agent which host it is and returns what the host has.
 	Hello(context.Context, *HelloRequest) (*HelloReply, error)
-	// Clock returns the time on the host. It answers at once, while Hello may have waited for the
+	// Clock returns the time on the host. It answers at once, so its reply shows how far the clock of
+	// the host is ahead. The reply to Hello does not show that, because Hello may have waited for the
 	// start of the agent.
 	Clock(context.Context, *ClockRequest) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
@@ -404,8 +407,9 @@ type AgentServer interface {
 	Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error)
 	// Clean removes all that dead gangs have left on the host, and returns it.
 	Clean(context.Context, *CleanRequest) (*CleanReply, error)
-	// Image has the host look for an image. If it lacks one and the controller has the archive, the
-	// agent asks for it, and imports it while it arrives. The last reply has the fact.
+	// Image makes the host look for an image. If the host lacks the image and the controller has an
+	// archive of it, the agent asks for the archive, and imports the archive while it arrives. The last
+	// reply has the fact.
 	Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error
 	// Contain makes a view of the host. What the ranks of a gang write there goes into a layer that
 	// is discarded. The host's share of that gang then runs in the view.

@@ -1,3 +1,5 @@
+// Package agents has the controller's side of agents. A Pool starts an agent on each host, through a Dialer, and
+// ends it. An Agent watches the contact with an agent, and knows why an agent is lost.
 package agents
 
 import (
@@ -22,7 +24,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Agent is the agent of one host, from the controller's side.
+// Agent is the agent of one host, as its controller sees it.
 type Agent struct {
 	Host   string
 	Client wire.AgentClient
@@ -43,8 +45,8 @@ type Facts struct {
 	Cores      int
 	Memory     int64
 	Interfaces []*wire.Interface
-	RDMA       []string // of other machines only
-	Machine    string   // an ID of the machine, which does not depend on its name; empty if unknown
+	RDMA       []string // set only for other machines
+	Machine    string   // an ID of the machine that is the same under each of its names; empty if unknown
 }
 
 // Clock says how the clock of an agent's host differs from the clock of this machine.
@@ -85,8 +87,8 @@ const (
 // spoolName equals bridge.SpoolName; this package does not import bridge.
 const spoolName = "logs"
 
-// Spool returns the directory in which an agent on another machine stores the output of an
-// attempt's ranks.
+// Spool returns the directory in which an agent on another machine stores the output of the ranks of an
+// attempt.
 func (a *Agent) Spool(attempt job.Attempt) string {
 	return path.Join(a.Dir, spoolName, attempt.GangName())
 }
@@ -210,8 +212,8 @@ func (a *Agent) watch(limit time.Duration) {
 	}
 }
 
-// Judge records that gangrun gives the agent up. silence is the time for which gangrun has
-// received nothing from the agent. Judge returns false if gangrun has given the agent up before.
+// Judge records that gangrun has given up the agent. silence is how long gangrun has received nothing from the
+// agent. Judge returns false if gangrun had given up the agent before.
 func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
@@ -284,13 +286,14 @@ func (a *Agent) Trouble() error {
 	return a.Link.Trouble()
 }
 
-// HungUp reports whether a call has failed because its connection or its ctx has ended.
+// HungUp reports whether err says that a call of an agent has failed because its connection or its context has
+// ended.
 func HungUp(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
 }
 
-// Why returns the reason for the error of a call.
+// Why returns the reason why a call of the agent has failed with err, as far as the Agent knows it.
 func (a *Agent) Why(err error) error {
 	if judged := a.contact.judged.Load(); judged > 0 {
 		return errSilent{a.Host, time.Duration(judged), a.Trouble()}
@@ -301,9 +304,9 @@ func (a *Agent) Why(err error) error {
 	return err
 }
 
-// Failed returns the error to report when a call of the agent has failed. It is an UnreachableError
-// if the agent is on another machine, and one of these is true: the agent is gone, it is silent, or
-// it answers that its host cannot do what was asked (codes.Aborted).
+// Failed returns the error to report when a call of the agent has failed. The error is an UnreachableError if
+// the agent is on another machine and is gone or silent, or if it answers that its host cannot do what was
+// asked (codes.Aborted).
 func (a *Agent) Failed(ctx context.Context, err error) error {
 	gone := HungUp(err)
 	away := !a.Link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)

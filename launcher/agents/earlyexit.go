@@ -23,7 +23,7 @@ func (e *EarlyExitError) Error() string {
 // Unwrap returns the error of the connection.
 func (e *EarlyExitError) Unwrap() error { return e.err }
 
-// Hint says where to look.
+// Hint says where the user should look for the reason.
 func (e *EarlyExitError) Hint() string {
 	if e.Local {
 		return cmp.Or(limits.Processes(), "read its log, agents/"+e.Host+".log of the run's directory")

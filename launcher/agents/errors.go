@@ -50,7 +50,7 @@ func Why(err error) error {
 	return err
 }
 
-// Reason returns the job.Reason that fits the error of a lost host; empty if none fits.
+// Reason returns the job.Reason that corresponds to the error of a lost host, or ReasonNone if none does.
 func Reason(err error) job.Reason {
 	var silent errSilent
 	var paused errPaused
@@ -91,21 +91,21 @@ type Unreached struct {
 	Err  error
 }
 
-// Lasting is implemented by errors of a Dialer that know whether a person has to fix the
-// problem. A person has to fix a refused login, for example, but not a host that is down.
+// Lasting is an error that says whether a person has to fix the problem. Errors of a Dialer may be Lasting. A
+// person has to fix a refused login, for example, but not a host that is down.
 type Lasting interface {
 	error
 	Lasting() bool
 }
 
-// Lasting returns true if trying again later cannot help.
+// Lasting returns true if it is useless to try again later.
 func (u Unreached) Lasting() bool {
 	var lasting Lasting
 	return errors.As(u.Err, &lasting) && lasting.Lasting()
 }
 
-// Unreachable returns those errors in err that are about unreachable hosts, by the hosts'
-// names. It returns nil if err contains an error of another kind.
+// Unreachable returns the errors in err if all of them are about unreachable hosts, and otherwise nil. The keys
+// are the names of the hosts.
 func Unreachable(err error) map[string]error {
 	away := map[string]error{}
 	all := []error{err}

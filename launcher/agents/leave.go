@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// AbandonAfter is the silence after which gangrun no longer waits for an agent if the user is
-// in a hurry. It is the time of two heartbeats.
+// AbandonAfter is a limit that applies if the user is in a hurry: gangrun then stops waiting for an agent that has
+// been silent for this time. In this time, an agent normally sends two heartbeats.
 const AbandonAfter = 2 * time.Second
 
 // ErrNotAwaited means that gangrun did not wait for a silent agent, because the user is in a

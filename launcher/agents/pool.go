@@ -9,7 +9,7 @@ import (
 // Options are the settings of a Pool.
 type Options struct {
 	Dialer Dialer
-	// Tmpdir returns the TMPDIR of a simulated host. If it is nil or returns "", the host keeps
+	// Tmpdir returns the value of TMPDIR on a simulated host. If Tmpdir is nil or returns "", the host keeps
 	// the TMPDIR of this machine.
 	Tmpdir func(host string) string
 	// Env has variables that agents on other machines get in addition to their own environment.
@@ -18,8 +18,7 @@ type Options struct {
 	HostTimeout time.Duration
 	// OrphanGrace is how long an agent lives without contact with its controller.
 	OrphanGrace time.Duration
-	// Hurry is closed when the user is in a hurry: from then on, the launcher does not wait for
-	// silent agents.
+	// Hurry is closed when the user is in a hurry. From then on, the launcher does not wait for silent agents.
 	Hurry <-chan struct{}
 }
 
@@ -39,8 +38,8 @@ func New(opts Options) *Pool {
 	return &Pool{opts: opts, agents: map[string]*Agent{}, dialing: map[string]chan struct{}{}, retired: map[string]*Agent{}, spent: map[*Agent]bool{}}
 }
 
-// Get returns the agent of a host. If the host has no agent, or gangrun has given its agent up,
-// Get starts one. Other callers that want this agent wait meanwhile.
+// Get returns the agent of a host. If the host has no agent, or if gangrun has given up its agent, Get starts
+// an agent. Meanwhile, other callers that want the agent of this host wait.
 func (p *Pool) Get(ctx context.Context, host string) (*Agent, error) {
 	for {
 		p.mu.Lock()
@@ -102,8 +101,8 @@ func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 	return a.leave(ctx, p.leaveLimit(), p.opts.Hurry)
 }
 
-// EndLimit is how long gangrun waits for the end of an agent. It is longer than an agent waits
-// for processes that do not end after SIGKILL. An agent on another machine may first have to
+// EndLimit is how long gangrun waits for the end of an agent. It is longer than the time for which an agent
+// waits for processes that do not end after SIGKILL, because an agent on another machine may first have to
 // notice that its controller is gone.
 const EndLimit = 15 * time.Second
 
@@ -171,8 +170,8 @@ func (p *Pool) endRetired(ctx context.Context, host string) error {
 	return err
 }
 
-// Close ends all agents. It does not wait for silent agents that hold no gang: these end
-// by themselves, since they have no controller.
+// Close ends all agents. It does not wait for silent agents that have no gang, because these end by themselves
+// when they have no controller.
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	var agents []*Agent

@@ -1,7 +1,7 @@
-// Package collect copies the output of ranks on other machines to the log files of an attempt
-// on this machine, while the ranks run. A slow connection or a full disk on this machine does
-// not block a rank: its output waits on its host. If an agent is lost, the package fetches the
-// output that it has left later, when the host answers again.
+// Package collect copies the output of ranks on other machines to the log files of an attempt on this machine,
+// while the ranks run. A slow connection, or a full disk on this machine, does not block a rank, because its
+// output waits on its own host. When the host of a lost agent answers again, the package fetches the output
+// that the agent has left.
 package collect
 
 import (
@@ -37,8 +37,8 @@ type Source struct {
 
 // Collector collects the output of all gangs of a run.
 type Collector struct {
-	// Limit is how long gangrun waits, after the end of a gang, if no output comes although the
-	// host is not silent. New sets it to 30 seconds.
+	// Limit is how long gangrun waits for output after the end of a gang, if none comes although the host is
+	// not silent. New sets it to 30 seconds.
 	Limit time.Duration
 	// RetryEvery is the time between two attempts to fetch output from a lost host. New sets it
 	// to 10 seconds.
@@ -48,7 +48,7 @@ type Collector struct {
 	hurry <-chan struct{}
 
 	mu      sync.Mutex
-	pending []*hostLogs           // logs of which lost hosts keep a part
+	pending []*hostLogs           // logs of which a part is still on lost hosts
 	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
 }
 
@@ -67,8 +67,7 @@ type Collection struct {
 	hosts     []*hostLogs
 }
 
-// Start starts to collect what the ranks of sources print. The caller calls Wait when the
-// gang has ended.
+// Start starts to collect what the ranks of sources print. The caller must call Wait when the gang has ended.
 func (c *Collector) Start(a job.Attempt, sources []Source, emit func(job.Event)) (*Collection, error) {
 	ctx, cancel := context.WithCancel(c.life)
 	all := &Collection{collector: c, attempt: a, emit: emit, cancel: cancel}
@@ -121,9 +120,8 @@ func (e errStalled) Error() string {
 	return fmt.Sprintf("nothing more of it has come for %s", e.limit)
 }
 
-// Wait waits for the rest of the output of a gang that has ended. It waits as long as output
-// comes, but not longer than until hurry is closed. Meanwhile it calls watch several times a
-// second.
+// Wait waits for the rest of the output of a gang that has ended. It waits as long as output comes, but at most
+// until hurry is closed (see New). Meanwhile it calls watch several times a second.
 func (c *Collection) Wait(watch func()) {
 	slow := time.NewTimer(slowCollect)
 	defer slow.Stop()

@@ -131,9 +131,9 @@ func (r *idleReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// FetchLeft fetches the rest of the gang's output from hosts whose agents are gone, if the hosts
-// answer. If a host does not answer, Retry fetches its output while later gangs run. gone reports
-// whether the agent of the Source with a given number is gone.
+// FetchLeft fetches the rest of the gang's output from hosts whose agents are gone, if these hosts answer. The
+// output of a host that does not answer is fetched by Retry, while later gangs run. gone reports whether the
+// agent of the Source with that Number is gone.
 func (c *Collection) FetchLeft(gone func(number int) bool) {
 	ctx, stop := agents.Unhurried(context.Background(), c.collector.hurry)
 	defer stop()
@@ -183,8 +183,8 @@ func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	c.pending = append(c.pending, h)
 }
 
-// Retry starts to ask lost hosts, again and again, for the output of earlier gangs that they
-// keep. stop ends this, and waits for requests that are under way.
+// Retry starts to ask lost hosts again and again for the output of earlier gangs that is still there. The
+// function stop ends this, and waits for requests that are under way.
 func (c *Collection) Retry() (stop func()) {
 	asking, enough := context.WithCancel(context.Background())
 	done := make(chan struct{})

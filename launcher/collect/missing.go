@@ -10,21 +10,20 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// Missing is output of a host that has not arrived.
+// Missing describes output of a host that has not arrived.
 type Missing struct {
 	Host  string
 	Ranks []int // the ranks whose output is incomplete
 	Why   string
-	// Abandoned says that gangrun did not wait for the output.
+	// Abandoned is true if gangrun did not wait for the output.
 	Abandoned bool
 }
 
 // maxNamed bounds the ranks of a host for which a note gives the amount of output.
 const maxNamed = 4
 
-// Missing returns the output that has not arrived when the collection is over, and emits a note for
-// each host. wasStarted reports whether a rank was started. Ranks that were not started have
-// printed nothing.
+// Missing returns what has not arrived at the end of the collection, and emits a note for each host. wasStarted
+// reports whether a rank was started; a rank that was not started has printed nothing.
 func (c *Collection) Missing(wasStarted func(rank int) bool) []Missing {
 	var missing []Missing
 	for _, h := range c.hosts {

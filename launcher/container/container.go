@@ -19,7 +19,7 @@ import (
 // snapshotter makes the root directories of containers.
 const snapshotter = "overlayfs"
 
-// Container is a container that runs.
+// Container is a running container.
 type Container struct {
 	ID        string
 	PID       int // the PID of its first process, on the host
@@ -36,8 +36,8 @@ type Container struct {
 // when the connection to containerd is broken.
 func (c *Container) Exited() <-chan struct{} { return c.exited }
 
-// Start starts a container and returns when its first process runs. If it fails, nothing of the
-// container is left.
+// Start starts a container and returns when its first process runs. If Start fails, it leaves nothing of the
+// container.
 func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err error) {
 	ctx = in(ctx, s.Image.Namespace)
 	s.rootless = r.Rootless
@@ -115,7 +115,7 @@ func lasting(ctx context.Context) (late context.Context, cancel context.CancelFu
 	return late, func() { stop(); end() }
 }
 
-// Said returns the last part of what the first process of the container has printed.
+// Said returns the end of what the first process of the container has printed.
 func (c *Container) Said() string {
 	data, err := os.ReadFile(c.log)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // GPUKind is the kind of NVIDIA's GPUs in the Container Device Interface (CDI).
 const GPUKind = "nvidia.com/gpu"
 
-// Devices are the GPUs of the host that a container may use. It may always use all InfiniBand
-// and RoCE devices.
+// Devices has the GPUs of the host that a container may use. A container may always use all InfiniBand and RoCE
+// devices.
 type Devices struct {
 	GPUs []string // UUIDs
 	Kind string   // the kind of the GPUs in CDI; empty means GPUKind
@@ -32,7 +32,7 @@ func (d Devices) dirs() []string {
 	return cdi.DefaultSpecDirs
 }
 
-// DeviceError reports that devices cannot be given to a container.
+// DeviceError reports that a container cannot get devices.
 type DeviceError struct {
 	Devices []string // their names in CDI
 	Err     error

@@ -20,7 +20,7 @@ import (
 type Image struct {
 	Name      string
 	Namespace string        // the namespace of containerd that has it
-	Digest    digest.Digest // of the manifest for this platform
+	Digest    digest.Digest // the digest of the manifest for this platform
 	Platform  string        // as in "linux/amd64"
 	Bytes     int64         // the size of its blobs
 	Config    ocispec.ImageConfig
@@ -35,10 +35,10 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("containerd has no image %s in its namespaces gangrun, default, k8s.io and moby", e.Name)
 }
 
-// PlatformError reports that an image is for other platforms than this machine's.
+// PlatformError reports that an image is for other platforms than that of this machine.
 type PlatformError struct {
 	Name string
-	Has  []string // the platforms that it is for, as in "linux/arm64"
+	Has  []string // the platforms of the image, as in "linux/arm64"
 	Want string
 }
 
@@ -47,7 +47,7 @@ func (e *PlatformError) Error() string {
 	return fmt.Sprintf("image %s is for %v, and this host is %s", e.Name, e.Has, e.Want)
 }
 
-// BrokenError reports that an archive holds no complete image.
+// BrokenError reports that an archive does not have a complete image.
 type BrokenError struct{ Err error }
 
 // Error returns what is wrong with the archive.
@@ -66,8 +66,8 @@ func FullName(ref string) (string, error) {
 	return named.String(), nil
 }
 
-// Find returns an image of this host's store. The error is a *MissingError if there is none,
-// and a *PlatformError if the image is for other platforms.
+// Find returns the image called name from the store of this host. The error is a *MissingError if the store
+// does not have the image, and a *PlatformError if the image is for other platforms.
 func (r *Runtime) Find(ctx context.Context, name string) (*Image, error) {
 	for _, namespace := range searched {
 		within := in(ctx, namespace)
@@ -143,9 +143,9 @@ func manifestDigest(ctx context.Context, c *client.Client, image client.Image) (
 	return found, nil
 }
 
-// Import reads an archive into the store of this host, in Namespace, under the given name. The
-// archive is a tar file of an OCI layout, or one of "docker save", and may be compressed with
-// gzip or zstd. The error is a *BrokenError if the archive is not complete.
+// Import reads an archive into the store of this host, in Namespace, under the given name. The archive is a tar
+// file of an OCI layout, or a tar file that "docker save" has written. It may be compressed with gzip or zstd.
+// The error is a *BrokenError if the archive is not complete.
 func (r *Runtime) Import(ctx context.Context, name string, from io.Reader) (*Image, error) {
 	ctx = in(ctx, Namespace)
 	reader := &counted{from: from}

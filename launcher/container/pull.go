@@ -15,14 +15,14 @@ import (
 	"github.com/containerd/platforms"
 )
 
-// Credentials are the name and the secret of a user at a registry. With the zero value, gangrun
-// does not log in.
+// Credentials has the name and the secret of a user at a registry. With the zero value, gangrun does not log
+// in.
 type Credentials struct{ User, Secret string }
 
 // PullError reports that an image cannot be pulled.
 type PullError struct {
 	Name    string
-	Refused bool // the registry does not allow it with these credentials
+	Refused bool // the registry does not allow the pull with these credentials
 	Missing bool // the registry does not have the image
 	Err     error
 }

@@ -33,16 +33,16 @@ type Runtime struct {
 	client  *client.Client
 	Socket  string // the path of its socket
 	Version string // as in "1.6.20"
-	// Owner names the process that must remove the containers that this Runtime starts. Open sets
-	// it to this process.
+	// Owner identifies the process that has to remove the containers which this Runtime starts (see the
+	// function Owner). Open sets it to the Owner of this process.
 	Owner string
-	// Rootless is true if containerd is rootless and belongs to this user. Root in its containers is
+	// Rootless is true if containerd is rootless and belongs to this user. The user root in its containers is
 	// then this user on the host.
 	Rootless bool
 }
 
-// Open connects to containerd. sockets are paths; Open uses the first one that exists. The error is an
-// *UnavailableError.
+// Open connects to containerd. sockets has paths of sockets. Open uses the first path that exists. The error is
+// an *UnavailableError.
 func Open(ctx context.Context, sockets ...string) (*Runtime, error) {
 	var info os.FileInfo
 	err := os.ErrNotExist

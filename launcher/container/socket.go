@@ -46,7 +46,7 @@ func ownSocket(dir string) string {
 
 // UnavailableError reports that containerd cannot be used here.
 type UnavailableError struct {
-	// Sockets has, if Missing is true, all paths at which a socket was looked for, and otherwise only
+	// If Missing is true, Sockets has all paths at which Open has looked for a socket. Otherwise it has only
 	// the path that exists.
 	Sockets   []string
 	Missing   bool   // none of the paths exists
@@ -77,7 +77,8 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // otherRuntimes are programs that run images without containerd.
 var otherRuntimes = []string{"apptainer", "singularity", "enroot"}
 
-// Others returns which programs on PATH run images without containerd. gangrun does not use them.
+// Others returns the names of programs on PATH that run images without containerd. gangrun does not use these
+// programs.
 func Others() (names []string) {
 	for _, name := range otherRuntimes {
 		if _, err := exec.LookPath(name); err == nil {

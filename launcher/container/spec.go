@@ -17,27 +17,28 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID must be unique on this host. Labels must not be nil. By its labels, others can find the
-	// container later.
+	// ID must be unique on this host. By its Labels, other processes can find the container later. Labels must
+	// not be nil.
 	ID     string
 	Labels map[string]string
 	Image  *Image
-	Args   []string // of its first process
-	Env    []string // of its first process, in addition to the image's
+	Args   []string // the command of the first process
+	Env    []string // variables of the first process, in addition to those of the image
 	User   User
 	// If ImageUser is true, the container's processes run as the user whom the image names, and
 	// User is not used. The calling process must then be root.
 	ImageUser bool
 	Mounts    []Mount
-	// OwnNetwork gives the container a network that has only a loopback interface, in place of the
-	// host's.
+	// If OwnNetwork is true, the container does not use the network of the host, but a network that has only a
+	// loopback interface.
 	OwnNetwork bool
 	// ReadOnly makes the root directory read-only. The container can then write to /tmp,
 	// /var/tmp and /run, which are in memory.
 	ReadOnly bool
 	Limits   Limits
 	Devices  Devices
-	// Log is a file for what the first process writes to its standard output and error.
+	// Log is the path of a file that gets what the first process writes to its standard output and standard
+	// error.
 	Log      string
 	rootless bool // see Runtime.Rootless
 }
@@ -48,7 +49,7 @@ type User struct {
 	Groups   []uint32
 }
 
-// Limits bound what a container may use. 0 means no limit, except in Shm.
+// Limits has the limits on what a container may use. 0 means no limit, except in Shm.
 type Limits struct {
 	Shm    int64   // bytes of /dev/shm; 0 means half of the memory
 	Memory int64   // bytes

@@ -17,8 +17,8 @@ import (
 // ownerLabel is the label of every container and lease that this package makes. Its value is an Owner.
 const ownerLabel = "gangrun/process"
 
-// Owner returns a text that identifies a process of this host. It has the process's PID namespace, PID and
-// start time.
+// Owner returns a text that identifies the process pid of this host. The text has the PID namespace, the PID
+// and the start time of the process.
 func Owner(pid int) string {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {
@@ -65,8 +65,9 @@ type Swept struct {
 	Leases     int
 }
 
-// Sweep removes the containers of owners that have ended, and the leases of such owners with the content that
-// these leases protect. If dry is true, Sweep removes nothing, and returns what it would remove.
+// Sweep removes the containers whose owners have ended (see Runtime.Owner). It also removes the leases of such
+// owners, and the content that these leases protect. If dry is true, Sweep removes nothing, but returns what it
+// would remove.
 func (r *Runtime) Sweep(ctx context.Context, dry bool) (swept Swept, err error) {
 	for _, namespace := range searched {
 		within := in(ctx, namespace)

@@ -38,8 +38,9 @@ type Unused struct {
 	Used  time.Time // when it was last used
 }
 
-// RemoveUnused removes images that Import or Pull has brought to this host. It removes those that no container uses and that were last used earlier than before.
-func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed []Unused, err error) {
+// RemoveUnused removes those images that Import or Pull has brought to this host, that no container uses, and
+// that were last used at the time cutoff or before.
+func (r *Runtime) RemoveUnused(ctx context.Context, cutoff time.Time) (removed []Unused, err error) {
 	ctx = in(ctx, Namespace)
 	all, err := r.client.ContainerService().List(ctx)
 	if err != nil {
@@ -49,7 +50,7 @@ func (r *Runtime) RemoveUnused(ctx context.Context, before time.Time) (removed [
 	brought, err := service.List(ctx, `labels."`+usedLabel+`"`)
 	for _, image := range brought {
 		used, parseErr := time.Parse(time.RFC3339, image.Labels[usedLabel])
-		if parseErr != nil || used.After(before) {
+		if parseErr != nil || used.After(cutoff) {
 			continue
 		}
 		if slices.ContainsFunc(all, func(c containers.Container) bool { return c.Image == image.Name }) {

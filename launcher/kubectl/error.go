@@ -9,16 +9,16 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Error reports that kubectl has not run a command in a pod.
+// Error reports that kubectl could not run a command in a pod.
 type Error struct {
 	Pod  string
-	Text string // what kubectl says
+	Text string // what kubectl has printed
 
 	hint    string
 	lasting bool
 }
 
-// Error names the pod and says what kubectl says.
+// Error names the pod, and repeats what kubectl has printed.
 func (e *Error) Error() string { return fmt.Sprintf("pod %q: kubectl exec: %s", e.Pod, e.Text) }
 
 // Hint says what to do next.

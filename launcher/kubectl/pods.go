@@ -12,23 +12,23 @@ import (
 	"sync"
 )
 
-// Agent is the program with which mpirun starts its daemons in the launcher pods of the MPI
-// Operator v1. There, OMPI_MCA_plm_rsh_agent names it. It is a script that runs kubectl exec.
+// Agent is the path of the program with which mpirun starts its daemons in the launcher pods of the MPI
+// Operator v1. In these pods, OMPI_MCA_plm_rsh_agent names it. The program is a script that runs kubectl exec.
 const Agent = "/etc/mpi/kubexec.sh"
 
 // operatorProgram is where the MPI Operator v1 puts kubectl.
 const operatorProgram = "/opt/kube/kubectl"
 
-// Pods are the pods of a namespace. kubectl gets the namespace from the service account of this
-// pod, or from its configuration.
+// Pods gives access to the pods of a namespace. kubectl gets the namespace from the service account of this
+// pod, or from kubectl's configuration.
 type Pods struct {
 	Program   string // the path of kubectl
 	Container string // the container of each pod; if it is empty, kubectl chooses
 }
 
-// Find returns the Pods that kubectl reaches on this machine. In a launcher pod of the MPI
-// Operator v1, it uses the operator's kubectl if there is none on PATH, and the container that
-// Agent names. read is os.ReadFile.
+// Find returns the Pods that kubectl reaches from this machine. In a launcher pod of the MPI Operator v1, it
+// uses the operator's kubectl if PATH has no kubectl, and the container that the script Agent names. Outside of
+// tests, read is os.ReadFile.
 func Find(read func(path string) ([]byte, error)) (Pods, error) {
 	program, err := exec.LookPath("kubectl")
 	if err != nil {
@@ -68,7 +68,7 @@ func (errNoProgram) Hint() string {
 	return "install kubectl, or add its directory to PATH; or use --launcher ssh"
 }
 
-// Pod is the way to one pod. Each command that runs there has a kubectl of its own.
+// Pod runs commands in one pod. Each command has a kubectl of its own.
 type Pod struct {
 	name string
 	pods Pods
@@ -78,11 +78,11 @@ type Pod struct {
 	processes []*Process
 }
 
-// Pod returns the way to the pod of that name. It does not find out whether there is such a pod.
+// Pod returns a Pod for the pod of that name. It does not find out whether the pod exists.
 func (p Pods) Pod(name string) *Pod { return &Pod{name: name, pods: p} }
 
-// Words returns a command of kubectl that runs a program in the pod, without the program and its
-// arguments.
+// Words returns the beginning of a command line of kubectl that runs a program in the pod. The caller adds the
+// program and its arguments.
 func (p *Pod) Words() []string {
 	words := []string{"kubectl", "exec", "-i", p.name}
 	if p.pods.Container != "" {
@@ -109,8 +109,8 @@ func (p *Pod) Run(ctx context.Context, command string) (*Process, error) {
 	return process, nil
 }
 
-// Close kills every kubectl and waits for its end. Data that kubectl has already sent may still
-// reach the pod.
+// Close kills every kubectl that Run has started, and waits for its end. Data that kubectl has already sent may
+// still reach the pod.
 func (p *Pod) Close() error {
 	p.mu.Lock()
 	p.closed = true

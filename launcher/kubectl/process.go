@@ -16,7 +16,7 @@ import (
 // may hold standard error open after kubectl has ended.
 const drainLimit = time.Second
 
-// Process is a command that runs in a pod, with the kubectl that carries its input and output.
+// Process is a command that runs in a pod, together with the kubectl that forwards its input and output.
 type Process struct {
 	Stdin  io.WriteCloser
 	Stdout io.Reader // ends with an error if kubectl fails
@@ -93,8 +93,8 @@ func (s *Process) result(state *os.ProcessState, closed bool) (int, error) {
 	return code, nil
 }
 
-// Wait waits until kubectl has ended, and returns the exit code of the command. The code is not
-// known if kubectl fails or was ended.
+// Wait waits until kubectl has ended, and returns the exit code of the command. It returns an error if the code
+// is not known, because kubectl has failed or was killed.
 func (s *Process) Wait() (code int, err error) {
 	<-s.ended
 	return s.code, s.err
@@ -103,8 +103,8 @@ func (s *Process) Wait() (code int, err error) {
 // Stderr returns the last 16 KiB of what the command and kubectl have written to standard error.
 func (s *Process) Stderr() string { return s.stderr.String() }
 
-// Close kills kubectl. The command is not ended: it finds that its input has ended, and its writes
-// to its output fail.
+// Close kills kubectl. It does not kill the command in the pod. But the command finds that its input has ended,
+// and can no longer write to its output.
 func (s *Process) Close() error { return s.close() }
 
 // stdout is the standard output of a Process.

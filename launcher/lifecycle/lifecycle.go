@@ -1,5 +1,5 @@
-// Package lifecycle defines the phases of a gang, as the controller sees them, and the order in
-// which they follow each other. It has no side effects.
+// Package lifecycle defines the phases of a gang as the controller sees them, and the order in which they
+// follow each other. Its functions have no side effects.
 package lifecycle
 
 // Phase is a phase of a gang.
@@ -44,7 +44,7 @@ var transitions = map[Phase]map[Event]Phase{
 	Collecting: {Collected: Done},
 }
 
-// Next returns the phase after an event.
+// Next returns the phase in which the gang is after the event e.
 func (p Phase) Next(e Event) Phase {
 	if next, ok := transitions[p][e]; ok {
 		return next
@@ -52,5 +52,6 @@ func (p Phase) Next(e Event) Phase {
 	return p
 }
 
-// MayEnd reports whether the gang can be told to end: it has ranks, and has not been told yet.
+// MayEnd reports whether agents can be told to end the ranks: the gang has ranks, and nobody has told its
+// agents to end them yet.
 func (p Phase) MayEnd() bool { return p == Starting || p == Running }

@@ -1,5 +1,5 @@
-// Package local starts agents on this machine, for real and simulated hosts. An agent is a
-// process of the same binary, and is connected by a socket pair.
+// Package local starts agents on this machine, for real and simulated hosts. An agent is a process of the same
+// program as its controller. A socket pair connects them.
 package local
 
 import (
@@ -26,7 +26,8 @@ type Dialer struct {
 	// LogDir, if not empty, is the directory in which each agent writes its own log, HOST.log.
 	// The directory is created when the first agent starts.
 	LogDir string
-	// Held is a file that each watchdog keeps open while it lives; nil means none. A watchdog may outlive this process: it ends after the agent and all ranks of its host.
+	// Held is a file that each watchdog keeps open while it lives; nil means none. A watchdog may live longer
+	// than this process: it ends after the agent and all ranks of its host.
 	Held *os.File
 }
 

@@ -20,11 +20,11 @@ const (
 	mostRepeats = 2 // how often a measurement with a slow result is repeated
 )
 
-// Measure makes all hosts measure how fast they are, and hosts on several machines how fast the links between
-// them are. If a result is slower than those of its peers, the measurement is repeated up to mostRepeats
-// times, and the best result counts. Measure takes job.HealthLimit at most and returns the results so far.
-// For each host that has not answered by then, there is a Speed with an Error. connected has the agents of
-// the hosts. Simulated hosts are on one machine, so only the first of them measures.
+// Measure makes all hosts measure how fast they are. If the hosts are on several machines, they also measure
+// how fast the links between them are. If a result is slower than the results of its peers, Measure repeats the
+// measurement a few times, and the best result counts. Measure takes at most job.HealthLimit; it then returns
+// the results so far, with a Speed with an Error for each host that has not answered. connected has the agents
+// of the hosts. Simulated hosts are all on one machine, so only the first of them measures.
 func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, ask job.Measure) ([]job.Speed, error) {
 	m := measuring{ask: ask}
 	for i, a := range connected {

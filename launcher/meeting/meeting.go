@@ -1,5 +1,5 @@
-// Package meeting lets the hosts of a gang test the connections between them, and measure how fast they and
-// these connections are. It does so through their agents.
+// Package meeting makes the hosts of a gang test the connections between them, and measure how fast the hosts
+// and these connections are. It sends requests to the agents of the hosts.
 package meeting
 
 import (
@@ -87,8 +87,8 @@ func (m *meeting) end() error {
 }
 
 // Meet makes the hosts of a gang on several machines connect to each other, and look for each other's test
-// files in dir. It stores the results in facts, and the differences of the clocks, too. It takes at most
-// about 5 s, which is the agents' own limit, for any number of hosts.
+// files in dir. It stores the results, and the differences of the clocks, in facts. For any number of hosts, it
+// takes at most about 5 s, which is the time limit of the agents.
 func Meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
 	m, err := gather(ctx, connected, hosts, func(i int) string {
 		if facts[i].Check != nil && facts[i].Check.Error == "" && facts[i].Check.Kind == job.ErrorNone {

@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
-// DuplicateError reports that the list of hosts has a machine under several names. The cores
-// and GPUs of that machine would be counted more than once.
-type DuplicateError struct{ machines [][]string } // the names of each machine
+// DuplicateError reports that the list of hosts has a machine under several names, so that the cores and GPUs
+// of that machine would count more than once.
+type DuplicateError struct {
+	// machines has, for each such machine, the names under which the list has it.
+	machines [][]string
+}
 
 // Error lists the names of each such machine.
 func (e *DuplicateError) Error() string {
@@ -20,7 +23,7 @@ func (e *DuplicateError) Error() string {
 	return strings.Join(texts, "; ") + ": its cores and GPUs would count more than once"
 }
 
-// Hint says what to type next.
+// Hint says what the user should do.
 func (e *DuplicateError) Hint() string {
 	return fmt.Sprintf("name it once, with as many slots as it is to have: --hosts %[1]s:N, or %[1]s slots=N in a hostfile", e.machines[0][0])
 }

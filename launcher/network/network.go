@@ -1,5 +1,5 @@
-// Package network chooses the network over which the ranks of a gang communicate, from the
-// interfaces that the agents report. It has no side effects.
+// Package network chooses the network over which the ranks of a gang communicate. It chooses from the
+// interfaces that the agents report. Its functions have no side effects.
 package network
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Error reports that hosts have no network in common over which their ranks could communicate.
+// Error reports that there is no network over which all hosts reach each other, as far as gangrun knows.
 type Error struct{ text string }
 
 // Error names the hosts and their networks.
 func (e *Error) Error() string { return e.text }
 
-// Hint says what to type next.
+// Hint says what the user should do.
 func (*Error) Hint() string {
 	return "name a network that all hosts have with --network, as 10.0.0.0/16 or the name of an interface, or leave hosts out"
 }
@@ -27,8 +27,8 @@ type Host struct {
 	Name       string
 	Reached    netip.Addr // the address through which gangrun reached it
 	Local      bool       // it is this machine
-	Own        bool       // it is this machine, listed by the user; false for a simulated host
-	Machine    string     // an ID of the machine, the same under each of its names; empty if unknown
+	Own        bool       // it is this machine itself, which the user has listed; false for a simulated host
+	Machine    string     // an ID of the machine that is the same under each of its names; empty if unknown
 	Interfaces []*wire.Interface
 }
 
@@ -51,12 +51,13 @@ func (h Host) addresses() (all []Address) {
 	return all
 }
 
-// Choose returns, for each host, the address at which the other hosts reach it. asked is the
-// network that the user has named: a CIDR, the name of an interface, or empty. If asked is not
-// empty, all addresses are in that network. Otherwise Choose prefers the network through which
-// gangrun reached the hosts, then the first network that all hosts have. If the hosts have no
-// network in common, Choose returns the addresses through which gangrun reached them; there must
-// then be routes between these addresses.
+// Choose returns, for each host, the address at which the other hosts reach it. asked is the network that the
+// user has named: a CIDR, the name of an interface, or empty. If asked is not empty, all addresses are in that
+// network. Otherwise Choose prefers the network through which gangrun has reached the hosts, and after it the
+// first network that all hosts have. If the hosts have no network in common, Choose returns the addresses at
+// which gangrun has reached them. There must then be routes between these addresses. If gangrun has reached one
+// of these hosts at a loopback address, or at an address that is not known, Choose returns an *Error instead. It
+// also returns an *Error if a host has no address in the network asked.
 func Choose(hosts []Host, asked string) ([]Address, error) {
 	if asked != "" {
 		return askedNetwork(hosts, asked)

@@ -11,9 +11,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// RankEnv returns variables that make a rank put its shared memory segments into the directory
-// shm. They override those of mpirun and the daemon. Two simulated hosts on one machine must
-// have different directories, since the names of their segments are equal.
+// RankEnv returns variables that make a rank put its shared memory segments into the directory shm. They
+// override the variables that mpirun and the daemon set. Two simulated hosts on one machine must have different
+// directories, because the names of their segments are equal.
 func RankEnv(shm string) []string {
 	if shm == "" {
 		return nil
@@ -21,10 +21,10 @@ func RankEnv(shm string) []string {
 	return []string{"OMPI_MCA_btl_vader_backing_directory=" + shm, "OMPI_MCA_btl_sm_backing_directory=" + shm}
 }
 
-// DaemonEnv returns variables for the daemon on a node, or for mpirun on node 0. They override
-// the user's. Each node has its own tmpdir, which is removed when the gang ends. The name of
-// the node distinguishes simulated hosts on one machine. Only daemons get shm, because mpirun
-// would pass it to the ranks of all nodes.
+// DaemonEnv returns variables for the daemon on a node, or for mpirun on node 0. They override the user's
+// variables. Each node has its own tmpdir, which is removed when the gang ends. The name of the node
+// distinguishes simulated hosts on one machine. Pass shm only for daemons, because mpirun would pass it on to
+// the ranks of all nodes.
 func DaemonEnv(node, tmpdir, shm string) []string {
 	env := []string{"PMIX_HOSTNAME=" + node}
 	if tmpdir != "" {
@@ -49,11 +49,10 @@ var own = []string{
 	"btl_vader_backing_directory", "btl_sm_backing_directory",
 }
 
-// ParseDaemon parses the shell command by which mpirun starts a daemon through its rsh agent.
-// The command consists of assignments, exports, and one call of orted or prted; ParseDaemon
-// refuses any other. It returns the daemon's argv, without the parameters that are meant only
-// for mpirun's node, and the variables to set (NAME=VALUE). In a value, $NAME stands for the
-// value that the variable had before: see Expand.
+// ParseDaemon parses the shell command by which mpirun starts a daemon through its rsh agent. The command
+// consists of assignments, exports, and one call of orted or prted; ParseDaemon refuses any other. argv is the
+// argv of the daemon, without the parameters that are meant only for the node of mpirun. env has the variables
+// to set, as NAME=VALUE. In a value, $NAME stands for the value that NAME had before (see Expand).
 func ParseDaemon(line string) (argv, env []string, err error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(asRunes(line)), "")
 	if err != nil {
@@ -264,8 +263,8 @@ func unescape(literal string, quoted bool) (string, error) {
 	return text.String(), nil
 }
 
-// Expand replaces each $NAME in the variables that ParseDaemon returns. The new value is that
-// of NAME in base, a list of NAME=VALUE.
+// Expand replaces each $NAME in the values of env by the value of NAME in base. The variables in env are those
+// that ParseDaemon has returned. base is a list of NAME=VALUE.
 func Expand(env, base []string) []string {
 	expanded := make([]string, 0, len(env))
 	for _, entry := range env {

@@ -24,11 +24,11 @@ type Installation struct {
 // first.
 var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi"}
 
-// Find returns the installation of Open MPI with which to start a program, and false if there
-// is none. library is the path of the libmpi.so.40 that the program needs, "" if unknown. env
-// is the program's environment, as NAME=VALUE; of several values of a variable, the last one
-// counts. Find prefers the installation that library belongs to, then that of OPAL_PREFIX in
-// env, then the first in the PATH of env. It runs no program.
+// Find returns the installation of Open MPI with which to start a program. The second result is false if there
+// is none. library is the path of the libmpi.so.40 that the program needs; "" if unknown. env is the
+// environment of the program, as NAME=VALUE. If env has several values for a variable, the last one counts.
+// Find prefers the installation to which library belongs, then the installation at OPAL_PREFIX in env, and then
+// the first installation in the PATH of env. It runs no program.
 func Find(library string, env []string) (Installation, bool) {
 	for _, dir := range directories(library, env) {
 		for _, name := range launchers {

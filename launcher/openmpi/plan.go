@@ -11,7 +11,7 @@ type Plan struct {
 	Nodes     []string // names of the hosts for mpirun; the first is this host
 	Node      []int    // for each rank, the index of its host in Nodes
 	Apps      []int    // for each program, how many ranks it has; nil means one program
-	Cores     int      // of this host; 0 means unknown
+	Cores     int      // number of cores of this host; 0 means unknown
 	Interface string   // network interface, such as "lo"; "" lets Open MPI choose
 	Agent     []string // argv of the rsh agent, without white space, ':' and quotes
 	Shim      []string // argv that mpirun starts as each rank
@@ -19,14 +19,13 @@ type Plan struct {
 	Shm       string   // directory for shared memory segments on this host; "" lets Open MPI choose
 }
 
-// Command returns the argv of mpirun, for Open MPI 4 and 5, and the variables (NAME=VALUE) to
-// add to the user's environment userEnv. The caller executes Installation.Mpirun with them.
-// argv[0] is "mpirun" without a directory, because mpirun turns on --prefix if argv[0] is a
-// path.
+// Command returns the argv of mpirun, for Open MPI 4 or 5. env has variables, as NAME=VALUE, that the caller
+// adds to userEnv, the user's environment. The caller then executes Installation.Mpirun with argv and these
+// variables. argv[0] is "mpirun" without a directory, because mpirun turns on --prefix if argv[0] is a path.
 //
-// The user's variables take precedence, except over those that place and start ranks. If there
-// are several nodes, Command does not use Shm, because mpirun passes its environment to the
-// ranks of all nodes. The process that starts a rank must then set the variables of RankEnv.
+// The user's variables take precedence, except over those that place and start ranks. If there are several
+// nodes, Command does not use Shm, because mpirun passes its environment to the ranks of all nodes. The process
+// that starts a rank must then set the variables that RankEnv returns.
 func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
 	sequential := !p.plain()

@@ -48,8 +48,8 @@ func (p *PMIx) State() PMIxState {
 	return p.state
 }
 
-// Client reads data that the rank has sent. It returns the texts that the rank asks its server
-// to print, one for each message.
+// Client reads data that the rank has sent. It returns the texts that the rank asks its server to print: one
+// text for each message.
 func (p *PMIx) Client(data []byte) (texts []string) {
 	p.client.shakes = true
 	p.client.feed(data, func(number int, tag uint32, body []byte) bool {

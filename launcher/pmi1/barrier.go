@@ -118,9 +118,8 @@ func (s *Server) Release(name string, entries []Pair) {
 	s.callEnter()
 }
 
-// Part releases one rank from a barrier of all ranks, although not all have arrived. The other
-// ranks stay in the barrier until each of them has arrived. Part returns false if the rank does
-// not wait.
+// Part releases one rank from a barrier of all ranks, although not all ranks have arrived. The other ranks stay
+// in the barrier until all of them have arrived. Part returns false if the rank does not wait in the barrier.
 func (s *Server) Part(number int) bool {
 	s.mu.Lock()
 	r, b := s.ranks[number], s.barriers[""]

@@ -29,13 +29,12 @@ func NewHub(ranksOfHost [][]int) *Hub {
 	return h
 }
 
-// Enter records that all ranks of a group on one host have entered a barrier. Once every host that
-// has a rank of the group has entered, Enter returns true as done. merged then has the entries that
-// all of these hosts have put. The caller then releases the barrier on every host, also on hosts
-// without a rank of the group. A host may enter several barriers of a group before another host
-// enters the first. This happens when a controller adopts a gang: it receives all barriers of the
-// first host, then all of the next. Enter ignores a group that is malformed or has no rank on the
-// host.
+// Enter records that all ranks of a group on one host have entered a barrier. done is true once every host that
+// has a rank of the group has entered. merged then has the entries that the ranks of all these hosts have put.
+// The caller must then release the barrier on every host, also on hosts without a rank of the group. A host may
+// enter several barriers of a group before another host enters the first. This happens when a controller adopts
+// a gang, because it receives all barriers of one host before those of the next host. Enter ignores a group
+// that is malformed or has no rank on the host.
 func (h *Hub) Enter(host int, name string, entries []Pair) (merged []Pair, done bool) {
 	meetings := h.meetings[name]
 	i := slices.IndexFunc(meetings, func(m *meeting) bool { return m.missing[host] })

@@ -1,17 +1,19 @@
 package pmi1
 
-// WaitReport is a host's report on the connections of its ranks. A host sends it if one of its
-// ranks waits in a barrier while another rank waits for an answer from it.
+// WaitReport is a host's report on the connections of its ranks. A host sends it if one of its ranks waits in a
+// barrier while another rank waits for an answer from that rank.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // another rank waits for a rank in Ranks, and this host cannot tell whether the rank in Ranks can be released
+	// Stuck is true if another rank waits for an answer from a rank in Ranks, and this host alone cannot tell
+	// whether that rank can be released.
+	Stuck bool        `json:"stuck,omitempty"`
 	Ranks []RankLinks `json:"ranks"`
 }
 
 // RankLinks describes the connections of a rank that has not ended.
 type RankLinks struct {
 	Rank  int    `json:"rank"`
-	Waits bool   `json:"waits,omitempty"` // it waits in a barrier
-	Links []Link `json:"links,omitempty"` // the connections over which it may still send or receive
+	Waits bool   `json:"waits,omitempty"` // the rank waits in a barrier
+	Links []Link `json:"links,omitempty"` // the connections over which the rank may still send or receive
 }
 
 // Link is one end of a connection between two ranks. All hosts write the address of an end in
@@ -19,15 +21,15 @@ type RankLinks struct {
 type Link struct {
 	Local  string `json:"local"`
 	Remote string `json:"remote"`
-	Asks   bool   `json:"asks,omitempty"` // a request of the other rank has arrived and was not read yet
+	Asks   bool   `json:"asks,omitempty"` // a request of the other rank has arrived, and this rank has not read it yet
 }
 
-// Releasable returns the ranks that can be released from a barrier before all others have arrived.
-// Such a rank waits in the barrier while another rank waits for an answer from it, and no new
-// request can arrive over any of its connections. A connection brings no new request in two cases.
-// In the first, a request has already arrived: it is the last one, with which the other rank ends
-// the connection. In the second, the rank at the other end is known and blocked: it is in the
-// barrier itself, or waits for an answer from a rank in the barrier.
+// Releasable returns the ranks that can be released from a barrier before all others have arrived. Such a rank
+// waits in the barrier while another rank waits for an answer from it, and no new request can arrive over any
+// of its connections. No new request can arrive over a connection in two cases. In the first case, a request
+// has already arrived. This is the last request of the connection: by it, the other rank asks to close the
+// connection. In the second case, the rank at the other end is known and blocked: it is in the barrier itself,
+// or waits for an answer from a rank in the barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

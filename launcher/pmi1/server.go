@@ -11,26 +11,25 @@ import (
 
 // Config describes the gang of a Server.
 type Config struct {
-	Name string // of the key-value store: at most 256 bytes, without spaces
+	Name string // name of the key-value store: at most 256 bytes, without spaces
 	Size int    // how many ranks the gang has
-	// Universe is the number of ranks for which there is room; 0 means unknown.
+	// Universe is the value of MPI_UNIVERSE_SIZE: a number of ranks, -1 for no limit (INFINITE), or 0 for Size.
 	Universe int
 	Ranks    []int // the ranks of this host
-	// Appnum returns the number of a rank's program. If it is nil, the number is 0 for all
+	// Appnum returns the number of the program that a rank runs. If Appnum is nil, the number is 0 for all
 	// ranks.
 	Appnum func(rank int) int
 	// Mapping is the value of PMI_process_mapping; empty means none.
 	Mapping string
-	// Enter is called when all ranks of this host that are in a group have entered a barrier of the
-	// group. The group "" has all ranks. entries has what these ranks have put since the previous
-	// barrier. Enter must arrange that Release is called, immediately or later. Calls of Enter do
-	// not overlap. Enter is not called for a group with all its ranks on this host.
+	// Enter is called when all ranks of this host that are in a group have entered a barrier of the group. The
+	// group "" has all ranks. entries has what these ranks have put since the previous barrier. Enter must
+	// arrange that Release is called, immediately or later. Calls of Enter do not overlap. Enter is not called
+	// for a group if all of its ranks are on this host.
 	Enter func(group string, entries []Pair)
-	// ShareName is called when a rank of this host has published, withdrawn or looked up a
-	// name, if the gang has ranks on other hosts. ShareName must arrange that a published or
-	// withdrawn name is passed to ReceiveName of the other hosts' servers. It must also arrange
-	// that the name is then passed to ReceiveName of this server, in all three cases. ShareName
-	// must not block.
+	// If the gang has ranks on other hosts, ShareName is called when a rank of this host has published,
+	// withdrawn or looked up a name. For a published or withdrawn name, ShareName must arrange that ReceiveName
+	// of the servers of the other hosts is called. After that, and also for a name that was looked up, it must
+	// arrange that ReceiveName of this Server is called. ShareName must not block.
 	ShareName func(Name)
 	// Changed is called after a rank's state has changed. It must not block. It may be nil.
 	Changed func(rank int)
@@ -39,10 +38,10 @@ type Config struct {
 // State is the state of a rank, as far as the server has seen it.
 type State struct {
 	Joined    job.Joined
-	Waiting   bool   // in a barrier
-	Aborted   bool   // it has called MPI_Abort
-	Code      int    // of the abort; it may be any int
-	Message   string // of the abort; empty if there was none
+	Waiting   bool   // the rank waits in a barrier
+	Aborted   bool   // the rank has called MPI_Abort
+	Code      int    // exit code that was passed to MPI_Abort; it may be any int
+	Message   string // message of the abort; empty if there was none
 	Finalized bool   // Joined is job.JoinedFinalized
 	// Unfinalized is true if a program of the rank has ended without MPI_Finalize and another
 	// program of the rank has called MPI_Init since.
@@ -76,7 +75,7 @@ type rank struct {
 	in     int   // barriers that it waits in
 }
 
-// NewServer returns a Server. It starts nothing: Serve and Listen do.
+// NewServer returns a Server. The Server serves nobody before Serve or Listen is called.
 func NewServer(config Config) *Server {
 	s := &Server{
 		config:   config,
@@ -104,8 +103,7 @@ func (s *Server) State(rank int) State {
 	return State{}
 }
 
-// ReceiveName takes a name from another host, or a name of this host that all other hosts have
-// received.
+// ReceiveName receives a name from another host, or a name of this host after all other hosts have received it.
 func (s *Server) ReceiveName(n Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,10 +180,9 @@ func (s *Server) end(c io.Closer) {
 	s.serving.Done()
 }
 
-// Serve serves one rank over conn until the rank ends or violates the protocol, or until Close
-// is called. It then closes conn. A rank uses one connection at a time. If the rank still has
-// another connection, Serve waits a short time until that connection ends. Closing conn must
-// interrupt a Read or Write that blocks.
+// Serve serves one rank over conn until the rank ends or violates the protocol, or until Close is called. It
+// then closes conn. A rank uses one connection at a time. If the rank still has another connection, Serve waits
+// a short time until that connection ends. The method Close of conn must interrupt a Read or Write that blocks.
 func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	if !s.begin(conn) {
 		return
@@ -194,10 +191,10 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	s.serve(newConn(s, conn), rank)
 }
 
-// Listen starts to accept connections of ranks that use PMI_PORT, on a free port of 127.0.0.1,
-// and returns the address. The Server accepts connections until Close is called. admit returns
-// the rank of the peer that calls itself id, and false to refuse the peer. Several goroutines
-// may call admit at the same time.
+// Listen starts to accept connections of ranks that use PMI_PORT, on a free port of 127.0.0.1, and returns the
+// address. The Server accepts connections until Close is called. admit returns the rank of the peer that calls
+// itself id. If admit returns false, the Server refuses the peer. Several goroutines may call admit at the same
+// time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -118,10 +118,10 @@ func (s *store) news(all bool) []Pair {
 
 // Name is a published name, as it is sent to other hosts.
 type Name struct {
-	ID      int64 // of this message, unique in the gang
+	ID      int64 // ID of this message, which is unique in the gang
 	Service string
 	Port    string // empty if the name was withdrawn
-	Ask     bool   // a rank looks up the name; it is answered after all earlier messages have arrived
+	Ask     bool   // a rank looks up the name; it gets its answer after all earlier messages have arrived
 }
 
 // names are the published names of one host's ranks.

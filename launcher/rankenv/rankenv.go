@@ -74,9 +74,8 @@ func Rank(a job.Attempt, r job.Rank) []string {
 	return env
 }
 
-// Hints returns variables of a rank that have the lowest precedence: the caller sets each of
-// them only if neither the user nor the inherited environment sets it. spread is true if the
-// gang is on several machines.
+// Hints returns the variables of a rank that have the lowest precedence. The caller sets such a variable only
+// if neither the user nor the inherited environment sets it. spread is true if the gang is on several machines.
 func Hints(a job.Attempt, r job.Rank, spread bool) []string {
 	// As torchrun sets it. NCCL_ASYNC_ERROR_HANDLING, its name up to PyTorch 2.1, is
 	// left out: later versions warn about it.

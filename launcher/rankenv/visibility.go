@@ -12,9 +12,9 @@ import (
 // set. ROCR_VISIBLE_DEVICES is not set, because ROCm would apply both in turn.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// GPUs returns two variables: CUDA_VISIBLE_DEVICES lists the GPUs that rank r sees, and
-// GANGRUN_GPUS lists its own. It returns none for a rank without GPUs. onHost lists all ranks on
-// the host of r.
+// GPUs returns two variables: CUDA_VISIBLE_DEVICES lists the GPUs that rank r sees, and GANGRUN_GPUS lists the
+// GPUs that belong to r. It returns no variables for a rank without GPUs. onHost has all ranks on the host of
+// r.
 func GPUs(v job.GPUVisibility, onHost []job.Rank, r job.Rank) []string {
 	if len(r.Devices) == 0 {
 		return nil

@@ -182,7 +182,7 @@ type StepError struct {
 	Text string // what srun printed
 }
 
-// Error names the node and says what srun printed.
+// Error names the node, and repeats what srun has printed.
 func (e *StepError) Error() string {
 	if e.Text == "" {
 		return fmt.Sprintf("srun has not started a server on %s, and does not say why", e.Node)

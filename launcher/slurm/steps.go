@@ -1,6 +1,6 @@
-// Package slurm starts a server of gangrun on each node of a Slurm job by means of srun, and
-// connects to the servers. The processes that a server starts are in the cgroups of the job,
-// can use the job's devices on that node, and end with the job.
+// Package slurm starts a server of gangrun on each node of a Slurm job by means of srun, and connects to the
+// servers. The processes that a server starts are in the cgroups of the Slurm job. They can use the devices of
+// the job on that node, and end with the job.
 package slurm
 
 import (
@@ -22,8 +22,7 @@ import (
 
 // Options are the settings of Steps.
 type Options struct {
-	// Program is the path of gangrun on this machine. The nodes use the same path if the same
-	// file is there.
+	// Program is the path of gangrun on this machine. A node uses the same path if it has the same file there.
 	Program string
 	// Dir is the directory of the run. Steps stores there what a later controller needs to
 	// reach the servers.
@@ -32,14 +31,14 @@ type Options struct {
 	Nodes []string
 	// Grace is how long a server without ranks waits for a controller before it ends.
 	Grace time.Duration
-	// Starts is how often Slurm may start the job in all. If the node that runs the job's
-	// script fails and Slurm has started the job fewer times, a server makes Slurm queue the
-	// job again. If Starts is 0, no server does.
+	// Starts is how often Slurm may start the job in all. If the node that runs the script of the job fails,
+	// and Slurm has started the job fewer times than Starts, a server makes Slurm queue the job again. If
+	// Starts is 0, no server does that.
 	Starts int
 	// Srun is the path of srun; empty means "srun".
 	Srun string
-	// Signal is called once when Slurm has sent a signal to the servers. Ended is called when
-	// srun has ended before Close was called. Neither may block. Both may be nil.
+	// Signal is called once for each signal that Slurm sends, however many servers receive it. Ended is called if
+	// srun ends before Close was called. Signal and Ended must not block. Each may be nil.
 	Signal func(syscall.Signal)
 	Ended  func()
 }
@@ -226,8 +225,8 @@ func (s *Steps) stepOf(node string) (running, failed *step) {
 	return nil, nil
 }
 
-// Close tells the servers to end, and waits until their job steps have ended. After a few
-// seconds, it ends the job steps of servers that still have processes or do not answer.
+// Close tells the servers to end, and waits until their job steps have ended. If a server still has processes
+// after a few seconds, or does not answer, Close ends its job step.
 func (s *Steps) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true

@@ -11,21 +11,20 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/resumable"
 )
 
-// Agents starts agents on other hosts. The stream to an agent continues over a new connection
-// when a connection breaks.
+// Agents starts agents on other hosts. If the connection to an agent breaks, the stream to the agent continues
+// over a new connection.
 type Agents struct {
 	Dialer  Dialer
-	Program Program // the program of the agents, to be installed on hosts that lack it
+	Program Program // the program of the agents, which Agents installs on hosts that lack it
 	// OrphanGrace is how long an agent lets its ranks run while it receives nothing from this
 	// process.
 	OrphanGrace time.Duration
-	// HostTimeout is the time since last contact after which a host counts as lost; 0 means
-	// never.
+	// HostTimeout is the time since the last contact after which a host counts as lost; 0 means never.
 	HostTimeout time.Duration
 	// Note is called with notes for the user. It may be nil.
 	Note func(host, text string)
-	// Started is called with each agent that Dial has started, before Dial returns. The caller
-	// stores what a later controller needs to find the agent. Started may be nil.
+	// Started is called with each agent that Dial has started, before Dial returns. Started should store its
+	// argument at (the job.Agent): a later controller finds the agent by it. Started may be nil.
 	Started func(host string, at job.Agent)
 	// Held are the agents that an earlier controller has started. Dial adopts those that still
 	// run.

@@ -9,8 +9,8 @@ import (
 // Client opens connections over SSH.
 type Client struct {
 	Dialer *sshclient.Dialer
-	// Target returns where to connect to reach a host: [USER@]HOST[:PORT], or a Host of
-	// ssh_config.
+	// Target returns the address to which Client connects to reach a host: [USER@]HOST[:PORT], or the name of a
+	// Host in ssh_config.
 	Target func(host string) string
 }
 

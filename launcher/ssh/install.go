@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// InstallError reports that the program could not be installed on a host, or does not run
+// InstallError reports that gangrun could not install its program on a host, or that the program does not run
 // there.
 type InstallError struct {
 	Host  Host
@@ -35,7 +35,7 @@ func (e *InstallError) Error() string {
 // Unwrap returns the error of the connection or of the local file.
 func (e *InstallError) Unwrap() error { return e.Err }
 
-// Hint says what to do next.
+// Hint says what the user should do.
 func (e *InstallError) Hint() string { return e.Fix }
 
 // install installs p on the host of c if the host lacks it. It returns the path there, as

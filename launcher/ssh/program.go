@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Program is a static binary to be installed on hosts. It must have the command of package
-// selfcheck, with which a host checks that the program is complete and runs there.
+// Program is a static binary that gangrun installs on hosts. It must have the command of package selfcheck. By
+// that command, a host checks that the program is complete and runs there.
 type Program struct {
 	Hash string // SHA-256, 64 lower-case hexadecimal digits
 	Name string // name of the file on the host; empty means gangrun

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/shell"
 )
 
-// Running is a program that Run has started. Its Close ends the connection that it has for itself.
+// Running is a program that Run has started, with a connection of its own.
 type Running struct {
 	*Process
 	conn *Conn
@@ -17,8 +17,8 @@ type Running struct {
 // Close ends the program and its connection.
 func (r *Running) Close() error { return errors.Join(r.Process.Close(), r.conn.Close()) }
 
-// Run installs p on a host, if it is not there, and starts it with arguments, over a connection of
-// its own. ctx limits only the start. The caller must close what Run returns.
+// Run starts the program p with args on a host. If the host lacks the program, Run installs it first. The
+// program gets a connection of its own. ctx limits only the start. The caller must close the Running.
 func (a *Agents) Run(ctx context.Context, host string, p Program, args ...string) (*Running, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

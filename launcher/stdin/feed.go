@@ -12,8 +12,8 @@ const pieceBytes = 32 << 10
 // input.
 type Sink func(piece []byte) error
 
-// Missing returns a message if an attempt cannot read all of the input again, because not all
-// was kept. Otherwise it returns "".
+// Missing returns a message if an attempt cannot read all of the input again, because not all of it was kept.
+// Otherwise it returns "".
 func (in *Input) Missing() string {
 	if !in.lost {
 		return ""
@@ -21,9 +21,9 @@ func (in *Input) Missing() string {
 	return fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)
 }
 
-// Feed sends the input to sinks, which are the ranks of an attempt, until the input ends, ctx ends,
-// or no rank reads any more. If trial is true, Feed sends only input that the gang can read again,
-// and then waits until ctx ends.
+// Feed sends the input to sinks, which are the ranks of an attempt, until the input ends, ctx ends, or no rank
+// reads any more. If trial is true, Feed sends only that part of the input which the gang can read again, and
+// then waits until ctx ends.
 func (in *Input) Feed(ctx context.Context, trial bool, sinks []Sink) {
 	offset := int64(0)
 	for buffer := make([]byte, pieceBytes); ; {

@@ -1,5 +1,5 @@
-// Package stdin reads the standard input of gangrun and sends it to ranks. If the input is a
-// pipe, it keeps the data for later attempts.
+// Package stdin reads the standard input of gangrun and sends it to ranks. If the standard input is a pipe, the
+// package keeps the data for later attempts.
 package stdin
 
 import (

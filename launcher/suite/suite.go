@@ -33,27 +33,26 @@ type Bed struct {
 	// Agents returns the PIDs of the agents and watchdogs that belong to the controller with
 	// the PID self. The keys are "agent", "watchdog" and "outer watchdog".
 	Agents func(self int) map[string][]int
-	// Far controls the connections to agents on other machines. It is nil if the agents are on
-	// the controller's machine. In the tests, the other machines are in truth one machine, and
-	// share their files.
+	// Far controls the connections to agents on other machines. It is nil if the agents are on the controller's
+	// machine. In the tests, all these other machines are really one machine, so they share their files.
 	Far *Far
 	// Image and Box describe the image and the containers of all gangs. If they are nil, the
 	// gangs run without containers. The directories of a test are mounted in addition to the
 	// mounts of Box.
 	Image *launcher.Image
 	Box   *job.Box
-	// Only names the tests to run; nil means all. A bed may run only some tests in "make test"
-	// and the others in "make soak", if another bed with the same transport runs all tests.
+	// Only names the tests to run; nil means all. If another bed with the same transport runs all tests in
+	// "make test", a bed may run only some tests there, and the others in "make soak".
 	Only []string
 }
 
 // Far controls the connections to agents.
 type Far struct {
-	// Cut makes all connections silent, also those made later. Restore undoes this: the data
+	// Cut makes all connections silent, including connections that are made later. Restore undoes this: data
 	// that was sent in the meantime then arrives.
 	Cut, Restore func()
-	// Break has functions that end every connection, each in a different way. The keys are the
-	// names of these ways.
+	// Break has functions that end all connections. Each function ends them in a different way. The keys are
+	// the names of these ways.
 	Break map[string]func(t *testing.T)
 	// Left returns what an agent may leave on its host besides processes.
 	Left func() []string

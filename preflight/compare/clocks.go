@@ -13,8 +13,8 @@ import (
 // disturb programs that compare times of different hosts, such as make over NFS.
 const skewLimit = time.Second
 
-// OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true if
-// its clock differs. median has the facts of the host with the median clock.
+// OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true if the clock of
+// the host differs from the median clock. median has the facts of the host with the median clock.
 func OddClocks(facts []job.Facts) (odd []bool, median job.Facts) {
 	sorted := slices.Clone(facts)
 	slices.SortStableFunc(sorted, func(a, b job.Facts) int { return cmp.Compare(a.Skew, b.Skew) })
@@ -26,8 +26,8 @@ func OddClocks(facts []job.Facts) (odd []bool, median job.Facts) {
 	return odd, median
 }
 
-// Off reports whether a difference between two clocks is large enough for a warning. maxError is
-// the largest error with which the difference was measured.
+// Off reports whether skew, the difference between two clocks, is large enough for a warning. maxError is the
+// largest error with which skew was measured.
 func Off(skew, maxError time.Duration) bool { return skew.Abs()-maxError >= skewLimit }
 
 // Ahead describes a difference between two clocks, as in "1.3 s ahead of" or "120 s behind".

@@ -20,8 +20,9 @@ var signs = map[job.SpeedKind]string{
 	job.SpeedLink: "link", job.SpeedTrips: "link",
 }
 
-// Describe returns the words for a Slow: the end of its signature, and values for its text. The keys of values are: what; value; median; times, which says how many times faster the median is; and
-// what the "peers" are.
+// Describe returns the words for a Slow: the end of its signature, and values for its text. The keys of values
+// are: "what", for what is slow; "value"; "median"; "times", for how many times faster the median is; and
+// "peers", for what it was compared with.
 func Describe(s Slow) (signature string, values map[string]string) {
 	signature = signs[s.Kind]
 	switch {
@@ -103,7 +104,7 @@ func subject(s Slow) (what, peers string) {
 	return what, peers
 }
 
-// Amount writes a speed with its unit. Round trips are written as the time of one.
+// Amount writes a speed with its unit. It writes a rate of round trips as the time of one round trip.
 func Amount(kind job.SpeedKind, v float64) string {
 	switch kind {
 	case job.SpeedCPU:
@@ -116,8 +117,9 @@ func Amount(kind job.SpeedKind, v float64) string {
 	return text.Rate(v, "B/s")
 }
 
-// Table returns a table of speeds: for each host, the slowest of each kind, and of links the
-// fastest in each direction, which is what SlowSpeeds compares.
+// Table returns the lines of a table of speeds. For each host, the table has the slowest speed of each kind.
+// For links, it has the fastest speed in each direction, and for round trips, the fastest. SlowSpeeds compares
+// these speeds of links, too.
 func Table(speeds []job.Speed) []string {
 	hosts := hostsOf(speeds)
 	var b strings.Builder

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Matrix is a table of the facts of a gang's hosts, and marks the values that are odd. Its JSON
-// names are part of the interface.
+// Matrix is a table of the facts of a gang's hosts, in which odd values are marked. Programs may rely on its
+// JSON names.
 type Matrix struct {
 	Columns []string `json:"columns"`
 	Rows    []Row    `json:"rows"`
@@ -40,9 +40,9 @@ func (m Matrix) Odd() bool { return slices.ContainsFunc(m.Rows, Row.odd) }
 
 func (r Row) odd() bool { return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Odd }) }
 
-// Lines returns the matrix as text, with a ! after each odd value. If all is true, Lines shows
-// every column and host, and how long each host takes to reach each other host. If all is
-// false, it shows only the columns and hosts with odd values, and one line for all other hosts.
+// Lines returns the matrix as text, with a ! after each odd value. If all is true, Lines shows every column and
+// host, and how long each host takes to reach each other host. If all is false, it shows only the columns and
+// hosts that have odd values, and one line for all other hosts.
 func (m Matrix) Lines(all bool) []string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -138,7 +138,7 @@ func (c Cell) mark() string {
 	return c.Text
 }
 
-// Millis writes a time between hosts.
+// Millis writes a duration in milliseconds, such as that of a round trip between hosts.
 func Millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 1, 64) + " ms"
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Sides groups the hosts that see each other's files in the checkpoint directory, the largest
-// group first. It leaves out hosts of which this is not known.
+// Sides returns groups of hosts that see each other's files in the checkpoint directory, the largest group
+// first. It leaves out hosts for which it is not known which files they see.
 func Sides(facts []job.Facts) (groups [][]string) {
 	sees := map[string][]string{}
 	for _, f := range facts {

@@ -24,33 +24,34 @@ var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 	job.SpeedTrips:      {warn: 1. / 4},
 }
 
-// Limits returns the shares of the median at and below which a speed is worth a warning, or a
-// note. The latter is 0 if there are no notes.
+// Limits returns two shares of the median speed. A speed of at most warn times the median is worth a warning,
+// and a speed of at most note times the median is worth a note. note is 0 if speeds of this kind are never
+// worth a note.
 func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn, limits[kind].note }
 
-// A round trip counts as slow only if it takes at least SlowTrip longer than the median.
+// SlowTrip is by how much a round trip must be longer than the median to count as slow.
 const SlowTrip = 500 * time.Microsecond
 
 // spread is how far from the median a slow speed is at least, in robust standard deviations of the
 // logarithms of all speeds. If the speeds are spread widely, none of them is slow.
 const spread = 4
 
-// Slow is a speed, or several of one host, far below the median of its peers.
+// Slow is a speed, or several speeds of one host, far below the median of the peers.
 type Slow struct {
 	Kind job.SpeedKind
-	// Hosts are the host that is slow, the two hosts of a slow link, or, if it is not clear which
-	// is slow, all hosts that differ.
+	// Hosts has the slow host or, for a slow link, its two hosts. If it is not clear which host is slow, Hosts
+	// has all hosts that differ.
 	Hosts []string
-	// Pair is true for a link of two hosts whose other links are not slow. Unclear is true if half
-	// of what was compared, or more, is slow: it is then not clear whether the slow speeds or the
-	// others are wrong.
+	// Pair is true for a slow link between two hosts whose other links are not slow. Unclear is true if half of
+	// the compared speeds, or more, are slow. It is then not clear whether the slow speeds or the others are
+	// wrong.
 	Pair, Unclear bool
-	// Speeds are the slow speeds, the slowest first. If Unclear, they are the slowest and the
-	// fastest of all.
+	// Speeds has the slow speeds, the slowest first. If Unclear is true, it has the slowest and the fastest of
+	// all speeds.
 	Speeds []job.Speed
-	Median float64 // of all that were compared
-	Peers  int     // how many were compared
-	Note   bool    // it is not slow enough for a warning
+	Median float64 // the median of all compared speeds
+	Peers  int     // the number of compared speeds
+	Note   bool    // the speed is worth a note, but not a warning
 }
 
 // SlowSpeeds finds the speeds that are far slower than their peers, in the order of
@@ -101,7 +102,7 @@ func slowParts(kind job.SpeedKind, parts []job.Speed) (all []Slow) {
 	return all
 }
 
-// The Of of a Speed that is the best of all links of a host in one direction.
+// Values of Speed.Of. They mark a Speed as that of a host's best link in one direction.
 const (
 	Sends    = "sends"
 	Receives = "receives"
@@ -232,8 +233,8 @@ func on(speeds []job.Speed, host string) []job.Speed {
 	return slices.DeleteFunc(slices.Clone(speeds), func(s job.Speed) bool { return s.Host != host })
 }
 
-// Faster joins two measurements of the same hosts. Of each speed, it keeps the better value: a
-// healthy part may be slow for a moment, but a faulty one is never fast.
+// Faster combines two measurements of the same hosts. It keeps the better value of each speed, because a
+// healthy part may be slow for a moment, but a faulty part is never fast.
 func Faster(first, second []job.Speed) []job.Speed {
 	out := slices.Clone(first)
 	for _, s := range second {

@@ -16,7 +16,8 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Limits on what Fingerprint reads. Files beyond them count by their size and time.
+// Limits on how much Fingerprint reads. For files beyond the limits, it uses their sizes and times instead of
+// their contents.
 const (
 	ReadFile  = 1 << 20  // bytes of one file
 	ReadTotal = 32 << 20 // bytes of all files
@@ -29,10 +30,10 @@ var allotted = []string{
 	"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "TMPDIR", "HOSTNAME",
 }
 
-// Fingerprint returns a hash that is the same for runs of the same job with the same program, code,
-// image, inputs and environment, on whatever hosts. The code counts by its content: the files that
-// the command names, and the Python modules that Key looks at. input identifies the standard input.
-// ok is false if not all of this is known.
+// Fingerprint returns a hash that is the same for runs of the same job with the same program, code, image,
+// inputs and environment. The hosts do not matter. The code is the content of the files that the command names,
+// and of the Python modules at which Key looks. input identifies the standard input. ok is false if not all of
+// this is known.
 func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (key string, ok bool) {
 	for _, m := range mounts(spec) { // the code would be looked for in other places
 		if m.Source != m.Target {

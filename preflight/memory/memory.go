@@ -1,5 +1,5 @@
-// Package memory remembers trials that passed. It identifies a trial by everything that
-// influences its result.
+// Package memory remembers which trials have passed. It identifies a trial by everything that influences its
+// result.
 package memory
 
 import (
@@ -20,13 +20,13 @@ import (
 // soon.
 const Lifetime = time.Hour
 
-// Memory remembers trials that passed, each in a file in Dir. Several runs may share Dir. Dir
-// is created when it is first needed. The zero Memory remembers nothing.
+// Memory remembers trials that have passed. It has a file in Dir for each trial. Several runs may share Dir.
+// Memory creates Dir when it first needs it. The zero Memory remembers nothing.
 type Memory struct {
 	Dir string
 }
 
-// Passed is what is remembered of a trial.
+// Passed is what a Memory remembers about a trial.
 type Passed struct {
 	Time time.Time `json:"passed"`
 	// Ranks is how many ranks the trial had. The trial does not show that a gang of fewer ranks
@@ -43,7 +43,7 @@ type entry struct {
 	Passed
 }
 
-// Recall returns the trial with a key if it passed less than Lifetime before now. It ignores an
+// Recall returns the trial that has the given key, if it passed less than Lifetime before now. It ignores an
 // entry that cannot be read.
 func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	if m.Dir == "" || key == "" {

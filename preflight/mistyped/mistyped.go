@@ -1,4 +1,4 @@
-// Package mistyped finds commands that were mistyped in a usual way.
+// Package mistyped recognises usual mistakes in commands.
 package mistyped
 
 import (
@@ -31,12 +31,13 @@ var shells = map[string]string{
 type Slip struct {
 	// Signature is "program-shell", "program-quoted", "program-assignment" or "program-here".
 	Signature string
-	// Instead is what to type in place of the command, or of its first words.
+	// Instead is what the user should type in place of the command, or of its first words.
 	Instead string
 }
 
-// Find returns the Slip in a command whose program was not found. here reports whether the working
-// directory has a file of the program's name, and executable whether that file may be executed.
+// Find returns the Slip in a command whose program was not found. here is true if the working directory has a
+// file with the program's name. executable is true if that file may be executed. The second result is false if
+// the command has no such mistake.
 func Find(command []string, here, executable bool) (Slip, bool) {
 	first := command[0]
 	if fields := strings.Fields(first); len(fields) > 1 && !spacedPath(fields) { // it was quoted
@@ -95,5 +96,5 @@ func shellCommand(shell string, words []string) string {
 	return cmp.Or(shell, "sh -c") + " " + Quote(strings.Join(words, " "))
 }
 
-// Quote quotes a word for a shell, for a person who pastes it.
+// Quote quotes a word so that a person can paste it into a shell.
 func Quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

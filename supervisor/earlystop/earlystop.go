@@ -1,5 +1,6 @@
-// Package earlystop says what verdicts on the curves of a job mean for its run: its cause, which checkpoints count, and which
-// ranks have ended because they were asked for one. It has no side effects.
+// Package earlystop says what verdicts on the curves of a job mean for its run: the cause of its end, which
+// checkpoints can be used, and which ranks have ended because they were asked for a checkpoint. Its functions
+// have no side effects.
 package earlystop
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Spoils reports whether a verdict means that the weights of the model are worth nothing.
+// Spoils reports whether a verdict of that kind means that the weights of the model are useless.
 func Spoils(kind string) bool {
 	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
 }
@@ -28,10 +29,11 @@ var hints = map[judge.Kind]string{
 	judge.Slower:     "gangrun status shows which ranks are slow",
 }
 
-// Hint says what to do about a verdict; "" if there is nothing to do.
+// Hint says what to do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
-// NeverSure says what is missing for a verdict that ends the run of a job only if it is sure, and never is; "" if it may be sure.
+// NeverSure names a setting that the job lacks. It does so if the job asks gangrun to end its run at verdicts of
+// that kind, and such verdicts can never become sure without the setting. Otherwise it returns "".
 func NeverSure(kind string, s job.Spec) string {
 	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
 		return ""
@@ -51,14 +53,14 @@ func Cause(v job.CurveVerdict) job.Cause {
 	return c
 }
 
-// By reports whether gangrun has ended an attempt with that cause because of a curve. worth reports whether the run then has
-// what it was for: its target, or a model that no longer improves.
+// By reports whether c is the cause of an attempt that gangrun has ended because of a curve. worth reports
+// whether the run has also served its purpose: it has reached its target, or its model no longer improves.
 func By(c job.Cause) (yes, worth bool) {
 	yes = (c.Category == job.StoppedEarly || c.Category == job.ModelDiverged) && slices.Contains(job.CurveKinds(), c.Signature)
 	return yes, yes && (c.Signature == string(judge.Reached) || c.Signature == string(judge.Plateau))
 }
 
-// MaySpoil reports whether a checkpoint may have been written when a verdict was already true.
+// MaySpoil reports whether a checkpoint may have been written after a verdict became true.
 func MaySpoil(c job.Checkpoint, v job.CurveVerdict) bool {
 	if !v.ByEpoch && c.Step >= v.Since {
 		return true
@@ -69,8 +71,8 @@ func MaySpoil(c job.Checkpoint, v job.CurveVerdict) bool {
 // lateness is how long after it was printed a value may be noticed.
 const lateness = 2 * time.Second
 
-// Since reports whether a checkpoint of a run, which began then, was certainly written when a verdict was already true. began
-// is nil if it is not known.
+// Since reports whether a checkpoint of a run was certainly written after a verdict became true. began is when
+// the run began; it is nil if that is not known.
 func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
 	if !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime) {
 		return true
@@ -81,8 +83,9 @@ func Since(c job.Checkpoint, v job.CurveVerdict, began *time.Time) bool {
 	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime.Add(-lateness))
 }
 
-// Answers reports whether a rank ends as ranks do that were asked for a checkpoint in this way: with code 0, or by SIGTERM or
-// the signal that asked it, or with the code that shells give to such an end.
+// Answers reports whether an exit looks like the answer of a rank to a request for a checkpoint: the rank has
+// ended with code 0, by SIGTERM, or by the signal that has asked it, or with the code that a shell gives for an
+// end by one of these signals.
 func Answers(x job.Exit, how job.BeforeStop) bool {
 	ends := func(signal int) bool {
 		return signal == job.BeforeStopTERM.Number() || signal != 0 && signal == how.Number()
@@ -96,14 +99,14 @@ func Answers(x job.Exit, how job.BeforeStop) bool {
 	return false
 }
 
-// MayAnswer reports whether a rank has exited with code 1, as many programs do whenever they end early. Without an error
-// message, it may have answered the request.
+// MayAnswer reports whether a rank has exited with code 1, as many programs do whenever they end early. If the
+// rank has printed no error message, such an exit may be the answer to a request for a checkpoint.
 func MayAnswer(x job.Exit) bool {
 	return x.Status == job.Exited && x.Code == 1 && !x.Aborted && x.Fault == ""
 }
 
-// NoCheckpoint says what to do about an early stop after which there is no good checkpoint since the verdict. end is the order that
-// would have ended the run by then; nil if there was none.
+// NoCheckpoint says what to do if no good checkpoint was written between the verdict and the early stop. end is
+// the order that ended the run before a checkpoint was there; nil if there was none.
 func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	switch {
 	case s.CheckpointDir == "":
@@ -117,7 +120,7 @@ func NoCheckpoint(s job.Spec, end *job.Order) (hint string) {
 	return "look how the ranks save when they are asked (before-stop); before-stop-wait gives them more time"
 }
 
-// Before returns what a rank was doing some time earlier.
+// Before returns the activity as it was the given time earlier.
 func Before(a job.Activity, time job.Duration) job.Activity {
 	a.Quiet, a.Age = max(0, a.Quiet-time), max(0, a.Age-time)
 	if a.Idle != nil {

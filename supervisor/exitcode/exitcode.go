@@ -10,8 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The exit codes of gangrun itself. Codes 64 to 78 have their meaning in sysexits.h. Code 124
-// is that of timeout(1), and code 93 that of NVIDIA's resiliency extension.
+// The exit codes of gangrun itself. Codes 64 to 78 have the meaning that they have in sysexits.h. Code 124 has
+// the meaning that it has for timeout(1), and code 93 the meaning that it has for NVIDIA's resiliency
+// extension.
 const (
 	OK          = 0
 	Failed      = 1
@@ -26,7 +27,7 @@ const (
 	Aborted     = 255
 )
 
-// WhyStorage explains the exit code MayPass if a file system caused the failure.
+// WhyStorage is the explanation of the exit code MayPass if a file system caused the failure.
 const WhyStorage = "a file system was full or did not answer"
 
 // Ending is everything that the exit code of a run depends on.
@@ -34,17 +35,18 @@ type Ending struct {
 	State job.State
 	// Finding is the first error of a failed preflight.
 	Finding *job.Finding
-	// Cause and Exits are those of the last attempt. Cause is nil if no attempt failed. Budget
-	// is true if the verdict on the last attempt was to stop because the retries were used up.
+	// Cause is why the last attempt failed; nil if no attempt failed. Exits are the exits of the last attempt.
+	// Budget is true if the run stopped after that attempt because its retries were used up.
 	Cause  *job.Cause
 	Exits  []job.Exit
 	Budget bool
-	// Action is the action for Cause or for the cause of Finding. It is empty if there is no
-	// cause.
+	// Action is the action of the job's policy for Cause or for the Cause of Finding. It is empty if neither
+	// has a cause.
 	Action job.Action
 	// Signal is the signal that cancelled the run.
 	Signal int
-	// Worth is true if gangrun stopped the run early because it had reached its target, or no longer improved.
+	// Worth is true if gangrun stopped the run early because it had reached its target, or because its model no
+	// longer improved.
 	Worth bool
 	// TimeLimit is true if the run reached its time limit.
 	TimeLimit bool
@@ -57,8 +59,9 @@ type Ending struct {
 	// HostsTaken is true if the batch system has preempted the job, queued it again, or ended
 	// it because a node failed.
 	HostsTaken bool
-	// Saved is true if the run has written a good checkpoint; after an early stop, one since the verdict. Resume is true if the next run of
-	// the job starts from the newest good checkpoint.
+	// Saved is true if the run has written a good checkpoint. After an early stop, only checkpoints that were
+	// written after the verdict became true count. Resume is true if the next run of the job starts from the
+	// newest good checkpoint.
 	Saved, Resume bool
 }
 
@@ -75,7 +78,7 @@ type exitRule struct {
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because its target was reached, or because it no longer improved (plateau), and the run has written a good checkpoint since then, whose numbers are all finite.",
+	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint after that verdict became true. gangrun has found no NaN and no +Inf in that checkpoint.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started, or while gangrun was stopping it early: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
@@ -92,9 +95,9 @@ var exitRules = []exitRule{
 		match: fixed(Internal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
 	{codes: "75", doc: "gangrun could not write the records of the run: a file system was full, read-only or broken, or a file reached a limit on its size. A run whose records have gaps never ends with 0, even if every rank ended well. This is also the code if a file system with the job's files did not answer on the machine of the controller.",
 		match: fixed(MayPass, WhyStorage, func(e Ending) bool { return e.Storage })},
-	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
+	{codes: "69", doc: "gangrun found no hosts, slots or GPUs for the gang in time.",
 		match: fixed(NoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
-	{codes: "75", doc: "A host was lost during the trial, or `gangrun preflight` could not reach a host.",
+	{codes: "75", doc: "`gangrun preflight` could not reach a host, or lost it. (If `gangrun run` loses a host in the trial, it only warns, and starts the gang.)",
 		match: fixed(MayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Cause != nil && e.Finding.Cause.Category == job.HostLost
 		})},
@@ -102,17 +105,17 @@ var exitRules = []exitRule{
 		match: fixed(Inputs, "the job has failed before and has not changed", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Check == knownCheck
 		})},
-	{codes: "65", doc: "The preflight found an error in the job's inputs: paths, data, the checkpoint directory.",
+	{codes: "65", doc: "The preflight found an error in the job's inputs: paths, data, the checkpoint directory. This is also the code if a file system failed or was full.",
 		match: fixed(Inputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && aboutInputs(e.Finding)
 		})},
-	{codes: "78", doc: "The preflight found an error in the job's program, libraries or environment.",
+	{codes: "78", doc: "The preflight found an error in the job's program, libraries or environment. This is also the code if hosts cannot connect to each other, or cannot reach the registry of an image.",
 		match: fixed(Environment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed
 		})},
 	{codes: "1", doc: "gangrun stopped the run early for another reason, such as a loss that is NaN or has diverged.",
 		match: fixed(Failed, "stopped early because it went on in vain", func(e Ending) bool { return e.State == job.StateStoppedEarly && !e.Worth })},
-	{codes: "1", doc: "gangrun stopped the run early because its target was reached or it no longer improved, but the run has written no good checkpoint since then.",
+	{codes: "1", doc: "gangrun stopped the run early because the run had reached its target or no longer improved, but the run has written no good checkpoint after that verdict became true.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached. If gangrun was stopping the run early by then, the code is that of the early stop.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
@@ -135,7 +138,7 @@ var exitRules = []exitRule{
 		}},
 	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
 		match: fixed(Internal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
-	{codes: "75", doc: "No rank has a code, and either the cause may pass (a lost host, a hang, the network, storage) or the retries were used up.",
+	{codes: "75", doc: "No rank has a code, and either a retry may fix the cause (a lost host, a hang, the network, storage) or the retries were used up.",
 		match: fixed(MayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
 	{codes: "1", doc: "The run failed in any other way.",
 		match: fixed(Failed, "the run failed", func(Ending) bool { return true })},

@@ -45,7 +45,8 @@ var texts = map[job.Ended]string{
 	job.EndedCancelled:  "the batch job was cancelled",
 }
 
-// Of returns the order to end a run that is the cause of a context; nil if there is none.
+// Of returns the order to end a run that corresponds to cause, the cause of a context. It returns nil if cause is
+// not such an order.
 func Of(cause error) *job.Order {
 	var by Interrupted
 	var limit TimeLimit
@@ -61,8 +62,8 @@ func Of(cause error) *job.Order {
 	return nil
 }
 
-// Cause returns the cause of which Of has returned an order, for a run with this time limit. If o is nil, as in records of older
-// versions of gangrun, it is a SIGTERM.
+// Cause is the reverse of Of: it returns the cause for the order o. limit is the time limit of the run. If o is nil,
+// as in records of older versions of gangrun, the cause is a SIGTERM.
 func Cause(o *job.Order, limit job.Duration) error {
 	switch {
 	case o == nil:

@@ -142,8 +142,8 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 	}
 }
 
-// Told reports whether an earlier health event of the same attempt has the same text as e. Several hosts that
-// share a file system report the same about it.
+// Told reports whether an earlier health event of the same attempt has the same text as e. This happens if
+// several hosts report a problem of a file system that they share.
 func (f *Folder) Told(e job.Event) bool {
 	a := f.report.Last()
 	return a != nil && a.Number == e.Attempt && e.Health != nil &&
@@ -179,7 +179,7 @@ func (f *Folder) attempt(number int) *Attempt {
 	return f.report.Last()
 }
 
-// Report returns the report so far. Later calls of Add do not change what it has returned.
+// Report returns the report after the events so far. Later calls of Add do not change a returned report.
 func (f *Folder) Report() Report {
 	r := f.report
 	r.Command, r.Notes = list(r.Command), list(r.Notes)

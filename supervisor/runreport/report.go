@@ -1,5 +1,4 @@
-// Package runreport computes the report of a run from its events, and summarizes the report for
-// people.
+// Package runreport computes the report of a run from its events. It also sums up the report for people.
 package runreport
 
 import (
@@ -9,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// Report is the result of a run, computed from its events: what "gangrun report -o json" prints.
-// Its JSON names are an API. Its lists are never null. A time is null until the event has happened.
+// Report is the result of a run, computed from its events: what "gangrun report -o json" prints. Its JSON names
+// are an API. Its lists are never null. A time is null until its event has happened.
 type Report struct {
 	Job
 	State job.State `json:"state"`
@@ -29,7 +28,7 @@ type Report struct {
 	GPUSeconds GPUSeconds `json:"gpu_seconds"`
 	// Batch is the batch job in which the run was started; null outside of batch jobs.
 	Batch *job.BatchJob `json:"batch"`
-	// Controller is the process that controls the run; nil until it is known.
+	// Controller is the process that controls the run; null until it is known.
 	Controller *job.Controller `json:"controller"`
 }
 
@@ -49,7 +48,7 @@ type End struct {
 	// ExitCode is null until the run has ended. ExitWhy says what ExitCode means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
-	// MayHelp is true if another run of the job may get further than this one.
+	// MayHelp is true if another run of the job may get further than this run.
 	MayHelp bool `json:"may_help"`
 	// Reason is why the run ended, or what it waits for. Hint is what the user can do about it.
 	Reason string `json:"reason"`
@@ -66,7 +65,7 @@ type Attempt struct {
 	Placement  []job.Rank `json:"placement"`
 	Why        []string   `json:"why"` // sentences that say why this placement was chosen
 	Exits      []job.Exit `json:"exits"`
-	// Unreaped are ranks whose end gangrun has not seen. They may still run.
+	// Unreaped has the ranks whose end gangrun has not seen. They may still run.
 	Unreaped []job.Unreaped `json:"unreaped"`
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
@@ -76,7 +75,7 @@ type Attempt struct {
 	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
 	// if this attempt did not write that checkpoint.
 	Saved *job.Checkpoint `json:"saved"`
-	// Saves sums up the checkpoints that the attempt has written, as far as they were watched.
+	// Saves sums up the checkpoints that the attempt has written, as far as gangrun has watched them.
 	Saves saves.Summary `json:"saves"`
 }
 
@@ -85,13 +84,15 @@ type Life struct {
 	// Activity is what the ranks that had not ended were doing when gangrun began to end the
 	// gang.
 	Activity []job.Activity `json:"activity"`
-	// Signs are the signs of ill health of hosts and GPUs during the attempt, at most maxSigns.
+	// Signs has the signs that something was wrong with hosts or GPUs during the attempt. Their number is
+	// limited.
 	Signs []Sign `json:"signs"`
-	// Hang is why the gang counted as hung, and where its ranks were; null if it did not.
+	// Hang says why gangrun decided that the gang hangs, and where its ranks were. It is null if the gang did
+	// not hang.
 	Hang *job.HangReport `json:"hang"`
-	// Stragglers are the ranks and hosts that were slower than their peers, at most maxStragglers.
+	// Stragglers has the ranks and hosts that were slower than their peers. Their number is limited.
 	Stragglers []job.StragglerReport `json:"stragglers"`
-	// Curves are the verdicts on the curves of the job, at most maxCurves.
+	// Curves has the verdicts on the curves of the job. Their number is limited.
 	Curves []job.CurveVerdict `json:"curves"`
 }
 
@@ -101,7 +102,7 @@ const maxCurves = 100
 // maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
 const maxStragglers = 100
 
-// Sign is a sign of ill health of a host, or of its GPUs.
+// Sign is a sign that something is wrong with a host or with its GPUs.
 type Sign struct {
 	Time time.Time `json:"time"`
 	Host string    `json:"host"`
@@ -137,8 +138,8 @@ func (a *Attempt) addSign(e job.Event) {
 type Progress struct {
 	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
-	// Step is the highest step that a rank printed, or -1. Total is the number of steps of the
-	// job, or 0 if unknown. Loss is the last loss that a rank printed.
+	// Step is the highest step that a rank printed; -1 if none was printed. Total is the number of steps of the
+	// job; 0 if it is not known. Loss is the last loss that a rank printed.
 	Step  int64    `json:"step"`
 	Total int64    `json:"total"`
 	Loss  *float64 `json:"loss"`
@@ -157,16 +158,15 @@ type Seconds struct {
 	Backoff   float64 `json:"backoff"`
 }
 
-// GPUSeconds is GPU time: the number of GPUs times the seconds for which attempts held them.
-// Used is that of all attempts. Wasted is that of failed attempts after their last good
-// checkpoint. If a failed attempt wrote none, all of its GPU time is wasted.
+// GPUSeconds is GPU time: the number of GPUs times the seconds for which attempts held them. Used is the GPU
+// time of all attempts. Wasted is the GPU time of failed attempts after their last good checkpoint. If a failed
+// attempt wrote no good checkpoint, all of its GPU time is wasted.
 type GPUSeconds struct {
 	Used   float64 `json:"used"`
 	Wasted float64 `json:"wasted"`
 }
 
-// Fold returns the report of a run from the events of its journal. The journal may be
-// incomplete.
+// Fold returns the report of a run from the events of its journal. The journal may lack events.
 func Fold(events []job.Event) Report {
 	var f Folder
 	for _, e := range events {

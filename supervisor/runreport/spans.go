@@ -8,7 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// JobName returns what the runs of a job have in common in the history: its name or, if it has none, its command.
+// JobName returns the name by which the history recognises the runs of the same job: the name of the job or, if
+// it has none, its command.
 func JobName(name string, command []string) string {
 	if name != "" {
 		return name
@@ -16,7 +17,7 @@ func JobName(name string, command []string) string {
 	return fmt.Sprintf("%q", command)
 }
 
-// Spans returns the attempts of the run that have ended, as the history keeps them.
+// Spans returns those attempts of the run that have ended, in the form in which the history keeps them.
 func (r Report) Spans() (all []saves.Span) {
 	for _, a := range r.Attempts {
 		if a.Started == nil || a.Ended == nil {
@@ -43,7 +44,7 @@ func survivable(c job.Category) bool {
 	return c.Fault() != job.FaultUser
 }
 
-// Hosts returns the hosts of some ranks, each once.
+// Hosts returns the hosts on which ranks run. It returns each host once.
 func Hosts(ranks []job.Rank) (names []string) {
 	seen := map[string]bool{}
 	for _, r := range ranks {

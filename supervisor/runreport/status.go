@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Status is what a live screen shows of a run.
+// Status is what gangrun shows of a run on the terminal while the run goes on.
 type Status struct {
 	State   job.State
 	Reason  string // what the run waits for; empty if unknown
@@ -21,7 +21,7 @@ type Status struct {
 	Total   int64 // 0 if unknown
 	Loss    *float64
 	LossIs  string        // nan, inf or -inf if the loss is not finite
-	Elapsed time.Duration // since the run was created
+	Elapsed time.Duration // the time since the run was created
 }
 
 // Status returns the run's status at the time now.

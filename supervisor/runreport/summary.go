@@ -127,7 +127,8 @@ func summarizeAttempt(line liner, a Attempt) {
 	}
 }
 
-// CurveText says what a curve shows, how sure that is, and what stopping would save.
+// CurveText says what a curve shows, how sure gangrun is of that, and how much GPU time an end of the run would
+// save.
 func CurveText(v job.CurveVerdict) string {
 	said := fmt.Sprintf("%s, confidence %.0f %%: %s", v.Kind, 100*v.Confidence, v.Text)
 	switch {

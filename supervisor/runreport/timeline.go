@@ -62,7 +62,7 @@ func (l *timeline) enter(p phase, t time.Time) {
 	l.turns = append(l.turns, turn{p, t})
 }
 
-// Phase is a time for which a run was in one phase.
+// Phase is a period during which a run was in the phase called Name.
 type Phase struct {
 	Name     string // preflight, waiting, launching, running or back-off
 	From, To time.Time
@@ -71,8 +71,8 @@ type Phase struct {
 // phaseNames are the names of phases for people.
 var phaseNames = [...]string{phasePreflight: "preflight", phaseWaiting: "waiting", phaseLaunching: "launching", phaseRunning: "running", phaseBackoff: "back-off"}
 
-// Phases returns the phases of the run so far, in order. Between two of them may be a gap. If the run has not ended,
-// the last ends at the time of the latest event.
+// Phases returns the phases of the run so far, in order. There may be gaps between them. If the run has not
+// ended, the last phase ends at the time of the latest event.
 func (f *Folder) Phases() (all []Phase) {
 	f.times.each(f.report.Started, f.report.Ended, func(p phase, from, to time.Time) {
 		if n := len(all); n > 0 && all[n-1].Name == phaseNames[p] && all[n-1].To.Equal(from) {

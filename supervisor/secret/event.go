@@ -17,15 +17,16 @@ func values(spec job.Spec, name string) (all []string) {
 	return all
 }
 
-// Unknown reports whether a spec lacks the value of one of its secrets: a controller that only
-// ends a run does not need it.
+// Unknown reports whether a spec lacks the value of one of its secrets. That may be so in a controller that
+// only ends a run, because it does not need the value.
 func Unknown(spec job.Spec) bool {
 	return slices.ContainsFunc(spec.Secret, func(name string) bool {
 		return slices.Contains(values(spec, name), job.Hidden)
 	})
 }
 
-// Findings warns of secrets that are not set, and of those that are too short to be hidden.
+// Findings returns warnings about secrets that are not set, and about secrets whose values are too short to be
+// hidden.
 func Findings(spec job.Spec) (findings []job.Finding) {
 	warn := func(text, hint string) {
 		findings = append(findings, job.Finding{Check: "secret", Severity: job.SeverityWarning, Text: text, Hint: hint})
@@ -44,7 +45,8 @@ func Findings(spec job.Spec) (findings []job.Finding) {
 	return findings
 }
 
-// Hide returns an event without secrets. It copies what the event shares with others.
+// Hide returns a copy of e in which clean has removed the secrets from all texts. It does not change e, or data
+// that e shares with other events.
 func Hide(e job.Event, clean func(string) string) job.Event {
 	e.Text, e.Hint, e.ExitWhy = clean(e.Text), clean(e.Hint), clean(e.ExitWhy)
 	if e.Finding != nil {

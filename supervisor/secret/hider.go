@@ -25,8 +25,8 @@ const (
 	shortPart = 8
 )
 
-// Hider returns a function that replaces the values of a job's secrets in a text. A rank may print
-// them in the very lines that prove why it failed.
+// Hider returns a function that replaces the values of a job's secrets in a text. This is necessary because a
+// rank may print these values in the very lines that show why it failed.
 func Hider(spec job.Spec) func(string) string {
 	var all []string
 	for _, name := range spec.Secret {
@@ -45,10 +45,10 @@ func Hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// Hiding returns a function that removes the job's secrets from the evidence and then calls
-// diagnose. It does not remove them from the cause instead, because a cause quotes only the
-// beginning of a long line. The quotation may end in the middle of a secret, and part of a
-// secret would not be recognised.
+// Hiding returns a function that removes the job's secrets from the evidence and then calls diagnose. It does
+// not wait for the cause and remove the secrets there, because a cause quotes only the beginning of a long
+// line. The quotation may end in the middle of a secret, and the function would not recognise a part of a
+// secret.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

@@ -19,7 +19,8 @@ func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem 
 	})]
 }
 
-// Blame completes the report of a hang with what the stacks of the ranks and their flight recorders show, and with its text.
+// Blame completes the report of a hang: it adds what the stacks and the flight recorders of the ranks show, and
+// the text of the report.
 func (w *Watch) Blame(h job.HangReport, stacks []job.RankStack) job.HangReport {
 	stacks = w.settled(stacks)
 	h.Groups = stacktree.Groups(stacks)

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// HangCause returns the cause of an attempt that gangrun ended because the gang hung. faulthandler is true if
-// Python programs write their stacks when gangrun asks for them.
+// HangCause returns the cause of an attempt that gangrun ended because the gang hung. hosts has the host of
+// each rank. faulthandler is true if Python programs write their stacks when gangrun asks for them.
 func HangCause(h job.HangReport, hosts map[int]string, faulthandler bool) job.Cause {
 	c := job.Cause{
 		Category: job.Hang, Signature: "hang-" + string(h.Stage), Rank: -1, Confidence: max(h.Confidence, 0.5),
@@ -48,7 +48,7 @@ var advice = map[job.StragglerReason]string{
 	job.SlowThrottle: "look for the reason in nvidia-smi -q -d PERFORMANCE: heat, or a limit of power",
 }
 
-// Advice says what the user can do about a slow rank, for each reason why it is slow.
+// Advice says what the user can do about a rank that is slow for the reason r.
 func Advice(r job.StragglerReason) string { return advice[r] }
 
 // StragglerCause returns the cause of an attempt that gangrun ended because a rank was slow.

@@ -30,7 +30,8 @@ func (w *Watch) Doubtful() bool {
 		silent > limit && w.clock-w.weak.last > limit && w.clock >= w.doubt.next && (w.progress.moves > 0 || w.worked())
 }
 
-// Judge returns why a gang hangs, if stacks shows that; nil otherwise. The caller collects stacks when Doubtful returns true.
+// Judge returns the report of a hang if stacks shows that the gang hangs, and otherwise nil. The caller
+// collects stacks when Doubtful returns true.
 func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	limit := w.limit()
 	silent := w.silent()

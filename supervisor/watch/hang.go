@@ -29,7 +29,7 @@ const (
 	leastWork = 100 * time.Millisecond
 )
 
-// Hang returns why the gang counts as hung, or nil if it does not.
+// Hang returns the report of a hang if the gang hangs, and otherwise nil.
 func (w *Watch) Hang() *job.HangReport {
 	if w.timeout <= 0 || w.ended == len(w.ranks) {
 		return nil
@@ -162,13 +162,13 @@ func (w *Watch) step() int64 {
 	return step
 }
 
-// Still reports whether the gang has made no progress since a hang was found.
+// Still reports whether the gang still has made no progress since the hang h was found.
 func (w *Watch) Still(h job.HangReport) bool {
 	now := w.Hang()
 	return now != nil && !now.Since.After(h.Since.Add(slack))
 }
 
-// Words says what is missing, and since when.
+// Words says in words which progress is missing, and since when.
 func Words(h job.HangReport, now time.Time) string {
 	names := map[job.LifeSign]string{
 		job.SignSteps: "no new step", job.SignBeats: "no heartbeat", job.SignOutput: "no output", job.SignIO: "nothing read or written",

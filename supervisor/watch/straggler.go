@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Peers finds ranks that stay slower than the other ranks of their gang. It measures all ranks in one window
-// of time after the other.
+// Peers finds ranks that stay slower than the other ranks of their gang. It divides the time into windows, and
+// compares all ranks in each window.
 type Peers struct {
 	window time.Duration
 	ranks  map[int]*peer
@@ -63,11 +63,11 @@ func NewPeers(window time.Duration, ranks int) *Peers {
 	return &Peers{window: window, ranks: map[int]*peer{}, over: window <= 0 || ranks < leastPeers}
 }
 
-// Exit records that a rank has ended. Peers then finds nothing more: the gang is about to end, and its ranks
-// do different things.
+// Exit records that a rank has ended. After that, Peers finds no stragglers, because the gang is about to end,
+// and its ranks do different things.
 func (w *Peers) Exit() { w.over, w.ranks = true, nil }
 
-// Add adds the pulses of a host. It returns the new reports about stragglers.
+// Add adds the pulses of a host. It returns new reports about stragglers.
 func (w *Peers) Add(p job.Pulses) []job.StragglerReport {
 	if w.over {
 		return nil
@@ -208,8 +208,9 @@ func (w *Peers) byHost(found []job.StragglerReport) (merged []job.StragglerRepor
 	return merged
 }
 
-// Lasting returns the report of a rank that has been slow in lastingWindows windows. It returns nil if there
-// is none. It ignores a rank that only has more work, because that rank would be as slow on another host.
+// Lasting returns the report of a rank that has been slow for many windows in a row, or nil if there is no such
+// rank. It ignores a rank that only has more work, because that rank would be as slow on another host. It also
+// ignores a rank if it is not known why the rank is slow.
 func (w *Peers) Lasting() *job.StragglerReport {
 	for _, number := range slices.Sorted(maps.Keys(w.ranks)) {
 		r := w.ranks[number]

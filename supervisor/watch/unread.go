@@ -2,16 +2,17 @@ package watch
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// Unread decides whether the user is told that no line of the job's output was recognised as
-// progress. The zero value is ready for the events of a run.
+// Unread decides when gangrun tells the user that it has recognised no line of the job's output as progress.
+// The zero value is ready for the events of a run.
 type Unread struct {
 	attempt int
 	read    bool // the attempt has reported progress
 	said    bool
 }
 
-// Add takes the next event of the attempt. It returns whether the user is to be told now: once in a run,
-// when a host's ranks have printed lines for a while, and no rank of the gang has reported progress.
+// Add adds the next event of the run. It reports whether gangrun should tell the user now. It returns true at
+// most once in a run: when the ranks of a host have printed lines for a while, and no rank of the gang has
+// reported progress.
 func (u *Unread) Add(e job.Event) bool {
 	if e.Attempt != u.attempt {
 		u.attempt, u.read = e.Attempt, false
@@ -28,7 +29,8 @@ func (u *Unread) Add(e job.Event) bool {
 	return false
 }
 
-// UnreadText is what the user is told. A job that has a pattern of its own needs another one.
+// UnreadText returns the message that no line of the output was recognised as progress (see Unread). The
+// message is a different one for a job that has a progress pattern of its own.
 func UnreadText(pattern string) string {
 	if pattern != "" {
 		return "no line of the output matches the progress pattern " + pattern

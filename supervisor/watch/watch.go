@@ -1,5 +1,6 @@
-// Package watch finds out from the pulses of a gang's ranks whether the gang hangs, which rank holds it up,
-// and which ranks are slower than the others. It has no effects: its caller passes the pulses and the time.
+// Package watch finds out from the pulses of a gang's ranks whether the gang hangs, which rank holds it up, and
+// which ranks are slower than the others. It has no side effects and no clock: its caller passes the pulses and
+// the time.
 package watch
 
 import (
@@ -32,7 +33,7 @@ type Watch struct {
 	steps    int64 // the largest number of steps and heartbeats of a rank since the first pulse
 }
 
-// Learnt is how long the gaps between signs of progress were in earlier attempts of a run.
+// Learnt has the longest times without signs of progress in earlier attempts of a run.
 type Learnt struct {
 	Start   time.Duration // from the first pulse to the first progress
 	Longest time.Duration // between two signs of progress
@@ -74,8 +75,9 @@ func (s *sign) move(clock time.Duration) {
 	s.moves, s.last = s.moves+1, clock
 }
 
-// New returns a Watch for a gang. The gang hangs if it makes no progress for timeout or, depending on what it
-// has done before, longer. If timeout is 0 or less, no gang hangs. learnt comes from the attempt before.
+// New returns a Watch for a gang. The gang counts as hung if it makes no progress for timeout, or for longer if
+// its signs of progress have come rarely before. If timeout is 0 or less, no gang counts as hung. learnt comes
+// from the Watch of the attempt before.
 func New(timeout time.Duration, learnt Learnt) *Watch {
 	w := &Watch{timeout: timeout, learnt: learnt, hosts: map[string]*host{}, ranks: map[int]*rank{}, signs: map[job.LifeSign]*sign{}}
 	for _, s := range []job.LifeSign{job.SignSteps, job.SignBeats, job.SignOutput, job.SignIO, job.SignFaults, job.SignCPU, job.SignGPU} {
@@ -84,7 +86,7 @@ func New(timeout time.Duration, learnt Learnt) *Watch {
 	return w
 }
 
-// Learnt returns what the Watch of the next attempt needs.
+// Learnt returns the Learnt for the Watch of the next attempt.
 func (w *Watch) Learnt() Learnt {
 	l := w.learnt
 	l.Longest = max(l.Longest, w.progress.longest)

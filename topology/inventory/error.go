@@ -29,11 +29,11 @@ func (e *Error) Error() string {
 	return e.Source + ": " + e.Text
 }
 
-// Hint returns what to do about the error. It is empty if Error says that already.
+// Hint returns what to do about the error. It returns "" if the text of Error already says that.
 func (e *Error) Hint() string { return e.hint }
 
-// Errors are the errors in a list, at most about twenty. Every error of this package,
-// except those of ReadFile, has this type and is not empty.
+// Errors has the errors in a list of hosts, at most about twenty. Every error of this package, except the
+// errors of ReadFile, has this type and is not empty.
 type Errors = failure.List[*Error]
 
 // fault is what is wrong, before it is known where it stood.

@@ -17,16 +17,16 @@ type Grant struct {
 	GPUs   []string // each is an index of the driver, a UUID, or the beginning of a UUID
 }
 
-// Bounded reports whether the Grant has only the GPUs in its field GPUs. If not, it has all.
+// Bounded reports whether the Grant has only the GPUs in its field GPUs. If Bounded returns false, the Grant
+// has all GPUs.
 func (g Grant) Bounded() bool { return g.Source != "" }
 
-// Granted returns the GPUs of this machine that were given to this process. hostName is the name of
-// this host. If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after the
-// first word that does not name a GPU, as the CUDA driver does. Otherwise the GPUs come from the
-// batch system. In a Slurm job they are those of SLURM_STEP_GPUS or, if that is not set, of
-// SLURM_JOB_GPUS. If neither is set, the process has no GPUs. In a PBS job they are those of the
-// file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are those of
-// SGE_HGR_gpu, which has the granted IDs of a resource map, if it is set. In all other cases the
+// Granted returns the GPUs of this machine that were given to this process. hostName is the name of this host.
+// If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after the first word that does
+// not name a GPU, as the CUDA driver does. Otherwise the GPUs come from the batch system. In a Slurm job,
+// SLURM_STEP_GPUS or, if that is not set, SLURM_JOB_GPUS lists them; if neither is set, the process has no
+// GPUs. In a PBS job, the file PBS_GPUFILE lists them in lines HOST-gpuN, if it exists. In a Grid Engine job,
+// SGE_HGR_gpu lists them, if it is set: it has the granted IDs of a resource map. In all other cases the
 // process has all GPUs that it can see.
 func Granted(lookup func(string) (string, bool), readFile func(path string) ([]byte, error), hostName string) (Grant, error) {
 	get := func(name string) string {

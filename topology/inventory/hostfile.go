@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line for
-// each slot. The Kind of the result says which of these it is. Open MPI writes slots as
-// slots=4, MPICH as :4; a file with both is an error. If a name is repeated, the file has a
-// line for each slot. name is the name of the file in errors.
+// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line for each slot. The
+// Kind of the result says which of these it is. Open MPI writes slots as slots=4, MPICH as :4; a file with both
+// is an error. If the name of a host is repeated, the file counts as a list with a line for each slot. name is
+// the name of the file for errors.
 func Hostfile(name string, text []byte) (List, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {
@@ -26,8 +26,8 @@ type Line struct {
 	Slots int    // 0 if the line states none
 }
 
-// HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one. It is for
-// callers to whom the order of repeated hosts matters.
+// HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one. It is for callers that
+// need the order of repeated hosts.
 func HostfileLines(name string, text []byte) ([]Line, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {

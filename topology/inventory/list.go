@@ -47,10 +47,10 @@ type List struct {
 	// slots in the list has 0 slots. Hosts with the same topo file share Links and NICs, so the
 	// caller must not modify these.
 	Hosts []job.Host
-	// Users has the stated login name of each host, by the host's name.
+	// Users has the login names that the list states. The keys are the names of the hosts.
 	Users map[string]string
-	// Notes describe entries that were ignored, or that the user may have meant differently.
-	// Each is a sentence without a full stop.
+	// Notes describes entries that were ignored, or that the user may have meant differently. Each is a
+	// sentence without a full stop.
 	Notes []string
 }
 

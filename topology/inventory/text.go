@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// MaxSize is the maximum size of a file that this package reads, in bytes. MaxYAML is that of a
+// MaxSize is the maximum size of a file that this package reads, in bytes. MaxYAML is the maximum size of a
 // YAML inventory.
 const (
 	MaxSize = 16 << 20

@@ -15,8 +15,8 @@ type Site struct {
 	Rack   string // the switch above Switch; empty if there is none
 }
 
-// Topology reads a topology.conf of Slurm that describes trees of switches. It returns the Site
-// of every node, by the node's name. name is the name of the file in errors.
+// Topology reads a topology.conf of Slurm that describes trees of switches. It returns the Site of every node.
+// The keys are the names of the nodes. name is the name of the file for errors.
 func Topology(name string, text []byte) (map[string]Site, error) {
 	text, err := clean(name, text, MaxSize)
 	if err != nil {

@@ -14,8 +14,8 @@ type Grant interface {
 	Release() error
 }
 
-// Member is one host of a gang. For this machine it is a *Turn. For another host it is a client
-// of an agent that has a Turn there.
+// Member is one host of a gang. For this machine, it is a *Turn. For another host, it is a client of the host's
+// agent, which has a Turn.
 type Member[G Grant] interface {
 	// Try does what Turn.Try does.
 	Try(ctx context.Context, r Request) (G, *Waiting, error)
@@ -29,20 +29,20 @@ const (
 	lastPause  = 256 * time.Millisecond
 )
 
-// Acquire takes a gang's GPUs on all of its hosts, or none.
+// Acquire takes GPUs for a gang on all of its hosts, or takes none.
 //
-// It calls plan to get the requests, one for each member. In the first call, the argument is
-// nil, and no request may have a Take. In later calls, the argument has the last answer of each
+// It calls plan to get the requests, one for each member. In the first call, the argument of plan is nil, and
+// no request that plan returns may have a Take. In later calls, the argument has the last answer of each
 // member. A request without a Take only keeps the ticket.
 //
-// Acquire sends the requests to the members. If every request with a Take is granted, Acquire
-// returns the grants; the grant for a request without a Take is zero. Otherwise Acquire releases
-// the grants, waits until something changes on any member, and calls plan again. It also calls plan
-// again every few seconds, so that plan can ask for less as time passes. plan also returns a time,
-// next. If next is not zero, Acquire calls plan at that time, too.
+// Acquire sends the requests to the members. If every request that has a Take is granted, Acquire returns the
+// grants. For a request without a Take, the grant is zero. Otherwise Acquire releases the grants, waits until
+// something changes on any member, and calls plan again. It also calls plan again every few seconds, so that
+// plan can ask for less as time passes. plan also returns a time, next. If next is not zero, Acquire calls plan
+// at that time, too.
 //
-// Acquire returns an error if plan or a member returns an error, or if ctx is done. It then
-// holds no GPU. The tickets stay until the caller closes the members' Turns.
+// Acquire returns an error if plan or a member returns an error, or if ctx is done. It then holds no GPUs. The
+// tickets stay until the caller closes the Turns of the members.
 func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, next time.Time, err error)) ([]G, error) {
 	requests, _, err := plan(nil)
 	if err != nil {

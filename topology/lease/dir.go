@@ -42,9 +42,9 @@ type Space struct {
 	clock  func() time.Time
 }
 
-// Open returns the Space of a host in the directory dir. host is the name of a simulated host,
-// or empty for this machine. If dir is empty, Open uses the first of /run/lock, /dev/shm and
-// /var/tmp that is fit.
+// Open returns the Space of a host in the directory dir. host is the name of a simulated host, or empty for
+// this machine. If dir is empty, Open uses the first of the directories /run/lock, /dev/shm and /var/tmp that
+// is fit.
 //
 // A directory is fit if it is local, has mode 1777, has no symbolic link in its path, and only
 // root or the caller could have created it. If dir is not fit, Open returns an error with the

@@ -64,14 +64,13 @@
 // The caller must enforce the time limits. If a holder exceeds its limit, the rule assumes that its
 // GPUs become idle now. No other job can then start early because of these GPUs.
 //
-// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on
-// each of them. These tickets have the same age, and each claims all GPUs that the gang could use
-// on that host. A gang that came later does not get any of these GPUs, even when they become
-// idle. So the number of idle GPUs that the older gang could use only grows. The older gang
-// starts as soon as there are enough, however many gangs come after it. Until then, idle GPUs
-// are kept for it. On each host, these are fewer than it needs to start there. The NotBefore of its
-// tickets is the earliest time at which it can start on all of its hosts together (see Earliest).
-// Short jobs can use the idle GPUs until that time.
+// A gang that could start on one of several hosts, or on parts of several hosts, has a ticket on each of them.
+// These tickets have the same age, and each of them claims all GPUs that the gang could use on its host. A gang
+// that came later does not get any of these GPUs, even when they become idle. So the number of idle GPUs that
+// the older gang could use only grows. The older gang starts as soon as there are enough, however many gangs
+// come after it. Until then, idle GPUs are kept for it. On each host, the GPUs that are kept idle are fewer
+// than the older gang needs to start there. The NotBefore of its tickets is the earliest time at which it can
+// start on all of its hosts together (see Earliest). Short jobs can use the idle GPUs until that time.
 //
 // # Several hosts
 //
@@ -79,14 +78,14 @@
 // their requests. Otherwise it releases the grants before it waits. A gang holds no GPU while
 // it waits, so there is no deadlock.
 //
-// There is no livelock either. A gang has tickets on all hosts before it takes its first GPU.
-// The order of tickets is the same on every host and never changes. So the oldest waiting gang
-// has the oldest ticket on each of its hosts, and the GPUs that it claims are refused to
-// younger gangs. Younger gangs may still hold some of these GPUs, if they were granted before
-// the tickets of the oldest gang were written, or under the exception. There are only finitely
-// many such grants: each is released after one round, or kept by a gang that then runs. Random,
-// bounded pauses keep two gangs from colliding again and again. So the oldest gang starts as
-// soon as its GPUs are idle. Then the next gang is the oldest.
+// There is no livelock either. A gang has tickets on all hosts before it takes its first GPU. The order of
+// tickets is the same on every host and never changes. So the oldest waiting gang has the oldest ticket on each
+// of its hosts, and the GPUs that it claims are refused to younger gangs. Younger gangs may still hold some of
+// these GPUs, if they were granted before the tickets of the oldest gang were written, or under the exception.
+// There are only finitely many such grants. Acquire releases a grant at once if the gang has not got all of its
+// grants. Otherwise the gang runs, and keeps the grant only until it ends. Random, bounded pauses keep two
+// gangs from colliding again and again. So the oldest gang starts as soon as its GPUs are idle. Then the next
+// gang is the oldest.
 //
 // CPU slots are not leased.
 package lease

@@ -32,8 +32,8 @@ type Held struct {
 // Devices returns the UUIDs of the GPUs.
 func (h *Held) Devices() []string { return slices.Clone(h.devices) }
 
-// Descriptors returns the file descriptors of the lock files. If other processes inherit copies
-// of them, the GPUs stay leased until Release is called or all copies are closed.
+// Descriptors returns the file descriptors of the lock files. If other processes inherit copies of these
+// descriptors, the GPUs stay leased until Release is called or all copies are closed.
 func (h *Held) Descriptors() []int {
 	fds := make([]int, len(h.files))
 	for i, f := range h.files {

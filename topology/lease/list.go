@@ -15,14 +15,14 @@ type Listing struct {
 	// Host is empty for this machine, or the name of a simulated host.
 	Host   string  `json:"host"`
 	Leases []Lease `json:"leases"`
-	// Waiting has the gangs that wait, the oldest first.
+	// Waiting has the waiting gangs, the one with the oldest ticket first.
 	Waiting  []Waiter `json:"waiting"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// List returns the Listing of every host in the directory dir, that of this machine first. If
-// dir is empty, it chooses a directory as Open does. If a host cannot be listed, the Warnings
-// of its Listing say why.
+// List returns the Listing of every host in the directory dir. The Listing of this machine comes first. If dir
+// is empty, it chooses a directory as Open does. If a host cannot be listed, the Warnings of its Listing say
+// why.
 func List(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, warnings, err := spaces(dir)
 	if err != nil {
@@ -62,10 +62,9 @@ func (s *Space) List(ctx context.Context) (Listing, error) {
 	return l, nil
 }
 
-// Release clears the records of dead holders on every host in the directory dir, and returns
-// their leases. The Warnings of a host's Listing say which records it could not clear. It
-// changes no lease that is held. It is never necessary to call Release, since the GPU of a dead
-// holder is free anyway.
+// Release clears the records of dead holders on every host in the directory dir, and returns their leases. The
+// Warnings of a host's Listing say which records it could not clear. It does not change a lease that is held.
+// It is never necessary to call Release, because the GPU of a dead holder is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, _, err := spaces(dir)
 	if err != nil {

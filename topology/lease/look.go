@@ -19,7 +19,7 @@ type State string
 
 // The states of a GPU's file.
 const (
-	StateFree State = "free" // nobody holds it
+	StateFree State = "free" // nobody holds the GPU
 	StateHeld State = "held"
 	// StateDead means that the holder ended without releasing the GPU. Nobody holds it now.
 	StateDead State = "dead"

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Horizon is how much longer a holder without a known end is assumed to hold its GPUs. The
-// ticket rule uses it to decide whether a job with a time limit may go ahead of an older
-// ticket. Such jobs delay a ticket by at most Horizon.
+// Horizon is how much longer a holder whose end is not known is assumed to hold its GPUs. The ticket rule uses
+// it to decide whether a job with a time limit may go ahead of an older ticket. Jobs that go ahead delay a
+// ticket by at most Horizon.
 const Horizon = 2 * time.Minute
 
 // holding is who holds a GPU, and until when.
@@ -149,9 +149,9 @@ func (v view) earliest(t Ticket) time.Time {
 	return later(v.ready(t)[t.Least-1], t.NotBefore)
 }
 
-// Earliest returns the earliest time at which n GPUs of the given hosts can be idle, if no
-// other gang waits. It returns zero if that time is not known. A gang that could start on these
-// hosts uses it as the NotBefore of its tickets there.
+// Earliest returns the earliest time at which n GPUs of the given hosts can be idle, if no other gang waits. It
+// returns the zero Time if that time is not known. A gang that could start on these hosts uses the result as
+// the NotBefore of its tickets on these hosts.
 func Earliest(n int, hosts ...*Waiting) time.Time {
 	var ready []time.Time
 	for _, w := range hosts {

@@ -15,13 +15,12 @@ type Ticket struct {
 	// Run is the ID of the run. Tickets of the same run, such as those of a gang and its
 	// trial, do not wait for each other.
 	Run string `json:"run"`
-	// Since is when the gang began to wait, the same on all of its hosts.
+	// Since is when the gang began to wait. It is the same in the tickets of the gang on all of its hosts.
 	Since time.Time `json:"since"`
-	// Devices are the GPUs of this host that the gang could use, the preferred ones first, and
-	// at most MaxDevices. Count is how many of them the gang claims; it is as many as the gang
-	// can use on this host. Least is how many must be idle before the gang can start. Least is
-	// less than Count if the gang could start with fewer GPUs of this host, or could also start
-	// on other hosts.
+	// Devices are the GPUs of this host that the gang could use, the preferred ones first, and at most
+	// MaxDevices. Count is how many of them the gang claims, which is as many as the gang can use on this host.
+	// Least is how many of them must be idle before the gang can start. Least is less than Count if the gang
+	// could start with fewer GPUs of this host, or could also start on other hosts.
 	Devices []string `json:"devices"`
 	Count   int      `json:"count"`
 	Least   int      `json:"least,omitempty"`

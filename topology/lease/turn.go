@@ -33,10 +33,9 @@ type Turn struct {
 // Turn returns a Turn on the host. It has no ticket yet. The caller must close it.
 func (s *Space) Turn() *Turn { return &Turn{space: s, watch: s.watch()} }
 
-// Wait waits for a change: GPUs are released, or a gang stops waiting. A change that happened
-// since the last Wait returned, or since the Turn was created, counts. Wait returns after three
-// seconds even without a change, so the caller must call Try to find out. It returns an error
-// only if ctx is done.
+// Wait waits until GPUs are released or a gang stops waiting. It returns at once if that has happened since the
+// last Wait returned or, in the first call, since the Turn was created. It also returns after three seconds, so
+// the caller must call Try to find out whether it now gets the GPUs. It returns an error only if ctx is done.
 func (t *Turn) Wait(ctx context.Context) error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
@@ -46,30 +45,29 @@ func (t *Turn) Wait(ctx context.Context) error {
 // Waiting is the state of a host for a request that was not granted.
 type Waiting struct {
 	Host string `json:"host"`
-	// Leases are the Devices of the ticket, in its order, and then all other GPUs of the
+	// Leases has the Devices of the ticket, in the order of the ticket, and after them all other GPUs of the
 	// host that were ever leased.
 	Leases []Lease `json:"leases"`
-	// Ahead are the gangs with older tickets, the oldest first. Blocking are the runs whose
-	// tickets forbade the request, since it would have taken GPUs from them.
+	// Ahead has the gangs with older tickets, the oldest first. Blocking has the runs because of whose tickets
+	// the request was refused: it would have taken GPUs from them.
 	Ahead    []Waiter `json:"ahead,omitempty"`
 	Blocking []string `json:"blocking,omitempty"`
-	// Spare are GPUs that the ticket rule lets the gang take now. The gang may take all of them
-	// or some.
+	// Spare has the GPUs that the gang may take now according to the ticket rule. It may take all or some of
+	// them.
 	Spare []string `json:"spare,omitempty"`
-	// Ready has the earliest times at which the Devices can be idle if no other gang waits.
-	// There is one time for each device, and the times are in ascending order. See Earliest.
+	// Ready has the earliest times at which the Devices of the ticket can be idle if no other gang waits. There
+	// is one time for each device, and the times are in ascending order. See Earliest.
 	Ready []time.Time `json:"ready,omitempty"`
 	// Warnings describe files that were ignored, and why.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Try takes all GPUs of r.Take if nobody holds any of them and the ticket rule allows it.
-// Otherwise it takes none and returns a Waiting that shows why. Exactly one of the three
-// results is not nil.
+// Try takes all GPUs of r.Take if nobody holds any of them and the ticket rule allows it. Otherwise it takes
+// none and returns a Waiting that shows why. Of the three results, exactly one is not nil.
 //
-// Try does not wait for GPUs. It waits while other processes take GPUs of the same host, for at
-// most 30 s or until ctx is done. If r.Ticket differs from that of the last call, Try updates
-// the ticket. Run and Since must stay the same.
+// Try does not wait for GPUs. But it waits while other processes are taking GPUs of the same host, for at most
+// 30 s or until ctx is done. If r.Ticket differs from that of the last call, Try updates the ticket. Run and
+// Since must stay the same.
 func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	if err := r.validate(); err != nil {
 		return nil, nil, err
@@ -244,8 +242,8 @@ func (s *Space) take(r Request) (*Held, error) {
 	return h, nil
 }
 
-// Close withdraws the ticket. GPUs that were granted stay leased. Wait must not run at the
-// same time. A second call does nothing.
+// Close withdraws the ticket. GPUs that were granted stay leased. Wait must not run at the same time. A second
+// call of Close does nothing.
 func (t *Turn) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 	"github.com/gangrun/gangrun/topology/sysfs"
 )
 
-// Machine is what the kernel and the driver report of this machine.
+// Machine is what the kernel and the driver report about this machine.
 type Machine struct {
 	Kernel   sysfs.Machine
 	Driver   nvml.Report
-	Findings []job.Finding // without a Host, since all are about this machine
+	Findings []job.Finding // the Host of each is empty, because all are about this machine
 }
 
 // GrantError reports that Look cannot find out which GPUs were given to this process. The
@@ -68,9 +68,8 @@ func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (stri
 	return m, nil
 }
 
-// Driven reports whether there is any sign of NVIDIA's driver on this machine, such as
-// nvidia-smi in one of the directories of path. If it returns false, Look finds no GPU, but
-// still spends time on the search.
+// Driven reports whether this machine has any sign of NVIDIA's driver, such as nvidia-smi in one of the
+// directories of path. If it returns false, Look would find no GPUs, but would spend time on the search.
 func Driven(path string) bool {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// BusyMemory is a limit in bytes. If more of a GPU's memory is in use, the GPU counts as busy
-// even if no process is visible. An idle GPU has at most about 100 MiB in use (by MIG or a
-// display server). One CUDA context uses more than BusyMemory on every GPU since Volta.
+// BusyMemory is a limit in bytes. If more of a GPU's memory is in use, the GPU counts as busy even if no
+// process is visible. On an idle GPU, MIG or a display server uses at most about 100 MiB. On every GPU since
+// Volta, one CUDA context uses more than BusyMemory.
 const BusyMemory = 256 << 20
 
 // Fill sets the devices, links and NICs of h to those of the report. A GPU in MIG mode is

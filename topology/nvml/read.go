@@ -21,9 +21,9 @@ var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset
 // modes are the answers to QueryComputeMode.
 var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProhibited, ComputeExclusiveProcess}
 
-// Read returns the Report of lib. If a value cannot be read, the reason is in the Errors of the
-// Report or of the Device. If lib cannot be initialised, the Report has only Source, Failed and
-// NoDriver. describe returns the user and the name of a process, or empty strings.
+// Read returns the Report of lib. If a value cannot be read, the reason is in the Errors of the Report or of
+// the Device. If lib cannot be initialised, the Report has only Source, Failed and NoDriver. describe returns
+// the user and the name of the process pid, or empty strings.
 func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	r := Report{Source: "gangrun-nvml", Devices: []Device{}}
 	if err := lib.Init(); err != nil {

@@ -1,5 +1,5 @@
-// Package nvml defines the report about the GPUs of a host that gangrun-nvml prints as JSON. It
-// also makes that report from what the NVIDIA driver says, and fills a job.Host from it.
+// Package nvml defines the report about the GPUs of a host that gangrun-nvml prints as JSON. It also makes that
+// report from what the NVIDIA driver says, and fills a job.Host from the report.
 package nvml
 
 import (
@@ -12,14 +12,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Report is what was found on one host. gangrun-nvml prints a Report as JSON on its
+// Report is what gangrun-nvml or nvidia-smi has found on one host. gangrun-nvml prints a Report as JSON on its
 // standard output and exits with 0, even if there is no driver.
 type Report struct {
-	Source string `json:"source"` // the program that the report comes from: gangrun-nvml or nvidia-smi
+	Source string `json:"source"` // the program from which the report comes: gangrun-nvml or nvidia-smi
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"` // the newest version of CUDA that the driver supports
-	// Failed is NVML's error if NVML could not be used at all. NoDriver is true if that is
-	// because the host has no driver.
+	// If NVML could not be used at all, Failed is its error. NoDriver is true if the reason is that the host
+	// has no driver.
 	Failed   string   `json:"failed,omitempty"`
 	NoDriver bool     `json:"no_driver,omitempty"`
 	Devices  []Device `json:"devices"`
@@ -29,7 +29,7 @@ type Report struct {
 	// NICs are the NICs that the driver knows. Each has Links to the Devices, in their order.
 	NICs   []job.NIC `json:"nics,omitempty"`
 	Events []Event   `json:"events,omitempty"`
-	// Errors has the reason why a field could not be read, by the JSON name of the field. Lacks
+	// Errors has the reasons why fields could not be read. The keys are the JSON names of the fields. Lacks
 	// tells whether a reason is only that the GPU or the driver does not have the value.
 	Errors map[string]string `json:"errors,omitempty"`
 }
@@ -53,8 +53,8 @@ type Device struct {
 	ComputeMode ComputeMode `json:"compute_mode,omitempty"`
 	Processes   []Process   `json:"processes,omitempty"`
 
-	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // percentage of the last sample period in which a kernel ran
-	UtilisationMemory int `json:"utilisation_memory,omitempty"` // percentage of that period in which its memory was read or written
+	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // percent of the last sample period in which a kernel ran
+	UtilisationMemory int `json:"utilisation_memory,omitempty"` // percent of that period in which the memory of the GPU was used
 
 	ECC      ECC          `json:"ecc,omitzero"`
 	Retired  RetiredPages `json:"retired_pages,omitzero"`
@@ -103,14 +103,14 @@ type Process struct {
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`   // as in nvidia-smi: C for compute, G for graphics, C+G for both
 	Memory int64  `json:"memory,omitempty"` // bytes; 0 means unknown
-	// GPUInstance and ComputeInstance identify the MIG device that the process uses. They are
-	// nil if there is none or if it is unknown.
+	// GPUInstance and ComputeInstance identify the MIG device that the process uses. They are nil if the
+	// process uses no MIG device, or if that is unknown.
 	GPUInstance     *int `json:"gpu_instance,omitempty"`
 	ComputeInstance *int `json:"compute_instance,omitempty"`
 }
 
-// ECC counts memory errors: those since the driver was last loaded or the GPU was last reset,
-// and those in the whole life of the GPU.
+// ECC counts memory errors. Corrected and Uncorrected count errors since the driver was last loaded or the GPU
+// was last reset. AggregateCorrected and AggregateUncorrected count errors in the whole life of the GPU.
 type ECC struct {
 	Enabled                bool  `json:"enabled,omitempty"`
 	Corrected              int64 `json:"corrected,omitempty"`
@@ -125,7 +125,7 @@ type ECC struct {
 type RetiredPages struct {
 	SingleBit int  `json:"single_bit,omitempty"`
 	DoubleBit int  `json:"double_bit,omitempty"`
-	Pending   bool `json:"pending,omitempty"` // some stay in use until the next reset
+	Pending   bool `json:"pending,omitempty"` // some are still in use, until the next reset
 }
 
 // RemappedRows counts the rows of its memory that a GPU has replaced by spare rows. GPUs since
@@ -133,17 +133,17 @@ type RetiredPages struct {
 type RemappedRows struct {
 	Correctable   int  `json:"correctable,omitempty"`
 	Uncorrectable int  `json:"uncorrectable,omitempty"`
-	Pending       bool `json:"pending,omitempty"` // some stay in use until the next reset
+	Pending       bool `json:"pending,omitempty"` // some are still in use, until the next reset
 	Failure       bool `json:"failure,omitempty"` // a row could not be remapped, because no spare row was left
 }
 
 // EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says
-// that the driver still answers. EventProcess says that a process computes on a GPU.
-// EventLooked says that Watch has reported an EventProcess for each process on the watched
-// GPUs. EventSample has a Sample. EventLost says that the driver can no longer reach a GPU.
+// The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says that the driver
+// still answers. EventProcess says that a process computes on a GPU. EventLooked says that Watch has now
+// reported an EventProcess for each process on the watched GPUs. An EventSample has a Sample. EventLost says
+// that the driver can no longer reach a GPU.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"
@@ -164,7 +164,7 @@ type Event struct {
 	XID  int       `json:"xid,omitempty"`
 	PID  int       `json:"pid,omitempty"` // the process of an EventProcess
 	Text string    `json:"text,omitempty"`
-	// Sample is that of an EventSample; nil in other events.
+	// Sample is the sample of an EventSample; nil in other events.
 	Sample *Sample `json:"sample,omitempty"`
 	// Origin says where the process of an EventProcess comes from; nil if that is not known.
 	Origin *Origin `json:"origin,omitempty"`
@@ -172,9 +172,9 @@ type Event struct {
 
 // Origin is where a process comes from.
 type Origin struct {
-	Name string `json:"name"` // of its program, as the kernel has it
-	UID  int    `json:"uid"`  // of its user; -1 if it is not known
-	// Ancestors are the PIDs of its parent, of the parent of that, and so on, at most maxAncestors.
+	Name string `json:"name"` // name of its program, as the kernel has it
+	UID  int    `json:"uid"`  // ID of its user; -1 if it is not known
+	// Ancestors has the PIDs of its parent, of its parent's parent, and so on. Their number is limited.
 	Ancestors []int `json:"ancestors"`
 }
 

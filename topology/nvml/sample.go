@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Sample is how a GPU works at a moment. What the GPU or the driver does not have is 0.
+// Sample is the load and the state of a GPU at one moment. A value is 0 if the GPU or the driver does not have
+// it.
 type Sample struct {
 	Utilisation int `json:"utilisation"` // percent of the time in which a kernel ran
 	Memory      int `json:"memory"`      // percent of the time in which device memory was read or written
@@ -14,7 +15,9 @@ type Sample struct {
 	Temperature int `json:"temperature"` // degrees Celsius
 	// Throttle has the reasons why the clocks are not at their maximum, as in Device.
 	Throttle []string `json:"throttle,omitempty"`
-	// Generation and Width are those of the PCIe link now. LargestGeneration and LargestWidth are the best that GPU and slot support. An idle GPU may lower the generation to save power.
+	// Generation and Width are the present generation and width of the PCIe link. LargestGeneration and
+	// LargestWidth are the largest that both the GPU and its slot support. An idle GPU may lower the generation
+	// to save power.
 	Generation        int          `json:"generation"`
 	Width             int          `json:"width"`
 	LargestGeneration int          `json:"largest_generation"`
@@ -30,7 +33,7 @@ type Sample struct {
 // LinkErrors counts errors of NVLinks.
 type LinkErrors struct {
 	Replays    int64 `json:"replays,omitempty"`
-	Recoveries int64 `json:"recoveries,omitempty"` // of a link that had failed
+	Recoveries int64 `json:"recoveries,omitempty"` // recoveries of a link that had failed
 	CRC        int64 `json:"crc,omitempty"`
 }
 

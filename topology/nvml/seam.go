@@ -23,9 +23,8 @@ type GPU interface {
 	// Ask returns the answer to q. n is the number of the NVLink if q is about an NVLink, and
 	// otherwise 0.
 	Ask(q Query, n int) (Answer, error)
-	// Processes returns the PIDs, memory and MIG IDs of the processes that use the GPU. q is
-	// QueryCompute, QueryGraphics or QueryMPS: Processes returns only those that use the GPU in
-	// this way.
+	// Processes returns the PIDs, memory and MIG IDs of the processes that use the GPU. q is QueryCompute,
+	// QueryGraphics or QueryMPS. Processes returns only the processes that use the GPU in that way.
 	Processes(q Query) ([]Process, error)
 	// Instance returns the MIG device with the given index. The index must be less than the
 	// answer to QueryInstances.
@@ -47,13 +46,13 @@ type Occurrence struct {
 	GPU  GPU
 	Kind EventKind
 	Data uint64 // for EventXID, the number of the XID
-	// GPUInstance and ComputeInstance identify the MIG device of the event. They are nil if
-	// there is none.
+	// GPUInstance and ComputeInstance identify the MIG device of the event. They are nil if the event is not
+	// about a MIG device.
 	GPUInstance, ComputeInstance *int
 }
 
-// Answer is the answer to a Query. The comment of each Query says what the answer has. It is in
-// Numbers, in the given order, unless the comment names Text or Mask.
+// Answer is the answer to a Query. The comment of each Query says what the answer has. The values are in
+// Numbers, in the order of the comment, unless the comment names Text or Mask.
 type Answer struct {
 	Text    string
 	Numbers [4]uint64
@@ -70,11 +69,11 @@ const (
 	QueryCount                   // number of GPUs, including those that may not be used
 )
 
-// The queries to a GPU. Those for the UUID, name, memory and processes can be asked of a MIG
-// device too.
+// The queries to a GPU. The queries for the UUID, the name, the memory and the processes can also be put to a
+// MIG device.
 const (
 	QueryUUID        Query = iota + 100 // Text
-	QueryName                           // Text; that of a MIG device ends with "MIG" and its profile
+	QueryName                           // Text; the name of a MIG device ends with "MIG" and its profile
 	QueryPCI                            // Text: the PCI bus ID as the driver writes it
 	QueryCPUs                           // Mask: the CPUs close to the GPU
 	QueryNUMA                           // Mask: the NUMA nodes close to the GPU
@@ -82,7 +81,7 @@ const (
 	QueryComputeMode                    // 0 default, 1 exclusive-thread, 2 prohibited, 3 exclusive-process
 	QueryUtilisation                    // utilisation in percent: of the GPU, of its memory
 	QueryECCMode                        // 1 means on
-	QueryECC                            // errors: corrected, uncorrected; then the same two in the GPU's whole life
+	QueryECC                            // errors: corrected, uncorrected; then both in the GPU's whole life
 	QuerySRAM                           // 1 if thresholds are exceeded
 	QueryRetired                        // pages retired for single-bit errors and for double-bit errors; then 1 if some are pending
 	QueryRemapped                       // rows remapped after correctable and after uncorrectable errors; then 1 if some are pending; then 1 if remapping failed
@@ -93,10 +92,10 @@ const (
 	QueryClock                          // MHz of the streaming multiprocessors
 	QueryTemperature                    // degrees Celsius
 	QueryPCILink                        // PCIe link: generation, width; the largest generation, width that GPU and slot can have
-	QueryLinkErrors                     // of the NVLink: replays, recoveries, CRC errors of flits, of data
+	QueryLinkErrors                     // errors of the NVLink: replays, recoveries, CRC of flits, CRC of data
 	QueryInstances                      // maximum number of MIG devices
 	QueryLink                           // 1 if the NVLink is active
-	QueryPeerKind                       // what is at the other end of the NVLink: PeerGPU and so on
+	QueryPeerKind                       // the kind of the device at the other end of the NVLink: PeerGPU and so on
 	QueryPeer                           // Text: the PCI bus ID of the device at the other end
 	QueryCompute                        // only for Processes, as are the next two
 	QueryGraphics

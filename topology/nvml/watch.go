@@ -11,16 +11,16 @@ import (
 // Pause is how long Watch waits for an event before it checks whether ctx is done.
 const Pause = 250 * time.Millisecond
 
-// Beat is the time between two EventAlive events of Watch. The time may be longer by Pause.
+// Beat is the time between two EventAlive events of Watch. The time may be longer by up to Pause.
 const Beat = time.Second
 
 // Look is the time after which Watch again samples the GPUs, and looks for processes that compute
-// on them. The time may be longer by Pause.
+// on them. The time may be longer by up to Pause.
 const Look = 5 * time.Second
 
-// Watch reports the XID and ECC events of GPUs of lib: of those with a UUID in uuids, or of all if uuids is
-// empty. It returns nil when ctx is done. It returns an error when it can no longer watch any of the GPUs, or
-// when report returns an error.
+// Watch reports the XID and ECC events of the GPUs of lib whose UUIDs are in uuids. If uuids is empty, it
+// watches all GPUs of lib. It returns nil when ctx is done. It returns an error when it can no longer watch any
+// of the GPUs, or when report returns an error.
 //
 // While the driver answers, Watch reports an EventAlive at the beginning and then after each Beat. After each
 // Look it reports a sample of each GPU, and the processes on the GPUs, if the driver lists the processes of

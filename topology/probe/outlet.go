@@ -22,8 +22,8 @@ type outlet struct {
 	read int // since it is late
 }
 
-// Outlet returns a reader of pipe. The pipe must have no other reader. After the pipe's read
-// deadline, Read returns the data that is still in the pipe, at most 1 MiB, and then io.EOF.
+// Outlet returns a reader of pipe. The pipe must have no other reader. After the read deadline of the pipe,
+// Read returns the data that is still in the pipe, at most 1 MiB, and after it io.EOF.
 func Outlet(pipe *os.File) io.Reader { return &outlet{file: pipe} }
 
 // SetReadDeadline calls os.File.SetReadDeadline.

@@ -1,6 +1,6 @@
-// Package probe finds the GPUs of this host. It runs gangrun-nvml or, if gangrun-nvml cannot
-// run, nvidia-smi. It runs them as child processes with a time limit, since a driver that hangs
-// blocks every process that calls it.
+// Package probe finds the GPUs of this host. It runs gangrun-nvml or, if gangrun-nvml cannot run, nvidia-smi.
+// It runs these programs as child processes with a time limit, because a driver that hangs blocks every process
+// that calls it.
 package probe
 
 import (
@@ -24,15 +24,14 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// Check is the job.Finding.Check of the findings that Find returns.
+// Check is the value of job.Finding.Check in the findings that Find returns.
 const Check = "gpus"
 
-// Limit is how long Find lets a child process run by default. If no program keeps the driver
-// loaded, the driver initialises each GPU for every caller. That takes about 1-2 s for each
-// GPU.
+// Limit is how long Find lets a child process run by default. If no program keeps the driver loaded, the driver
+// initialises every GPU for each caller, which takes about 1-2 s for each GPU.
 const Limit = 30 * time.Second
 
-// Options say how Find looks for GPUs. The zero value is usable.
+// Options says how Find looks for GPUs. The zero value is usable.
 type Options struct {
 	// NVML is the path of gangrun-nvml. If it is empty, Find looks in the directory of this
 	// program and then in Path.
@@ -41,14 +40,14 @@ type Options struct {
 	Path string
 	// Limit is how long one child process may run; 0 means the constant Limit.
 	Limit time.Duration
-	// GPUs are the PCI bus IDs of the NVIDIA GPUs that the kernel sees, as sysfs.Machine.GPUs
-	// returns them; nil if unknown. With them, Find can report GPUs that the driver does not
-	// see, and can find the other GPUs if one is lost.
+	// GPUs are the PCI bus IDs of the NVIDIA GPUs that the kernel sees, as sysfs.Machine.GPUs returns them; nil
+	// if unknown. If they are known, Find can report GPUs that the driver does not see. It can also find the
+	// other GPUs if one GPU is lost.
 	GPUs []string
-	// Find sets Hung to true if gangrun-nvml has hung. If Hung is already true, Find does not
-	// run gangrun-nvml but nvidia-smi, and returns a note about that. A caller that calls Find
-	// repeatedly passes the same Hung each time, so that it waits only once for a driver that
-	// hangs. If Hung is nil, Find always runs gangrun-nvml.
+	// Find sets Hung to true if gangrun-nvml has hung. If Hung is already true, Find does not run gangrun-nvml
+	// but nvidia-smi, and returns a note about that. A caller that calls Find repeatedly should pass the same
+	// Hung each time, so that it waits only once for a driver that hangs. If Hung is nil, Find always runs
+	// gangrun-nvml.
 	Hung *atomic.Bool
 	// Run runs the child processes; nil means the function Run. A program that reaps all of its
 	// child processes needs a Runner of its own.
@@ -58,10 +57,9 @@ type Options struct {
 	Owner func(pid int) string
 }
 
-// Find returns the driver's report on this host's GPUs, and findings about what went wrong. The
-// findings have no Host, since all are about this host. If the host has no GPUs or no driver,
-// the report has no Devices, and a finding gives the reason. Find returns an error only if ctx
-// is done.
+// Find returns the driver's report on this host's GPUs, and findings about what went wrong. The Host of each
+// finding is empty, because all findings are about this host. If the host has no GPUs or no driver, the report
+// has no Devices, and a finding gives the reason. Find returns an error only if ctx is done.
 func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
 	f := finder{Options: o, ctx: ctx}
 	if f.Path == "" {

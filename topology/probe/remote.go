@@ -14,7 +14,7 @@ import (
 type Remote struct {
 	Stdout io.Reader
 	Stderr func() string // the last part of what it has written to standard error
-	// Close ends it. Reads of Stdout then end.
+	// Close ends gangrun-nvml. Reads of Stdout then return.
 	Close func() error
 }
 

@@ -27,12 +27,12 @@ const (
 // Output is the result of a child process.
 type Output struct {
 	Stdout, Stderr []byte
-	Code           int  // its exit code, or 128 plus the number of the signal that ended it
+	Code           int  // its exit code, or 128 plus the number of the signal that ended the process
 	Signalled      bool // a signal ended it
 	PID            int
-	Hung           bool // it did not end in time and was killed
-	Stuck          bool // SIGKILL did not end it: it hangs in the kernel and still runs
-	Cut            bool // it printed more than Output has
+	Hung           bool // the process did not end in time and was killed
+	Stuck          bool // SIGKILL did not end the process: it hangs in the kernel and still exists
+	Cut            bool // the process printed more than Stdout and Stderr have
 }
 
 // Runner runs a program without input. If limit passes or ctx is done before the program ends,

@@ -46,10 +46,9 @@ func (e *TopoError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Text)
 }
 
-// ParseTopo parses the output of "nvidia-smi topo -m", from any driver since 2016. It returns
-// the GPUs, named GPU0, GPU1 and so on in the order of the columns, the link between each pair
-// of GPUs, and the NICs. The NICs have the names of the legend, if there is one. An error is a
-// *TopoError.
+// ParseTopo parses the output of "nvidia-smi topo -m", from any driver since 2016. It returns the GPUs, named
+// GPU0, GPU1 and so on in the order of the columns, the link between each pair of GPUs, and the NICs. If the
+// output has a legend, the NICs have the names of the legend. The error is a *TopoError.
 func ParseTopo(text string) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	m, err := readMatrix(text)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// The job.Finding.Check of the findings of Watch.
+// Values of job.Finding.Check in the findings of Watch.
 const (
 	CheckHung  = "gpu-driver-hung"
 	CheckWatch = "gpu-watch" // the GPUs cannot be watched
@@ -20,8 +20,8 @@ const (
 
 // The defaults of the fields of Watching.
 const (
-	// Silence is how long gangrun-nvml may print nothing before Watch assumes that the driver
-	// hangs. While the driver answers, gangrun-nvml prints a line in each nvml.Beat.
+	// Silence is how long gangrun-nvml may print nothing before Watch assumes that the driver hangs. While the
+	// driver answers, gangrun-nvml prints a line after each nvml.Beat.
 	Silence = 10 * time.Second
 	// Restarts is how often Watch starts gangrun-nvml again after it has ended or hung.
 	Restarts = 3
@@ -32,13 +32,13 @@ const (
 // maxWarnings is how many different warnings of gangrun-nvml Watch passes on.
 const maxWarnings = 16
 
-// Watching has the options of Watch. If Start is zero, it means Limit. If Silence, Restarts or
-// Pause is zero, it means the constant of that name.
+// Watching has the options of Watch. If Start is zero, Watch uses the constant Limit. If Silence, Restarts or
+// Pause is zero, Watch uses the constant of that name.
 type Watching struct {
 	// NVML and Path are as in Options.
 	NVML, Path string
-	// Launch, if it is not nil, runs gangrun-nvml on another host, whose GPUs are then watched. NVML
-	// and Path do not count then.
+	// If Launch is not nil, it runs gangrun-nvml on another host. Watch then watches the GPUs of that host, and
+	// does not use NVML and Path.
 	Launch func(ctx context.Context, args ...string) (Remote, error)
 	// GPUs are the UUIDs of the GPUs to watch. They are UUIDs of whole GPUs, not of MIG
 	// instances.
@@ -50,13 +50,13 @@ type Watching struct {
 	Pause    time.Duration
 }
 
-// Watch calls report with the XID and ECC events of GPUs of this host, or of another one, with samples of how
-// they work and with the processes that compute on them, until ctx is done. It calls notify with findings
-// about what it cannot watch. Calls of report and notify do not overlap.
+// Until ctx is done, Watch calls report with events about GPUs of this host or of another host: their XID and
+// ECC events, samples of their load and state, and the processes that compute on them. It calls notify with
+// findings about what it cannot watch. Calls of report and notify do not overlap.
 //
 // Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be killed. If
 // gangrun-nvml has ended or hung too often, Watch calls notify with a finding and returns before ctx is done.
-// It returns immediately, without a finding, if there is no gangrun-nvml or no GPU to watch.
+// If there is no gangrun-nvml or no GPU to watch, Watch returns immediately, without a finding.
 func Watch(ctx context.Context, o Watching, report func(nvml.Event), notify func(job.Finding)) {
 	path := ""
 	if o.Launch == nil {

@@ -77,10 +77,9 @@ func (m Machine) GPUs() []string {
 	return ids
 }
 
-// Link returns the kind of path between two PCI devices, in the terms of "nvidia-smi topo -m".
-// a and b are bus IDs, as in 0000:3b:00.0. Link returns "" if one of the devices is not known,
-// or if a and b are the same. If NUMA nodes are not known, it returns the farthest kind that is
-// possible.
+// Link returns the kind of path between two PCI devices, in the terms of "nvidia-smi topo -m". a and b are bus
+// IDs, as in 0000:3b:00.0. Link returns "" if one of the devices is not known, or if a and b are the same. If
+// the NUMA nodes are not known, it returns the kind of the longest path that is possible.
 func (m Machine) Link(a, b string) job.Link {
 	x, ok := m.pci[a]
 	y, also := m.pci[b]

@@ -29,8 +29,8 @@ type Node struct {
 	ID     int
 	CPUs   string // its CPUs, as in 0-15; empty for a node that has only memory
 	Memory int64  // bytes; 0 means unknown
-	// Distances has the distances to all nodes, in the order of Machine.Nodes. They are those
-	// of ACPI's SLIT table: the distance of a node to itself is 10.
+	// Distances has the distances to all nodes, in the order of Machine.Nodes. The distances are those of
+	// ACPI's SLIT table, in which the distance of a node to itself is 10.
 	Distances []int
 }
 
@@ -54,9 +54,9 @@ func Read(fsys fs.FS) (Machine, error) {
 	return m, errors.Join(r.errs...)
 }
 
-// Fill adds to h what h lacks and the machine has: the CPUs and NUMA node of each device, the
-// links between devices, and the NICs that are up. It does not change what h already
-// has, such as NVLinks. The Devices of h must have their PCI bus IDs.
+// Fill adds to h what the machine has and h lacks: the CPUs and the NUMA node of each device, the links between
+// devices, and the NICs that are up. It does not change what h already has, such as NVLinks. The Devices of h
+// must have their PCI bus IDs.
 func (m Machine) Fill(h *job.Host) {
 	for i := range h.Devices {
 		d := &h.Devices[i]

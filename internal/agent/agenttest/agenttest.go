@@ -14,8 +14,9 @@ import (
 // aloneEnv names the test that a process has to itself.
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
-// Alone runs the calling test again in a new process, and returns true in that process. It is for
-// tests that change the whole process, for example its limits or who reaps its children.
+// Alone runs the calling test again in a new process. It returns true in the new process, and false in the
+// calling one. It is for tests that change their whole process, for example its limits, or who reaps its
+// children.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneEnv) == t.Name() {
@@ -33,7 +34,7 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// WriteFile makes a file, and the directories above it, and returns its path.
+// WriteFile makes a file, and the directories above it. It returns the path of the file.
 func WriteFile(t *testing.T, path, text string, mode fs.FileMode) string {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {

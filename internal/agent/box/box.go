@@ -1,5 +1,5 @@
-// Package box starts an agent of gangrun in a container. The agent of the host forwards to that
-// agent the requests about the gang in the container.
+// Package box starts an agent of gangrun in a container. The agent of the host forwards requests about the gang
+// in the container to the agent there.
 package box
 
 import (
@@ -60,9 +60,9 @@ func (b *Box) Image() string { return b.image.Name }
 // Entrypoint returns the words that come before the command of every rank.
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
-// New starts a container for a gang, and an agent in it. It returns the connection to that agent.
-// sockets are the paths at which New looks for containerd's socket. logs is the directory for the
-// output of the ranks. The function Problem explains an error of New.
+// New starts a container for a gang, and an agent in it. It returns the connection to that agent. sockets are
+// the paths at which New looks for containerd's socket. logs is the directory for the output of the ranks. If
+// New returns an error, the function Problem turns the error into an ImageFact for the user.
 func New(ctx context.Context, sockets []string, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
 	runtime, err := container.Open(ctx, sockets...)
 	if err != nil {

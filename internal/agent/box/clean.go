@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// EndDead removes the containers of agents that were killed, and the directories of these containers.
+// EndDead removes the containers of those agents on this host that were killed, and the directories of these
+// containers.
 func EndDead() {
 	if removeDirs() == 0 {
 		return
@@ -33,9 +34,9 @@ func removeDirs() int {
 
 // Clean removes what is left of the containers of killed agents, and returns what it has removed.
 //
-// It also removes images that gangrun has brought to this host, that no container uses, and that no job
-// has used for the time unused. If unused is negative, Clean keeps all images. If dry is true, Clean
-// removes nothing. It then returns what it would remove, except images and directories.
+// It also removes those images that gangrun has brought to this host, that no container uses, and that no job
+// has used for as long as unused. If unused is negative, Clean keeps all images. If dry is true, Clean removes
+// nothing. It then returns what it would remove, but not the images and directories.
 //
 // sockets are the paths at which Clean looks for containerd's socket. If none of them exists, or if this
 // user may not open the one that exists, then the user has no containers, and Clean returns no error.

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// Problem returns the ImageFact which reports that this host cannot start a container from the image
-// called name. err is the reason.
+// Problem returns the ImageFact with which this host reports that it cannot start a container from the image
+// called name. err is the reason. The field Problem of the ImageFact says which kind of error err is.
 func Problem(name string, err error) job.ImageFact {
 	fact := job.ImageFact{Name: name, Problem: job.ImageFailed, Error: err.Error()}
 	if e, ok := errors.AsType[*container.UnavailableError](err); ok {

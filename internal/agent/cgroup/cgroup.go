@@ -1,5 +1,5 @@
-// Package cgroup has the control groups of ranks, by which the kernel kills all of their
-// processes at once, and the control groups that limit their memory.
+// Package cgroup makes a control group for ranks, so that the kernel can kill all of their processes at once.
+// It also reads the control groups that limit the memory and the CPU time of processes.
 package cgroup
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// Group is the control group of an agent's ranks. The kernel kills all processes in it at once
-// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host on which
-// this user cannot make a group. The processes of ranks are killed one by one there.
+// Group is the control group of an agent's ranks. The kernel kills all processes in it at once (cgroup.kill),
+// even those of a fork bomb. A nil Group is valid: it means that this user cannot make a group on this host.
+// The agent then kills the processes of ranks one by one.
 type Group struct {
 	path string
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
@@ -34,9 +34,8 @@ type Group struct {
 	killed bool
 }
 
-// New makes a group for the agent with a PID, below this process's own group in the version 2
-// hierarchy. It returns nil if that is not possible. The group is locked as long as this process
-// lives.
+// New makes a group for the agent whose PID is pid. The group is below the group of this process in the version
+// 2 hierarchy. New returns nil if it cannot make the group. The group is locked as long as this process lives.
 func New(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" || os.Mkdir(path, 0o755) != nil {
@@ -63,8 +62,8 @@ func lockedDir(dir *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(ours, there)
 }
 
-// Open opens the group of the agent with the given PID. It returns nil if there is no such group,
-// or if the kernel cannot kill groups. Linux 5.14 and later can (cgroup.kill).
+// Open opens the group of the agent with the given PID. It returns nil if there is no such group, or if the
+// kernel cannot kill groups (cgroup.kill), as before Linux 5.14.
 func Open(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" {

@@ -15,8 +15,8 @@ type CPU struct {
 	unit time.Duration
 }
 
-// CPUOf returns the control groups that may limit the CPU time of a process, given its
-// /proc/PID/cgroup and a /proc/PID/mountinfo: its own and those above it.
+// CPUOf returns the control groups that may limit the CPU time of a process: the process's own group and the
+// groups above it. own is the text of its /proc/PID/cgroup, and mounts the text of a /proc/PID/mountinfo.
 func CPUOf(own, mounts string) (all []CPU) {
 	for _, g := range groupsOf(own, mounts, "cpu") {
 		for dir := g.Dir; strings.HasPrefix(dir, g.Mount) && dir != "/"; dir = filepath.Dir(dir) {
@@ -32,8 +32,8 @@ func CPUOf(own, mounts string) (all []CPU) {
 	return all
 }
 
-// Throttled returns how long the limit has held up processes of the group, summed over its CPUs. ok is
-// false if the group is gone or cannot limit them.
+// Throttled returns how long the limit has held up processes of the group, summed over all CPUs. ok is false if
+// the group is gone, or cannot limit CPU time.
 func (c CPU) Throttled() (held time.Duration, ok bool) {
 	data, err := os.ReadFile(c.stat)
 	if err != nil {

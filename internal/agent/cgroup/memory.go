@@ -13,8 +13,8 @@ type Memory struct {
 	V1    bool   // the hierarchy is of version 1
 }
 
-// MemoryOf returns the control groups for the memory of a process, given its /proc/PID/cgroup
-// and /proc/PID/mountinfo.
+// MemoryOf returns the control groups for the memory of a process. own is the text of its /proc/PID/cgroup, and
+// mounts the text of its /proc/PID/mountinfo.
 func MemoryOf(own, mounts string) []Memory { return groupsOf(own, mounts, "memory") }
 
 // groupsOf returns the control groups of a process that may have a controller.
@@ -41,8 +41,8 @@ func groupsOf(own, mounts, controller string) (groups []Memory) {
 	return groups
 }
 
-// Left returns how many bytes of memory a group may still take, given its own limit and those
-// of the groups above it, and whether there is any limit.
+// Left returns how many bytes of memory the group may still take. The limit of the group and the limits of the
+// groups above it count. limited is false if none of these groups has a limit.
 func (g Memory) Left() (least int64, limited bool) {
 	limit, usage := "memory.max", "memory.current"
 	if g.V1 {

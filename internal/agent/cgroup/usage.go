@@ -11,13 +11,12 @@ import (
 type Usage struct {
 	Dir   string // the group that has the limit
 	Limit int64
-	// Used is without the page cache and the caches of the kernel that it frees before it kills
-	// a process.
+	// Used does not count the page cache and other caches that the kernel frees before it kills a process.
 	Used int64
 }
 
-// Tightest looks at the group and at those above it. It returns the usage of the one that has the
-// least memory left. ok is false if none of them has a limit.
+// Tightest looks at the group and at the groups above it. It returns the usage of that group which has the
+// least memory left. ok is false if none of these groups has a limit.
 func (g Memory) Tightest() (u Usage, ok bool) {
 	limit, usage := "memory.max", "memory.current"
 	if g.V1 {

@@ -1,4 +1,4 @@
-// Package devices reads the GPUs of the host that an agent runs on.
+// Package devices finds the GPUs of the host on which an agent runs.
 package devices
 
 import (
@@ -21,14 +21,15 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// Reader reads the GPUs of this host.
+// Reader finds the GPUs of this host.
 type Reader struct {
 	Children *process.Children // starts the programs that ask the driver
 	Hung     atomic.Bool       // gangrun-nvml did not answer in time on this host
 }
 
-// Read returns the host with its GPUs, what is wrong with them, and whether there is an NVIDIA
-// driver. nvml is the path of gangrun-nvml, or empty. env is the environment of the ranks.
+// Read returns the host with its GPUs. findings says what is wrong with them. driven is true if the host has an
+// NVIDIA driver. name is the name of the host. nvml is the path of gangrun-nvml, or empty. env is the
+// environment of the ranks.
 func (r *Reader) Read(ctx context.Context, name, nvml string, env []string) (h job.Host, findings []job.Finding, driven bool, err error) {
 	h = job.Host{Name: name}
 	findings = []job.Finding{{

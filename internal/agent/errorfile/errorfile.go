@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/recorded"
 )
 
-// Env is the variable that names the file to which PyTorch's @record writes the exception that
-// ends a rank.
+// Env is the name of the environment variable that has the path of the error file. To this file, PyTorch's
+// decorator @record writes the exception that ends a rank.
 const Env = "TORCHELASTIC_ERROR_FILE"
 
 // Read returns the exception in the error file at path, as the lines of a traceback. It returns

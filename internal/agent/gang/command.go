@@ -21,16 +21,16 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Command is a rank that is ready to be started: its log files and pipes exist, and its program was
+// Command is what is needed to start a rank. The log files and pipes of the rank exist, and its program was
 // found.
 type Command struct {
 	Rank  *Rank
-	Local int    // the number of the rank among those of this host
+	Local int    // the number of the rank among the ranks of this host
 	Path  string // the path of the program
 	Argv  []string
 	Dir   string     // the working directory
 	Env   []string   // all of its environment
-	Want  []string   // the controller's variables, which replace those of the gang
+	Want  []string   // the controller's variables, which replace variables of the gang with the same names
 	Hints []string   // variables that are set only if nothing else sets them
 	CPUs  string     // the CPUs to which the rank is bound; empty means all
 	Files []*os.File // the files that become descriptors 0, 1, 2 and so on

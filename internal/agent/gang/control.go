@@ -10,8 +10,8 @@ import (
 
 // This file is what a Wireup may ask of its gang, from any goroutine.
 
-// Ready returns a channel that is closed when the ranks have been started or, with a Runtime, are
-// ready for the Runtime to start them.
+// Ready returns a channel that is closed when the ranks have been started. If the Wireup is a Runtime, the
+// channel is closed when the ranks are ready for the Runtime to start them.
 func (g *Gang) Ready() <-chan struct{} { return g.ready }
 
 // Ranks returns the ranks of this host. It may be called once the channel of Ready is closed.
@@ -28,19 +28,19 @@ func (g *Gang) RequestStop(reason string) {
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.Host, Text: reason})
 }
 
-// RequestStopFor asks the controller to end the whole gang, and records the reason as a line of
-// evidence. rank is the rank that the reason concerns, or -1.
+// RequestStopFor asks the controller to end the whole gang, and records the reason as a line of evidence. rank
+// is the rank that the reason is about, or -1.
 func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
 	g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: rank, Time: hostclock.Now(), Text: text, Reason: reason})
 	g.RequestStop(text)
 }
 
-// NoteSharedMemory notes which shared memory the ranks use, so that the agent can remove it when
-// they are killed. It does not wait: it reads the list of mapped files in the background.
+// NoteSharedMemory notes which shared memory the ranks use, so that the agent can remove it if the ranks are
+// killed. It does not wait: it reads in the background which files the ranks have mapped.
 func (g *Gang) NoteSharedMemory() { g.memory.Scan() }
 
-// Adopt takes over a rank's process that the runtime has started. It calls onStart before it
-// reports the start. It returns nil, and kills the process, if the gang is over.
+// Adopt takes over the process of a rank that the Runtime has started. It calls onStart before it reports the
+// start. If the gang is over, Adopt kills the process and returns nil.
 func (g *Gang) Adopt(c *Command, pid int, onStart func()) (child *process.Child) {
 	ok := g.phase.unlessOver(func(phase Phase) {
 		child = g.Children.Adopt(pid)
@@ -61,8 +61,9 @@ func (g *Gang) Adopt(c *Command, pid int, onStart func()) (child *process.Child)
 	return child
 }
 
-// Abandon gives up ranks that the runtime will not start, and reports that. The first of them is
-// the cause of the gang's end, unless stopped is true: the gang is then being ended anyway.
+// Abandon gives up ranks that the Runtime will not start, and reports them as not started. why is the reason,
+// and code the exit code. The first of the ranks counts as the cause of the gang's end. But if stopped is true,
+// none of them does, because the gang is being ended anyway.
 func (g *Gang) Abandon(commands []*Command, why string, code int, stopped bool) {
 	for i, c := range commands {
 		g.phase.unlessOver(func(Phase) {

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// StrayGrace bounds the grace period of processes whose rank is dead or whose
-	// controller is gone.
+	// StrayGrace is the longest grace period of processes whose rank is dead or whose controller is gone.
 	StrayGrace = 2 * time.Second
 	// scanLimit bounds the wait for a look at the ranks' shared memory before they are
 	// ended, and at the end.

@@ -1,6 +1,6 @@
-// Package gang has the processes of one attempt on this host: it starts the ranks, keeps
-// their output, reports how they end, and ends every process that descends from them. It knows
-// nothing of MPI: a Wireup knows how the ranks find each other.
+// Package gang runs the ranks of one attempt on this host. It starts the ranks, writes their output to log
+// files, reports how they end, and ends every process that descends from them. It knows nothing about MPI: a
+// Wireup helps the ranks to find each other.
 package gang
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Config is what a gang is started from.
+// Config has what is needed to start a gang.
 type Config struct {
 	Host     string
 	Start    *wire.Start
@@ -29,11 +29,12 @@ type Config struct {
 	Children *process.Children
 	Group    *cgroup.Group // the control group of the ranks; nil if there is none
 	Reports  *report.Queue
-	// Saves watches the checkpoints that the gang writes until its context ends; If it is nil, nobody watches them. steps returns the latest steps of each rank.
+	// Saves watches the checkpoints that the gang writes, until ctx ends. steps returns the latest steps of
+	// each rank. If Saves is nil, nobody watches the checkpoints.
 	Saves func(ctx context.Context, steps func() [][]saves.Step)
 }
 
-// Gang is this host's share of one attempt.
+// Gang is the part of an attempt that runs on this host.
 type Gang struct {
 	Config
 	grew   notify.Broadcast // output has grown or ended
@@ -51,7 +52,7 @@ type Gang struct {
 	runtime Runtime // the wireup, if it starts the ranks; else nil
 }
 
-// New returns a gang that has not been started. Its wire-up is given to Run.
+// New returns a gang that has not been started. Run starts it.
 func New(config Config) *Gang {
 	return &Gang{
 		Config: config,
@@ -64,10 +65,10 @@ func New(config Config) *Gang {
 	}
 }
 
-// Run starts the ranks, and returns when every process of the gang is gone. If some processes
-// cannot be killed, Run gives up waiting and returns the ranks to which they belong. The gang ends
-// when its ranks end, when Take gets a request to stop, or when ctx ends because the controller is
-// gone. After Run, the caller must call Done.
+// Run starts the ranks, and returns when every process of the gang is gone. If some processes cannot be killed,
+// Run gives up after a while and returns the ranks to which these processes belong. The gang ends when its
+// ranks end, when Take gets a request to stop, or when ctx ends because the controller is gone. After Run, the
+// caller must call Done.
 func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	g.wireup = wireup
 	g.runtime, _ = wireup.(Runtime)
@@ -94,7 +95,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	return g.supervise(ctx, early)
 }
 
-// Done ends the calls of Take that still wait. It may be called once Run has returned.
+// Done lets calls of Take that still wait return. Done may be called only after Run has returned.
 func (g *Gang) Done() { close(g.inbox.ended) }
 
 // supervise follows the ranks that were started until no process is left.

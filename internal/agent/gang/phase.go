@@ -14,10 +14,10 @@ type Phase int
 // The phases of a gang.
 const (
 	Starting Phase = iota // its ranks are being started
-	Running               // all ranks were started, or one could not be
-	Ending                // its processes were asked to end
+	Running               // all ranks have been started, or one of them could not be started
+	Ending                // its processes have been asked to end
 	Killing               // its processes are being killed
-	Over                  // no process is left, or what is left cannot be killed
+	Over                  // no process is left, or the processes that are left cannot be killed
 )
 
 var phaseNames = [...]string{"starting", "running", "ending", "killing", "over"}

@@ -1,5 +1,6 @@
-// Package health finds signs that a host is ill or soon will be: its memory or a file system runs out, or the
-// kernel reports broken hardware. Watch takes samples of the host, and a Judge finds the signs in them.
+// Package health finds signs that something is wrong with a host, or soon will be: its memory or a file system
+// runs out, or the kernel reports broken hardware. Watch takes samples of the host, and a Judge finds the signs
+// in the samples.
 package health
 
 import (
@@ -15,7 +16,7 @@ type Sample struct {
 	Disks  []Disk
 	Kills  []Kills
 	Kernel []string    // the lines that were added to the kernel's log since the last sample
-	Ranks  map[int]int // ranks by the PIDs of their processes
+	Ranks  map[int]int // maps the PID of each process to its rank
 }
 
 // Memory is the memory of the host, or of a control group that has a limit.
@@ -23,14 +24,14 @@ type Memory struct {
 	Group string // the directory of the group; empty for the host
 	Ranks []int  // the ranks in the group; nil for the host
 	Limit int64  // bytes
-	Used  int64  // bytes; the page cache does not count
+	Used  int64  // in bytes, without the page cache
 }
 
 // Kills is how many processes of a control group the kernel has killed because the group had no memory left.
 type Kills struct {
 	Group string // the directory of the group
 	Ranks []int  // the ranks in the group
-	Count int64  // since the group was made
+	Count int64  // number of kills since the group was made
 }
 
 // Use is what a gang uses a file system for.
@@ -56,22 +57,22 @@ var words = map[Use]string{
 type Disk struct {
 	Path       string
 	Use        Use
-	Size, Free int64 // bytes; Free is what users other than root may still write
-	// Inodes is the number of files that the file system can hold, and 0 if that is not known. FreeInodes is
-	// how many files can still be made.
+	Size, Free int64 // in bytes; users other than root can still write Free bytes
+	// Inodes is the number of files that the file system can hold; 0 if that is not known. FreeInodes is how
+	// many further files can be made.
 	Inodes, FreeInodes int64
 	// Stuck is how long the file system has not answered. If it is not 0, the other numbers are unknown.
 	Stuck time.Duration
 }
 
-// Sign is a sign that a host is ill, with words for the user.
+// Sign is a sign that something is wrong with a host, with a text for the user.
 type Sign struct {
 	job.Health
-	Text string // does not name the host
+	Text string // a sentence that does not name the host
 	Hint string
 }
 
-// Judge finds signs of illness in the samples of one host. It does not read the clock.
+// Judge finds signs in the samples of one host. It does not read the clock.
 type Judge struct {
 	memory map[string]*memoryState
 	disks  map[string]*diskState
@@ -84,8 +85,8 @@ func NewJudge() *Judge {
 	return &Judge{memory: map[string]*memoryState{}, disks: map[string]*diskState{}, kills: map[string]*int64{}, kernel: map[string]*kernelCount{}}
 }
 
-// Judge adds a sample that was taken at now. It returns the signs that are new, and those that have become
-// worse.
+// Judge judges a sample that was taken at now. It returns the signs that are new, and the signs that have
+// become worse.
 func (j *Judge) Judge(now time.Time, s Sample) (signs []Sign) {
 	for _, m := range s.Memory {
 		if state := stateOf(j.memory, m.Group); state != nil {

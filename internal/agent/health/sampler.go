@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// Period is the time between two samples, unless memory is short.
+	// Period is the time between two samples. If memory is short, that time is shorter.
 	Period = 5 * time.Second
 	// closePeriod is the time between two samples if more than closeShare percent of a memory is used.
 	closePeriod = time.Second
@@ -26,18 +26,18 @@ const (
 	groupsFor = 12
 )
 
-// Options say what Watch watches, and where its events go.
+// Options says what Watch watches, and where it sends its events.
 type Options struct {
 	Host string
-	// Ranks returns the ranks that have not ended, by the PIDs of their processes.
+	// Ranks returns the ranks that have not ended. The keys are the PIDs of their processes.
 	Ranks func() map[int]int
-	// Paths are the directories whose file systems are watched, the most important first. If several are on
-	// one file system, the first counts.
+	// Paths are the directories whose file systems are watched, the most important first. If several
+	// directories are on the same file system, the use of the first counts.
 	Paths []Path
 	Emit  func(job.Event)
 }
 
-// Path is a directory and its use.
+// Path is a directory, and what the gang uses it for.
 type Path struct {
 	Path string
 	Use  Use

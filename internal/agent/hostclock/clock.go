@@ -1,5 +1,5 @@
-// Package hostclock reads the host's clock. All times that an agent reports to its controller are
-// from this clock. Limits and intervals are measured with time.Now.
+// Package hostclock reads the host's clock. All times that an agent reports to its controller are from this
+// clock. For limits and intervals, agents use time.Now.
 package hostclock
 
 import (
@@ -18,8 +18,8 @@ var Offset = sync.OnceValue(func() time.Duration {
 	return by
 })
 
-// Env returns the environment variable that gives another agent of this host the same clock, as
-// NAME=VALUE. Outside of tests it returns nothing.
+// Env returns the environment variable, as NAME=VALUE, with which another agent of this host uses the same
+// clock. Outside of tests, it returns nothing.
 func Env() []string {
 	if by, ok := os.LookupEnv(testEnv); ok {
 		return []string{testEnv + "=" + by}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Machine returns a name that is unique to this machine, or to the container of this process,
-// until the next boot: the boot ID and the PID namespace. It is empty if either is not known.
+// Machine returns a name that is unique to this machine, or to the container of this process, until the next
+// boot: the boot ID and the PID namespace. It returns "" if either is not known.
 func Machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

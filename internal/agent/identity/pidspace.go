@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// AgentName returns the part of the names of directories and cgroups that identifies the agent with
-// a PID. It consists of the PID and the number of the PID namespace, because several containers may
-// share these directories and cgroups and use the same PIDs.
+// AgentName returns a name for the agent whose PID is pid. The names of the agent's directories and cgroups
+// have it as a part. It consists of the PID and the number of the PID namespace, because several containers may
+// share the places of these directories and cgroups, and may use the same PIDs.
 func AgentName(pid int) string { return fmt.Sprintf("%d.%s", pid, PIDNamespace()) }
 
 // PIDNamespace returns the number of this process's PID namespace, or "0" if it is not known.

@@ -1,4 +1,5 @@
-// Package kernellog finds what the kernel has logged about processes that it killed.
+// Package kernellog finds what the kernel has logged about processes that it has killed, and about GPUs that
+// have failed.
 package kernellog
 
 import (
@@ -21,7 +22,7 @@ type Watch struct {
 	kills   int64
 }
 
-// Start returns a watch that begins at the end of the kernel's log.
+// Start returns a Watch that begins at the present end of the kernel's log.
 func Start() *Watch {
 	k := &Watch{log: OpenLog(), foreign: filter{group: ownGroup()}}
 	k.kills, _ = oomKills()
@@ -31,9 +32,10 @@ func Start() *Watch {
 // Close closes the kernel's log.
 func (k *Watch) Close() { k.log.Close() }
 
-// Lines returns what the kernel has logged since the last call about killed processes, and one line
-// if the kernel's count of OOM kills has risen. ours are the PIDs of the ranks. Lines leaves out
-// OOM kills of other processes if the cgroup that was full is not one to which this agent belongs.
+// Lines returns what the kernel has logged about killed processes and failed GPUs since the last call of Lines.
+// It also returns one line if the kernel's count of OOM kills has risen. host is the name of this host, and
+// ours has the PIDs of the ranks. Lines leaves out OOM kills of other jobs: the killed process is not in ours,
+// and the cgroup that was full neither contains this agent, nor is below the agent's own cgroup.
 func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {

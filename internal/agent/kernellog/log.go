@@ -8,10 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Log reads the texts of the kernel's log, /dev/kmsg. It has none if this user may not read it.
-type Log struct{ fd int } // -1 if it cannot be read
+// Log reads the texts of the kernel's log, /dev/kmsg. It has no texts if this user may not read the log.
+type Log struct {
+	// fd is the descriptor of the log, or -1 if this user may not read it.
+	fd int
+}
 
-// OpenLog returns the kernel's log from its present end on.
+// OpenLog opens the kernel's log. The Log begins at the present end of that log.
 func OpenLog() *Log {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -38,7 +41,7 @@ func (l *Log) Close() {
 // than they are read.
 const maxRecords = 20_000
 
-// New returns what the kernel has logged since the last call. It does not wait.
+// New returns what the kernel has logged since the last call of New. It does not wait.
 func (l *Log) New() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		buffer := make([]byte, 8<<10) // a record is at most 1 KiB and its header

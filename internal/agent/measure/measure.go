@@ -1,6 +1,6 @@
 // Package measure measures how fast a host is: its CPUs, its memory, the disks of two directories and, with a
-// Python program that uses torch, its GPUs. The measurements are short. They are only good for a comparison
-// with the same measurements of other hosts.
+// Python program that uses torch, its GPUs. The measurements are short, so their results are good only for a
+// comparison with the same measurements of other hosts.
 package measure
 
 import (
@@ -16,15 +16,16 @@ import (
 // Measurer measures this host.
 type Measurer struct {
 	Host     string
-	Memory   int64             // bytes that a measurement may take
-	Env      []string          // the environment of a rank
+	Memory   int64             // bytes of memory that a measurement may use
+	Env      []string          // environment variables of a rank, as NAME=VALUE
 	Children *process.Children // runs helper programs
 }
 
 // root is the root directory of this host.
 var root = os.DirFS("/")
 
-// Speeds makes the measurements of ask, one after the other. If ask names any kind of GPU speed, Speeds measures all of those kinds. When ctx ends, it returns what it has measured so far.
+// Speeds makes the measurements of ask, one after the other. If ask names any kind of GPU speed, Speeds
+// measures all kinds of GPU speed. When ctx ends, it returns what it has measured so far.
 func (m Measurer) Speeds(ctx context.Context, ask job.Measure) (all []job.Speed) {
 	add := func(kind job.SpeedKind, speeds ...job.Speed) {
 		for _, s := range speeds {

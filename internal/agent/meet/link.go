@@ -30,7 +30,7 @@ const (
 	linkChunk = 256 << 10
 )
 
-// Link measures the link from this host to a peer and back, within reachLimit for each direction.
+// Link measures how fast data flows from this host to a peer and back. Each direction has a time limit.
 func (m *Meeting) Link(ctx context.Context, p *wire.Peer) []job.Speed {
 	here := m.Peer.Host
 	trips := job.Speed{Host: here, Kind: job.SpeedTrips, Of: p.Host}

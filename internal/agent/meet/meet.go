@@ -1,5 +1,5 @@
-// Package meet lets the hosts of a gang meet: each finds out whether it reaches the others over
-// the network, how fast, and whether they see the same directory.
+// Package meet lets the hosts of a gang test their connections. Each host finds out whether it reaches the
+// others over the network, how fast the network is, and whether the other hosts see the same directory.
 package meet
 
 import (
@@ -14,9 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Meeting is this host's part in a meeting. It answers the others until Close.
+// Meeting is this host's side of a meeting: the test of connections that the package comment describes. It answers
+// the other hosts until Close.
 type Meeting struct {
-	// Peer is what the other hosts must know of this one. Its address is left empty.
+	// Peer is what the other hosts must know about this host. The address in it is empty.
 	Peer *wire.Peer
 
 	secret   []byte
@@ -24,8 +25,8 @@ type Meeting struct {
 	mark     shareMark
 }
 
-// Open opens a port on address. If dir is not empty, it also writes a file there that the
-// other hosts look for. All hosts of a meeting share its secret.
+// Open opens a port on address. If dir is not empty, it also writes a file to dir, for which the other hosts
+// look. All hosts of a meeting use the same secret.
 func Open(host, address, dir string, secret []byte) *Meeting {
 	m := &Meeting{Peer: &wire.Peer{Host: host}, secret: secret, mark: shareMark{dir: dir, secret: secret}}
 	var err error
@@ -39,8 +40,8 @@ func Open(host, address, dir string, secret []byte) *Meeting {
 	return m
 }
 
-// Look asks the peers for their answers, and looks for their files if this host could write
-// its own. shared is nil if it could not.
+// Look finds out whether each peer answers over the network. If this host could write its own file, Look also
+// looks for the files of the peers. Otherwise shared is nil.
 func (m *Meeting) Look(ctx context.Context, peers []*wire.Peer) (reach []job.ReachFact, shared *job.SharedFact) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -55,7 +56,7 @@ func (m *Meeting) Look(ctx context.Context, peers []*wire.Peer) (reach []job.Rea
 	return reach, shared
 }
 
-// Close closes the port and removes the file.
+// Close closes the port and removes the file of this host.
 func (m *Meeting) Close() {
 	if m.answerer != nil {
 		m.answerer.close()

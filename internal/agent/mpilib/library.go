@@ -1,5 +1,5 @@
-// Package mpilib finds the MPI library that a program needs, without running the program,
-// and the MPI family that the library belongs to.
+// Package mpilib finds the MPI library that a program needs, and the MPI family to which the library belongs.
+// It does not run the program.
 package mpilib
 
 import (
@@ -30,16 +30,16 @@ type Part int
 
 const (
 	NotMPI    Part = iota // no part of MPI
-	Runtime               // a library that an MPI library of one family needs
+	Runtime               // another library, which the MPI library of one family needs
 	Binding               // a language's binding on top of the MPI library
 	Ambiguous             // the MPI library, with a name that either family may have
 	Library               // the MPI library
 )
 
-// Classify returns the MPI family of a library with this file name or soname, and its part in it.
-// For an ambiguous name, it returns the family that mostly uses the name. There are two such names:
-// libmpi.so.12 belongs to MPICH, Intel MPI and MVAPICH, which have a common ABI, but also to Open
-// MPI 1.10; libmpi_abi belongs to the ABI that the MPI standard defines.
+// Classify returns the MPI family of a library, and the library's part in it. name is the file name or soname
+// of the library. For an ambiguous name, it returns the family that uses the name most often. There are two
+// ambiguous names: libmpi.so.12 belongs to MPICH, Intel MPI and MVAPICH, which have a common ABI, but also to
+// Open MPI 1.10; libmpi_abi belongs to the ABI that the MPI standard defines.
 func Classify(name string) (job.MPI, Part) {
 	stem, version, _ := strings.Cut(name, ".so")
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "."), ".")
@@ -72,11 +72,11 @@ func Classify(name string) (job.MPI, Part) {
 	return "", NotMPI
 }
 
-// Of returns the MPI that an ELF program needs, and the path of its library. It does not resolve
-// symbolic links in that path. If the library is not found, it returns the name of the library
-// instead of its path. If the program needs no MPI, both are empty. For a script, it looks at the
-// interpreter. It runs no program: it searches as ld.so(8) does, but in the directories of the
-// loader's configuration instead of its cache.
+// Of returns the MPI family that an ELF program needs, and the path of the MPI library. It does not resolve
+// symbolic links in that path. If the library is not found, Of returns the name of the library instead of the
+// path. If the program needs no MPI, Of returns empty strings. For a script, it looks at the interpreter. It
+// runs no program: it searches for libraries as ld.so(8) does, but in the directories of the loader's
+// configuration instead of the loader's cache.
 func Of(path string, env []string) (mpi job.MPI, library string) {
 	if interpreter := ScriptInterpreter(path, env); interpreter != "" {
 		path = interpreter
@@ -285,8 +285,8 @@ func loaderConfig(path string) []string {
 	return dirs
 }
 
-// ScriptInterpreter returns the program in the #! line of a script. If that is env(1), it returns
-// the program that env would run. It returns "" if the file is not a script.
+// ScriptInterpreter returns the program that the #! line of a script names. If that program is env(1),
+// ScriptInterpreter returns the program that env would run. It returns "" if the file is not a script.
 func ScriptInterpreter(path string, env []string) string {
 	file, err := os.Open(path)
 	if err != nil {

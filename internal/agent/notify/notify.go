@@ -1,10 +1,9 @@
-// Package notify wakes goroutines that wait for a change, or for a limited time.
+// Package notify wakes goroutines that wait for a change. It also waits with a time limit.
 package notify
 
 import "sync"
 
-// Broadcast announces changes to all goroutines that wait for one. Its zero value is ready to
-// use.
+// Broadcast announces changes to all goroutines that wait for a change. Its zero value is ready to use.
 type Broadcast struct {
 	mu   sync.Mutex
 	next chan struct{} // nil if no goroutine waits

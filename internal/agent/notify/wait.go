@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/runclock"
 )
 
-// Wait waits for done to be closed, for at most limit. Time in which this process does not
-// run does not count. It returns whether done is closed.
+// Wait waits until done is closed, for at most limit. Time in which this process does not run, for instance
+// because it is stopped, does not count. Wait reports whether done is closed.
 func Wait(done <-chan struct{}, limit time.Duration) bool {
 	timer := runclock.NewTimer(limit)
 	defer timer.Stop()

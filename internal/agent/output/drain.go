@@ -12,9 +12,9 @@ const drainLimit = 500 * time.Millisecond
 // quiet is how long a stream must have nothing unread to count as drained.
 const quiet = 20 * time.Millisecond
 
-// Drain waits until everything that a dead rank had written is in the logs of its streams, for at
-// most drainLimit. It waits until the streams have ended. If a child of the rank holds them open,
-// it waits until they have been quiet for a moment.
+// Drain waits until the logs have everything that a dead rank had written to its streams. It waits until the
+// streams have ended or, if a child of the rank keeps them open, until they have been quiet for a moment. The
+// wait has a time limit.
 func Drain(streams ...*Stream) {
 	limit := runclock.NewTimer(drainLimit)
 	defer limit.Stop()

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Follow returns a follower that begins at an offset of the log file.
+// Follow returns a Follower of s that begins at offset in the log file.
 func Follow(s *Stream, offset int64) *Follower { return &Follower{Stream: s, Offset: offset} }
 
 // Follower reads the log file of one stream as it grows.
@@ -22,9 +22,9 @@ func (f *Follower) Close() {
 	}
 }
 
-// Step calls send with the next piece of the log, or with the end of the stream. It reports whether
-// there was a piece, and whether no more will come. If a part of the stream was lost, Step never
-// calls send with the end.
+// Step calls send with the next piece of the log, or with end set at the end of the stream. sent is true if
+// there was a piece. ended is true if no more will come. If a part of the stream was lost, Step never calls
+// send with end set.
 func (f *Follower) Step(buffer []byte, send func(piece []byte, end bool) error) (sent, ended bool, err error) {
 	written, closed := f.Stream.state()
 	if f.Offset >= written {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opener opens what connects a stream of a rank with the agent. ours is the end from which the
-// agent reads, and theirs is the rank's end.
+// Opener opens the pipe or pseudoterminal that connects a stream of a rank with the agent. ours is the end from
+// which the agent reads, and theirs is the rank's end.
 type Opener func() (ours, theirs *os.File, err error)
 
 // OpenPipe opens a pipe.
@@ -24,8 +24,8 @@ func OpenPipe() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
-// OpenPTY opens a pseudoterminal that passes on every byte unchanged. It becomes no process's
-// controlling terminal, so that it causes no signals.
+// OpenPTY opens a pseudoterminal that passes on every byte unchanged. It does not become the controlling
+// terminal of any process, so it causes no signals.
 func OpenPTY() (ours, theirs *os.File, err error) {
 	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, noPTY(err)
@@ -65,7 +65,7 @@ func slaveOf(master int) (*os.File, error) {
 	return os.NewFile(fd, "pty"), nil
 }
 
-// PTYError is the reason why this host has no pseudoterminal for a stream.
+// PTYError says why this host could not open a pseudoterminal for a stream.
 type PTYError struct{ Why string }
 
 // Error returns the reason.

@@ -1,4 +1,4 @@
-// Package output moves what ranks print to their log files, and reads it back from there.
+// Package output writes what ranks print to log files, and reads the log files again.
 package output
 
 import (
@@ -33,18 +33,18 @@ const keptMarks = 256
 
 // Options describe a stream.
 type Options struct {
-	Rank    int // RuntimeRank for output that is no rank's
+	Rank    int // RuntimeRank if the output does not come from a rank
 	Stderr  bool
 	Path    string            // the path of the log file
 	Spooled bool              // the log file is in the agent's own directory
 	Grew    *notify.Broadcast // notified when the stream grows or ends
 
-	// Seen is called with each piece after it was written to the log, by the
-	// goroutine that pumps.
+	// Seen is called with each piece of output after the piece was written to the log. It is called by the
+	// goroutine in which Pump runs.
 	Seen func(piece []byte)
-	// Stuck is called at each failure to write the log.
+	// Stuck is called each time when the log cannot be written.
 	Stuck func(error)
-	// End is called after the last piece was seen.
+	// End is called after Seen was called with the last piece.
 	End func()
 }
 
@@ -87,14 +87,14 @@ func New(options Options, opener Opener) (*Stream, *os.File, error) {
 	return &Stream{Options: options, log: log, from: ours}, theirs, nil
 }
 
-// NewLog returns a stream without a pipe: the caller writes its log file, and calls Grow and
-// Seal.
+// NewLog returns a stream without a pipe. The caller writes the log file itself, and calls Grow and Seal.
 func NewLog(options Options) *Stream { return &Stream{Options: options} }
 
-// Loss returns why a part of the output could not be written, or nil. Pump must have returned.
+// Loss returns why a part of the output could not be written to the log, or nil if all of it was written. It
+// must be called after Pump has returned.
 func (s *Stream) Loss() error { return s.lost }
 
-// CloseInput closes the agent's end, which ends the pump.
+// CloseInput closes the agent's end of the pipe or pseudoterminal, which makes Pump return.
 func (s *Stream) CloseInput() error { return s.from.Close() }
 
 // CloseLog closes the log file.
@@ -105,9 +105,9 @@ func (s *Stream) Discard() error {
 	return errors.Join(s.from.Close(), s.log.Close(), os.Remove(s.Path))
 }
 
-// Pump moves bytes from the rank to the log file until the last writer has closed its end. When
-// the log cannot be written, Pump waits, and the rank waits with it, rather than lose a byte.
-// Closing the channel release ends such a wait.
+// Pump moves bytes from the rank to the log file until the last writer has closed its end. If the log cannot be
+// written, Pump waits until it can be written again, so that no byte is lost. The rank then has to wait, too.
+// When the channel release is closed, Pump no longer waits.
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
@@ -240,7 +240,7 @@ func (s *Stream) when(offset int64) time.Time {
 	return time.Time{}
 }
 
-// Grow records that n more bytes are in the log.
+// Grow records that the log has n more bytes.
 func (s *Stream) Grow(n int) {
 	s.mu.Lock()
 	s.written += int64(n)
@@ -248,9 +248,9 @@ func (s *Stream) Grow(n int) {
 	s.Grew.Notify()
 }
 
-// Seal records that nothing more comes. Followers see it at once. Seal also changes the permission
-// bits of a spooled log that is complete. By them, a process that reads the spool after the agent
-// is gone knows that nothing is missing.
+// Seal records that the stream has ended. Followers see that at once. If the log is spooled and complete, Seal
+// also changes the permission bits of the log file. These tell a process that reads the spool after the end of
+// the agent that nothing is missing.
 func (s *Stream) Seal() {
 	if s.Spooled && !s.truncated {
 		_ = os.Chmod(s.Path, bridge.Whole) // without this mode it counts as truncated

@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TailBytes is how much of the end of each stream is sent as evidence.
+// TailBytes is how many bytes of the end of each stream are sent as evidence.
 const TailBytes = 32 << 10
 
-// TailLine bounds one line of evidence, in bytes.
+// TailLine is the greatest length of one line of evidence, in bytes.
 const TailLine = 8 << 10
 
 // Evidence returns the last lines of the stream.
@@ -35,8 +35,8 @@ func (s *Stream) Evidence(host string) []job.Line {
 	return lines
 }
 
-// Clean returns a line as it is recorded: valid UTF-8, without its line end, at most TailLine
-// bytes, and of a progress bar only the last state.
+// Clean returns a line in the form in which gangrun records it: valid UTF-8, without the line end, and at most
+// TailLine bytes long. Of a progress bar, only the last state is kept.
 func Clean(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// IsDescendant reports whether the other end of a connection over the loopback interface belongs to
-// a process below this one. likely is the PID of the process that probably has the connection, or
-// 0. IsDescendant looks first at that process and at the processes below it.
+// IsDescendant reports whether the other end of a connection over the loopback interface belongs to a
+// descendant of this process. likely is the PID of the process that probably has the other end, or 0.
+// IsDescendant first looks at that process and its descendants.
 func IsDescendant(conn *net.TCPConn, likely int) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
 	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
@@ -98,8 +98,8 @@ func findSocket(local, remote *net.TCPAddr) (socket, error) {
 // established is TCP_ESTABLISHED, a state.
 const established = 1
 
-// ProcessOf returns the process at the other end of a unix socket. ok is false if it is another
-// user's.
+// ProcessOf returns the process at the other end of a unix socket. ok is false if the process belongs to
+// another user.
 func ProcessOf(conn *net.UnixConn) (pid int, ok bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Children starts and reaps every process below this one, adopted orphans included.
+// Children starts the child processes of this process, and reaps every child, including adopted orphans.
 // Nothing else in this process may call wait(2).
 type Children struct {
 	fork   chan func()   // what the forker is asked to do
@@ -55,8 +55,8 @@ func (ch *Child) Ended() bool {
 	}
 }
 
-// NewChildren makes this process a subreaper and starts the two goroutines
-// that fork and reap. Close ends them and waits for them.
+// NewChildren makes this process a subreaper. It starts two goroutines, one that forks and one that reaps.
+// Close ends these goroutines.
 func NewChildren() (*Children, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
@@ -79,8 +79,8 @@ type Starter func(path string, argv []string, attr *syscall.ProcAttr) (*Child, e
 
 var errEnding = errors.New("the agent is ending")
 
-// KillFirst concerns the programs that are started from now on: if memory is short, the kernel
-// kills them before this process. See proc_pid_oom_score_adj(5).
+// KillFirst protects this process if memory is short: the kernel then kills programs that are started after this
+// call, before it kills this process. See proc_pid_oom_score_adj(5).
 func (c *Children) KillFirst() { c.killFirst.Store(true) }
 
 // Start starts one program.
@@ -91,9 +91,9 @@ func (c *Children) Start(path string, argv []string, attr *syscall.ProcAttr) (ch
 	return ch, err
 }
 
-// Batch runs f on the forker's thread. f can start several programs there without a switch of
-// threads for each. Nothing is reaped meanwhile, because that would slow the forks down. Batch
-// returns false if f was not run because the agent is ending.
+// Batch runs f on the thread that forks, so that f can start several programs without a switch of threads for
+// each program. Children reaps no process while f runs, because reaping would slow down the forks. Batch
+// returns false if it has not run f because the agent is ending.
 func (c *Children) Batch(f func(Starter)) bool {
 	done := make(chan struct{})
 	select {
@@ -149,8 +149,8 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	return c.Adopt(pid), nil
 }
 
-// KillUnexecuted kills the children that c has neither started nor adopted: orphans, and a process that was
-// forked and has not executed its program yet.
+// KillUnexecuted kills the children that c has neither started nor adopted. These are orphans, and a process
+// that was forked but has not executed its program yet.
 func (c *Children) KillUnexecuted() {
 	for _, p := range Descendants(os.Getpid()) {
 		c.mu.Lock()
@@ -162,9 +162,9 @@ func (c *Children) KillUnexecuted() {
 	}
 }
 
-// Adopt returns a Child for a process that another process has started and waits for. The
-// caller learns from that process how the child ended, and calls Settle. If its parent
-// ends first, the child becomes a child of this process and is reaped like the others.
+// Adopt returns a Child for the process pid, which is a child of another process. That process waits for the
+// child and tells the caller how the child has ended; the caller then calls Settle. If the parent ends before
+// the child, the child becomes a child of this process, which reaps it like its other children.
 func (c *Children) Adopt(pid int) *Child {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func (c *Children) Adopt(pid int) *Child {
 	return ch
 }
 
-// Settle records how an adopted process has ended.
+// Settle records how ch, an adopted process, has ended.
 func (c *Children) Settle(ch *Child, status unix.WaitStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -261,8 +261,8 @@ func (c *Children) reap(seen time.Time) {
 	}
 }
 
-// Signal sends a signal to the process group that ch leads. If ch has been reaped, its PID
-// may be another process's by now: then Signal sends nothing and returns false.
+// Signal sends a signal to the process group that ch leads. If ch has been reaped, another process may have its
+// PID by now. Signal then sends nothing and returns false.
 func (c *Children) Signal(ch *Child, sig unix.Signal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,16 +273,16 @@ func (c *Children) Signal(ch *Child, sig unix.Signal) bool {
 	return true
 }
 
-// Empty reports whether this process has no child, and so no descendant. The channel is
-// closed when that changes.
+// Empty reports whether this process has no children, and so no descendants. The returned channel is closed
+// when that changes.
 func (c *Children) Empty() (bool, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.none, c.change
 }
 
-// Close ends the goroutines. All children must be gone: the reaper cannot be
-// woken from a wait for one that lives.
+// Close ends the goroutines and waits for their end. All children must have ended, because nothing can wake the
+// reaper while it waits for a child.
 func (c *Children) Close() {
 	close(c.done)
 	c.wg.Wait()

@@ -22,15 +22,15 @@ const (
 	killWait = time.Second
 )
 
-// RunHelper runs a helper program to its end, within helperTime, with stdin as its input. It
-// returns the first helperBytes of its standard output and, if both is true, of its standard error.
-// An exit code other than 0 is an error; the output is returned with it. If ctx ends, RunHelper kills the
-// helper, and returns soon even if the helper hangs in the kernel, where no signal ends it.
+// RunHelper runs a helper program to its end, with stdin as its input. It returns the beginning of the
+// program's standard output and, if both is true, of its standard error. If the exit code is not 0, RunHelper
+// returns an error, together with the output. If ctx ends, or if the helper takes too long, RunHelper kills the
+// helper. It returns soon after that, even if the helper hangs in the kernel, where no signal ends it.
 func (c *Children) RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	return c.RunHelperFor(ctx, helperTime, path, argv, dir, env, stdin, both)
 }
 
-// RunHelperFor is RunHelper with another time limit.
+// RunHelperFor is like RunHelper, but with limit as the time limit of the helper.
 func (c *Children) RunHelperFor(ctx context.Context, limit time.Duration, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

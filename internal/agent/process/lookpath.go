@@ -41,7 +41,7 @@ func LookPath(name, dir string, env []string) (string, error) {
 	return "", fmt.Errorf("%q is not in PATH: %w", name, fs.ErrNotExist)
 }
 
-// Executable returns nil if the file at path can be executed, else the reason.
+// Executable returns nil if the file at path can be executed, and otherwise the reason why it cannot.
 func Executable(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func Executable(path string) error {
 	return nil
 }
 
-// Enterable returns nil if a process can start in the directory dir, else the reason.
+// Enterable returns nil if a process can start in the directory dir, and otherwise the reason why it cannot.
 func Enterable(dir string) error {
 	if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err

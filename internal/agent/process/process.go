@@ -1,5 +1,5 @@
-// Package process starts, waits for, finds and signals the processes below the agent that
-// it runs in, and runs helper programs. It knows nothing of gangs.
+// Package process starts, finds, signals and reaps the descendants of the agent in which it runs. It also runs
+// helper programs. It knows nothing about gangs.
 package process
 
 import (
@@ -18,7 +18,7 @@ type Process struct {
 	Zombie      bool
 }
 
-// Read returns the process with a PID. ok is false if there is none.
+// Read returns the process whose PID is pid. ok is false if there is no such process.
 func Read(pid int) (p Process, ok bool) {
 	s, err := procfs.ReadStat(pid)
 	return of(s), err == nil
@@ -26,9 +26,9 @@ func Read(pid int) (p Process, ok bool) {
 
 func of(s procfs.Stat) Process { return Process{s.PID, s.Parent, s.Start, s.Ended()} }
 
-// Descendants returns every live process below the process root, children before grandchildren. It
-// can miss a process that is forked meanwhile: a caller that ends the processes repeats it until
-// none is left.
+// Descendants returns every live descendant of the process root, children before grandchildren. It can miss a
+// process that is forked meanwhile, so a caller that ends the processes must repeat it until no process is
+// left.
 func Descendants(root int) []Process {
 	below := map[int][]Process{}
 	for _, pid := range procfs.PIDs() {
@@ -48,8 +48,8 @@ func Descendants(root int) []Process {
 	return found
 }
 
-// Signal signals exactly this process, never a later one with its PID: it opens a pidfd
-// and compares the start time before it signals.
+// Signal sends a signal to exactly this process. It never signals a later process with the same PID, because it
+// opens a pidfd and compares the start time first.
 func (p Process) Signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
@@ -64,9 +64,9 @@ func (p Process) Signal(sig unix.Signal) {
 // maxListed bounds how many processes ListedDescendants returns.
 const maxListed = 64
 
-// ListedDescendants returns the PIDs of processes below another from the kernel's lists of
-// children, which is faster than Descendants. It returns none if the kernel is built without these
-// lists (CONFIG_PROC_CHILDREN).
+// ListedDescendants returns the PIDs of the descendants of the process pid. It is faster than Descendants,
+// because it uses the kernel's lists of children. It returns no PIDs if the kernel is built without these lists
+// (CONFIG_PROC_CHILDREN).
 func ListedDescendants(pid int) []int {
 	pids := []int{pid}
 	for i := 0; i < len(pids) && len(pids) <= maxListed; i++ {
@@ -75,7 +75,7 @@ func ListedDescendants(pid int) []int {
 	return pids[1:]
 }
 
-// IsDescendant reports whether a process descends from this one.
+// IsDescendant reports whether the process pid descends from this process.
 func IsDescendant(pid int) bool {
 	for range 64 {
 		p, ok := Read(pid)
@@ -90,8 +90,8 @@ func IsDescendant(pid int) bool {
 	return false
 }
 
-// Handles reports whether a process had a handler for a signal when Handles looked. The process may
-// have ended since.
+// Handles reports whether the process pid has a handler for the signal sig. The process may already have ended
+// when Handles returns.
 func Handles(pid int, sig unix.Signal) bool {
 	data, err := os.ReadFile(procfs.Path(pid, "status"))
 	if err != nil {

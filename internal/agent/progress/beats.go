@@ -13,7 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/curve"
 )
 
-// The variables that name the descriptor and the file by which a rank can give heartbeats.
+// The environment variables that tell a rank how to give heartbeats: FDVariable has the number of a descriptor
+// to which it can write, and HeartbeatVariable has the path of a file that it can touch.
 const (
 	FDVariable        = "GANGRUN_PROGRESS_FD"
 	HeartbeatVariable = "GANGRUN_HEARTBEAT"
@@ -26,15 +27,14 @@ const (
 	punchBytes = 1 << 20
 )
 
-// Beats receives the heartbeats that the program of one rank gives: lines that it writes to a file
-// in memory, and touches of another file. The program inherits the descriptor of the file in
-// memory.
+// Beats receives the heartbeats of the program of one rank. A heartbeat is a line that the program writes to a
+// file in memory, or a touch of another file. The program inherits the descriptor of the file in memory.
 //
-// That file is not a pipe, so a write never waits and never fails, even if the agent is stopped or
-// gone. The agent frees the memory of what it has read.
+// The file in memory is not a pipe. So a write never waits and never fails, even if the agent is stopped or
+// gone. The agent frees the memory of the lines that it has read.
 type Beats struct {
 	Rank *Rank
-	Path string // of the file that the program may touch; it need not exist
+	Path string // path of the file that the program may touch; the file need not exist
 
 	mu      sync.Mutex
 	file    *os.File      // nil once it is closed
@@ -45,8 +45,9 @@ type Beats struct {
 	touched time.Time
 }
 
-// NewBeats returns the heartbeats of a rank, and the file to which its program writes them, which the caller closes. It must
-// be called before the output of the rank is scanned.
+// NewBeats returns a Beats for a rank, and program, the file to which the program of the rank writes
+// heartbeats. The caller must close that file. NewBeats must be called before the output of the rank is
+// scanned.
 func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
 	const flags = unix.MFD_CLOEXEC
 	fd, err := unix.MemfdCreate("gangrun-progress", flags|unix.MFD_NOEXEC_SEAL) // Linux 6.3
@@ -120,8 +121,8 @@ func (b *Beats) lines(data []byte) {
 	}
 }
 
-// Touch finds out whether the program has touched the file at Path since the last call of Touch. It
-// may wait if the file system does.
+// Touch finds out whether the program has touched the file at Path since the last call of Touch. It may have to
+// wait for the file system.
 func (b *Beats) Touch() {
 	info, err := os.Lstat(b.Path)
 	if err != nil {
@@ -135,7 +136,8 @@ func (b *Beats) Touch() {
 	}
 }
 
-// Close reads what the program has written, and then closes the agent's end.
+// Close reads what the program has written since the last Poll, and then closes the agent's descriptor of the
+// file in memory.
 func (b *Beats) Close() error {
 	b.Poll()
 	b.mu.Lock()

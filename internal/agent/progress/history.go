@@ -28,7 +28,8 @@ func (h *history) add(now time.Time, count int64) {
 	*h = append(*h, s)
 }
 
-// History returns the newest steps that the rank has reported, and when; the oldest comes first.
+// History returns the latest steps that the rank has reported, each with the time of its report, in the order of
+// the reports.
 func (p *Rank) History() []saves.Step {
 	p.mu.Lock()
 	defer p.mu.Unlock()

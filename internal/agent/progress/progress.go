@@ -21,7 +21,7 @@ const progressEvery = time.Second
 // Rank is the progress of one rank.
 type Rank struct {
 	Emit  func(job.Progress)
-	Steps int // how many reports are sent immediately; later ones are sent once per progressEvery
+	Steps int // how many reports are sent immediately; later reports are sent at intervals
 
 	mu       sync.Mutex
 	latest   job.Progress
@@ -48,18 +48,18 @@ type signs struct {
 	history history
 }
 
-// Sample is what is known of a rank's progress at one moment.
+// Sample is what an agent knows about a rank's progress at one moment.
 type Sample struct {
-	Latest *job.Progress // nil if there was none
-	Moves  int64         // how often the step or the epoch has changed, the first time included
-	// Beats is how many progress lines came through GANGRUN_PROGRESS_FD, and how often a look at
-	// GANGRUN_HEARTBEAT found it touched since the look before.
+	Latest *job.Progress // nil if the rank has shown no progress yet
+	Moves  int64         // how often the step or epoch has changed; the first step or epoch counts, too
+	// Beats is the sum of two counts: the progress lines that came through GANGRUN_PROGRESS_FD, and the looks
+	// at the file of GANGRUN_HEARTBEAT that found it touched since the look before.
 	Beats int64
-	Lines int64     // that were printed
-	First time.Time // when the first was printed; zero if there is none
+	Lines int64     // number of progress lines that were printed
+	First time.Time // when the first of these lines was printed; zero if there is none
 }
 
-// Sample returns what is known of the rank's progress now.
+// Sample returns what the agent knows about the rank's progress now.
 func (p *Rank) Sample() Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +106,8 @@ func (p *Rank) printed(lines int) {
 // goroutine that reads the stream may use it.
 type Scanner struct {
 	Rank *Rank
-	// Pattern, if it is set, matches the lines that are progress.
+	// Pattern matches the lines that show progress. If it is nil, the Scanner looks for the forms that gangrun
+	// knows.
 	Pattern *curve.Pattern
 
 	reader  curve.Reader
@@ -219,8 +220,8 @@ func (p *Rank) report(now time.Time) {
 	p.Emit(p.latest)
 }
 
-// Flush reports the latest progress if it has not been reported. Once every stream of the rank
-// has ended and been flushed, no timer is left.
+// Flush reports the latest progress if that has not been reported yet. Call it at the end of each stream of the
+// rank; after the last call, no timer runs.
 func (p *Rank) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +230,7 @@ func (p *Rank) Flush() {
 	}
 }
 
-// Idle returns how long before now the rank last made progress; ok is false if it never did.
+// Idle returns how long before now the rank last made progress. ok is false if it never made progress.
 func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

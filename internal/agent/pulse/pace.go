@@ -12,12 +12,14 @@ const share = 1000
 // slowest is the longest time between two rounds.
 const slowest = time.Minute
 
-// Pace returns the time until the next round, after a round. cost is the CPU time that the round has used. The result is never shorter than least.
+// Pace returns how long to wait between the end of a round and the next round. cost is the CPU time that the
+// round has used: the more it has used, the longer is the wait. The wait is at least least, and at most a
+// minute unless least is longer.
 func Pace(least, cost time.Duration) time.Duration {
 	return min(max(least, share*cost), max(least, slowest))
 }
 
-// Spent returns the CPU time of the calling thread. The goroutine must be locked to it.
+// Spent returns the CPU time of the calling thread. The calling goroutine must be locked to its thread.
 func Spent() time.Duration {
 	var used unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &used) != nil {

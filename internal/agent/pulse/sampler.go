@@ -22,8 +22,8 @@ type Sampler struct {
 	network *Network // nil in the rounds that do not read the connections
 }
 
-// Round begins a round. pids are the processes that were started as ranks. Round returns the table that
-// Sample needs. spread says that the ranks have peers on other hosts.
+// Round begins a round. pids are the processes that were started as ranks. spread is true if the ranks have
+// peers on other hosts. Round returns the Table that Sample needs.
 func (s *Sampler) Round(pids []int, spread bool) Table {
 	s.network = nil
 	if spread && s.rounds%networkEvery == 0 {
@@ -137,7 +137,7 @@ func value(data []byte, key string) int64 {
 	return n
 }
 
-// State returns the state that a letter of /proc/PID/stat means.
+// State returns the state for which a letter in /proc/PID/stat stands.
 func State(letter byte) job.ProcessState {
 	switch letter {
 	case 'R':

@@ -1,5 +1,5 @@
-// Package pulse reads from /proc what the processes of ranks are doing, and how much they have done: the
-// pulses of the ranks.
+// Package pulse takes the pulses of ranks: it reads from /proc what the processes of the ranks are doing, and
+// how much they have done.
 package pulse
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Table has processes of this host, as they were at one moment.
+// Table has processes of this host in the state in which they were at one moment.
 type Table struct {
 	stats    map[int]procfs.Stat
 	children map[int][]int
@@ -50,9 +50,9 @@ func (t Table) read(pid int) (s procfs.Stat, ok bool) {
 // rank's program.
 const maxWrappers = 8
 
-// Working returns the process that does the work of a rank. pid is the process that was started as the rank.
-// If that process is a shell or another wrapper that waits for a single child, the child does the work,
-// unless it has ended. ok is false if there is no such process.
+// Working returns the process that does the work of a rank. pid is the process that was started as the rank. If
+// that process is a shell or another wrapper that waits for a single child, and the child has not ended, the
+// child does the work. ok is false if the process pid does not exist.
 func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	s, ok = t.stats[pid]
 	for range maxWrappers {

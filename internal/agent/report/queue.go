@@ -20,11 +20,11 @@ import (
 // progress is dropped.
 const maxReports = 10_000
 
-// Queue collects reports. Reports that arrive while a message is being sent are combined into
-// the next one. The zero value is ready to use.
+// Queue collects reports. Reports that arrive while a message is being sent are combined into the next message.
+// The zero value is ready to use.
 type Queue struct {
 	more notify.Broadcast
-	Keep bool // reports that were sent are kept for a controller that takes over
+	Keep bool // keep reports that were sent, for a controller that takes over
 
 	mu   sync.Mutex
 	next *wire.GangReply
@@ -56,7 +56,7 @@ func (r *Queue) Lines(lines ...job.Line) {
 	}
 }
 
-// Done queues the last report: all ranks have ended except the unreaped ones.
+// Done queues the last report, which says that all ranks have ended except those in unreaped.
 func (r *Queue) Done(unreaped []int32) {
 	r.Add(func(m *wire.GangReply) { m.Done = &wire.Done{Unreaped: unreaped} })
 }
@@ -75,8 +75,8 @@ func (r *Queue) Add(edit func(*wire.GangReply)) {
 // errTakenOver is the error of Send when another Send has begun.
 var errTakenOver = errors.New("another controller has taken over")
 
-// Send sends the reports to stream. It returns when it has sent the report of Done, when sending
-// fails, when ctx ends, or when another Send begins. It begins with the reports that were kept.
+// Send sends the reports to stream. It begins with the reports that were kept. It returns when it has sent the
+// report of Done, when sending fails, when ctx ends, or when another call of Send begins.
 func (r *Queue) Send(ctx context.Context, stream interface{ Send(*wire.GangReply) error }) error {
 	r.mu.Lock()
 	r.turn++
@@ -132,7 +132,7 @@ func (r *Queue) remember(message *wire.GangReply) {
 	proto.Merge(r.kept, lasting)
 }
 
-// Pulses queues signs of life. They replace earlier ones in the queue.
+// Pulses queues signs of life. They replace earlier signs of life in the queue.
 func (r *Queue) Pulses(p job.Pulses) {
 	data, err := exact.Marshal(p)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *Queue) Pulses(p job.Pulses) {
 	r.Add(func(m *wire.GangReply) { m.Pulses = data })
 }
 
-// Wireup queues a report of how far the ranks have come. The report replaces an earlier one in the
+// Wireup queues a report of how far the ranks have come. The report replaces an earlier report of Wireup in the
 // queue.
 func (r *Queue) Wireup(up job.Wireup) {
 	data, err := exact.Marshal(up)

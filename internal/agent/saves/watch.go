@@ -1,6 +1,7 @@
-// Package saves watches the checkpoints that a gang writes, on one host. It reads the checkpoint directory when
-// the kernel reports a change, and at intervals. It verifies each checkpoint that the gang has finished writing,
-// and reports what package internal/saves finds. Every access has a limit, because a file system may freeze.
+// Package saves watches, on one host, the checkpoints that a gang writes. It reads the checkpoint directory
+// when the kernel reports a change there, and at intervals. It verifies each checkpoint that the gang has
+// finished writing, and reports what package internal/saves finds. Every access has a limit, because a file
+// system may freeze.
 package saves
 
 import (
@@ -23,11 +24,12 @@ const (
 	stallLimit = 30 * time.Second       // a report of a good checkpoint waits so long for the next step
 )
 
-// Options say what is watched, and who is told.
+// Options says which directory Watch watches, and where it sends its events.
 type Options struct {
 	Host string
 	Dir  string
-	// LocalOnly is true if another host watches the directory unless it is on a local file system of this one.
+	// If LocalOnly is true, Watch watches the directory only if it is on a local file system of this host.
+	// Otherwise another host watches it.
 	LocalOnly bool
 	// Steps returns the latest steps of each rank on this host.
 	Steps func() [][]saves.Step
@@ -59,8 +61,8 @@ type waiting struct {
 	since time.Time
 }
 
-// Watch watches the checkpoints in a directory until ctx ends, and emits an event for each that was written
-// and for each problem.
+// Watch watches the checkpoints in a directory until ctx ends. It emits an event for each checkpoint that was
+// written, and for each problem.
 func Watch(ctx context.Context, o Options) {
 	w := &watch{Options: o, verified: map[string]time.Duration{}}
 	w.changes = newChanges()

@@ -1,5 +1,5 @@
-// Package snapshot remembers the files in some directories, and names those that have changed
-// since.
+// Package snapshot records the state of the files in some directories, and finds out later which files have
+// changed.
 package snapshot
 
 import (
@@ -20,9 +20,11 @@ type mark struct {
 	inode         uint64 // a file that replaces another has a new one
 }
 
-// Snapshot is the state of all files in some directories. The zero value has none.
+// Snapshot is the state of all files in some directories. The zero value has no files.
 type Snapshot struct {
-	Partial bool            // some files are not in it: there are too many, or they cannot be read
+	// Partial is true if the Snapshot lacks some files, because there are too many, or because they cannot be
+	// read.
+	Partial bool
 	marks   map[string]mark // by path
 }
 
@@ -71,9 +73,9 @@ func Take(dirs, excluded []string) Snapshot {
 	return s
 }
 
-// Changes compares s with a later snapshot, and returns the paths that are new, gone or changed
-// there, in order. If a directory is new or gone, Changes returns only the path of the directory,
-// and no paths below it.
+// Changes compares s with a later Snapshot. It returns, in order, the paths that are new, gone or changed in
+// the later Snapshot. If a directory is new or gone, Changes returns only the path of the directory, and no
+// paths below it.
 func (s Snapshot) Changes(later Snapshot) []string {
 	changed := map[string]bool{}
 	for path, now := range later.marks {

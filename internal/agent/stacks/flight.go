@@ -22,8 +22,8 @@ const (
 	maxDump = 32 << 20
 )
 
-// Flight has the paths by which a rank's flight recorder is asked for a dump. If the rank has no flight
-// recorder, the files do not exist.
+// Flight has the paths of the files by which an agent gets a dump from a rank's flight recorder. If the rank
+// has no flight recorder, the files do not exist.
 type Flight struct {
 	Pipe string // the FIFO that PyTorch makes; a byte that is written to it asks for a dump; "" means there is none
 	Dump string // the file to which PyTorch writes the dump

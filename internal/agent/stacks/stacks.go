@@ -1,6 +1,6 @@
-// Package stacks reads where the ranks on this host are: the stacks of the threads of all their processes. It
-// stops a process only while a tool reads the process's stacks. It never waits for a process or a file system
-// that hangs.
+// Package stacks finds out at which places in their programs the ranks on this host are. It reads the stacks of
+// all threads of all their processes. It stops a process only while a tool reads the process's stacks. It never
+// waits for a process or a file system that hangs.
 package stacks
 
 import (
@@ -38,8 +38,8 @@ type Runner interface {
 	RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) ([]byte, error)
 }
 
-// Collector collects the stacks of ranks on this host. The caller must call Close when it needs the Collector
-// no more.
+// Collector collects the stacks of ranks on this host. The caller must call Close when it no longer needs the
+// Collector.
 type Collector struct {
 	Host string
 	// Env is the environment of the tools. The Collector looks for tools in the PATH of Env, and then in the
@@ -52,14 +52,14 @@ type Collector struct {
 	parsing sync.Mutex // allows only one dump in memory
 }
 
-// Close waits until no reading of /proc is blocked any more, or until ctx ends.
+// Close waits until no goroutine of the Collector still hangs in a read of /proc, or until ctx ends.
 func (c *Collector) Close(ctx context.Context) {
 	c.readers.wait(ctx)
 	c.dumps.wait(ctx)
 }
 
-// Collect returns the stacks of the targets in the order of targets. Each has the record of the rank's flight
-// recorder, if there is one. After ten seconds, or when ctx ends, Collect returns what it has.
+// Collect returns the stacks of the targets, in the order of targets. The stacks of a rank come with the record
+// of its flight recorder, if it has one. After ten seconds, or when ctx ends, Collect returns what it has.
 func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankStack {
 	ctx, cancel := context.WithTimeout(ctx, toolsUntil)
 	defer cancel()

@@ -20,7 +20,7 @@ func Capacity() (cores int, memory int64) {
 	return runtime.NumCPU(), memory
 }
 
-// Interfaces returns the network interfaces that are up and lead off this host.
+// Interfaces returns the network interfaces that are up and lead to other hosts.
 func Interfaces() (list []*wire.Interface) {
 	all, err := net.Interfaces()
 	if err != nil {

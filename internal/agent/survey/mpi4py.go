@@ -20,8 +20,8 @@ for dir in spec.submodule_search_locations if spec else []:
         print(path)
 `
 
-// MPI4py returns the path of mpi4py's extension module, which is linked with the MPI
-// library. It returns "" if argv does not run a Python script that imports mpi4py.
+// MPI4py returns the path of the extension module of mpi4py. That module is linked with the MPI library. It
+// returns "" if argv does not run a Python script that imports mpi4py.
 func (v Surveyor) MPI4py(ctx context.Context, argv []string, workdir, interpreter string) string {
 	if !IsPython(argv[0], interpreter) {
 		return ""

@@ -50,8 +50,8 @@ func pythonProgram(args []string) (script, code string) {
 	return "", ""
 }
 
-// IsPython reports whether a program is a Python interpreter, judged by the name in the
-// command and by the path at which it was found.
+// IsPython reports whether a program is a Python interpreter. It judges by name, the name in the command, and
+// by path, where the program was found.
 func IsPython(name, path string) bool {
 	return pythonName.Match(filepath.Base(name)) || pythonName.Match(filepath.Base(path))
 }

@@ -1,5 +1,5 @@
-// Package survey finds out what the static preflight must know about a host: the job's program, its
-// libraries, its Python and the paths that it uses. It knows nothing of gangs.
+// Package survey finds out what the static preflight must know about a host: about the job's program, its
+// libraries, its Python, and the paths that the job uses. It knows nothing about gangs.
 package survey
 
 import (
@@ -18,14 +18,14 @@ import (
 // Surveyor answers surveys of this host.
 type Surveyor struct {
 	Host     string
-	Env      []string          // of the ranks
+	Env      []string          // environment variables of the ranks, as NAME=VALUE
 	Children *process.Children // starts helper programs
 }
 
 // root has the files of this host or container.
 var root = os.DirFS("/")
 
-// Survey returns what a survey asks for.
+// Survey returns the facts for which ask asks.
 func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 	cores, memory := Capacity()
 	facts := job.Facts{Host: v.Host, Cores: cores, Memory: memory, Time: hostclock.Now()}

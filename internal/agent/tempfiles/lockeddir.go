@@ -40,8 +40,8 @@ func LockedDir(parent, prefix string) (*os.File, error) {
 	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", parent)
 }
 
-// RemoveUnlocked removes the directories of agents that were killed. These are the directories with
-// the prefix that nobody has locked. It returns how many it has removed.
+// RemoveUnlocked removes the directories of agents that were killed. These are the directories whose names
+// begin with prefix and that nobody has locked. It returns how many directories it has removed.
 func RemoveUnlocked(prefix string, remove func(path string) error) (removed int) {
 	for _, in := range append([]string{os.TempDir(), "/tmp"}, Fallbacks...) {
 		dirs, _ := filepath.Glob(filepath.Join(in, prefix+"*"))

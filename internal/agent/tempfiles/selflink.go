@@ -23,8 +23,8 @@ func linkDir(gang string) string {
 // ownerFile is the name of the file in a linkDir that names the agent that made it.
 func ownerFile(agent int) string { return "agent-" + identity.AgentName(agent) }
 
-// SelfPath returns a path of this program without blanks. It is valid as long as this process
-// lives, even if the file is replaced.
+// SelfPath returns a path of this program that has no blanks. The path is valid as long as this process lives,
+// even if the file of the program is replaced.
 func SelfPath() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
 // LinkSelf makes a link to this program at a path that is the same on all machines of a

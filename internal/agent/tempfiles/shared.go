@@ -30,17 +30,18 @@ type fileID struct {
 	inode        uint64
 }
 
-// SharedMemory remembers the shared memory files of MPI libraries that processes of a gang have mapped. It never removes any other file, because such a file may belong to processes of
-// another PID namespace, which this process cannot see.
+// SharedMemory remembers the shared memory files of MPI libraries that processes of a gang have mapped. It
+// never removes any other file, because another file may belong to processes of another PID namespace, which
+// this process cannot see.
 type SharedMemory struct {
 	mu     sync.Mutex
 	mapped map[string]fileID // by path
 	done   chan struct{}     // of the latest scan, closed when it is over; nil before the first
 }
 
-// Scan reads in the background what this process's descendants have mapped. It returns a
-// channel that is closed at the end; a process that hangs in the kernel may delay that. Only
-// one scan runs at a time.
+// Scan finds out in the background which files the descendants of this process have mapped. It returns a
+// channel that is closed at the end of the scan. A process that hangs in the kernel may delay the end. Only one
+// scan runs at a time.
 func (s *SharedMemory) Scan() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,9 +110,9 @@ func sharedName(path string) bool {
 	return false
 }
 
-// Remove removes what killed ranks have left: files of this user that the ranks had mapped, that
-// were made after the gang began, and that no living process has open or mapped. start is when the
-// gang began.
+// Remove removes the shared memory files that killed ranks have left. These are files of this user that the
+// ranks had mapped, that were made after start, and that no living process has open or mapped. start is when
+// the gang began.
 func (s *SharedMemory) Remove(start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

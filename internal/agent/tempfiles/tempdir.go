@@ -1,6 +1,5 @@
-// Package tempfiles has the temporary files of agents and ranks that nothing may leave behind:
-// the directories of agents, their links to this program, and what MPI libraries make in
-// shared memory.
+// Package tempfiles makes and removes temporary files of agents and ranks, so that nothing is left behind: the
+// directories of agents, their links to this program, and what MPI libraries make in shared memory.
 package tempfiles
 
 import (
@@ -17,12 +16,12 @@ import (
 // Fallbacks are the directories in which an agent makes its own if it cannot write to /tmp.
 var Fallbacks = []string{"/var/tmp", SharedDir}
 
-// Prefix returns how the names of an agent's temporary directories begin.
+// Prefix returns the beginning of the names of an agent's temporary directories. agent is the PID of the agent.
 func Prefix(agent int) string {
 	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), identity.AgentName(agent))
 }
 
-// Remove removes what an agent that was killed has left: temporary directories and links.
+// Remove removes the temporary directories and links that a killed agent has left. agent is the PID of the agent.
 func Remove(agent int) {
 	RemoveLinks(agent)
 	for _, dir := range append([]string{os.TempDir()}, Fallbacks...) {

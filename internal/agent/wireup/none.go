@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// None is the wire-up of ranks that find each other without gangrun's help. The ranks of
-// torch.distributed do that with the variables of their environment.
+// None is the wire-up of ranks that find each other without gangrun's help, as the ranks of torch.distributed
+// do by variables of their environment.
 type None struct{ watch *Watch }
 
 // NewNone returns the wire-up of a gang.

@@ -1,8 +1,8 @@
-// Package wireup has what all ways in which ranks find each other have in common. It reports to the
-// controller how far the ranks of this host have come, which ranks have called MPI_Abort, and
-// silent singletons. (These are ranks that MPI started as rank 0 of 1, because they did not find
-// the others.) Each way is a package below this one. None is for ranks that find each other without
-// gangrun's help.
+// Package wireup has what all wire-ups have in common. A wire-up is a way in which ranks find each other.
+// Package wireup reports to the controller how far the ranks of this host have come, which ranks have called
+// MPI_Abort, and which are silent singletons, that is, ranks that each take themselves for rank 0 of 1
+// because they did not find the others. Each wire-up is a package below this package, except the type None,
+// which is the wire-up of ranks that find each other without gangrun's help.
 package wireup
 
 import (
@@ -19,8 +19,8 @@ import (
 // own exit code.
 const abortWait = 100 * time.Millisecond
 
-// State is what a wire-up knows of the ranks of this host. Its functions may be called from any
-// goroutine once the ranks have been started.
+// State gives access to what a wire-up knows about the ranks of this host. Once the ranks have been started,
+// its functions may be called from any goroutine.
 type State struct {
 	// Changed receives a value when something may have changed.
 	Changed <-chan struct{}
@@ -28,7 +28,7 @@ type State struct {
 	Wireup func() job.Wireup
 	// Aborted returns the ranks that have called MPI_Abort.
 	Aborted func() []int
-	// Update is called after Changed has received. It may be nil.
+	// Update is called after a value was received from Changed. It may be nil.
 	Update func()
 	// Request handles a request of the controller.
 	Request func(*wire.GangRequest)
@@ -52,8 +52,8 @@ func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
 	return w
 }
 
-// Run watches the ranks and answers the controller's requests until ctx ends. Requests that
-// come before the ranks have been started wait until then.
+// Run watches the ranks and answers the controller's requests until ctx ends. It answers requests that come
+// before the ranks have been started only after the start.
 func (w *Watch) Run(ctx context.Context, requests <-chan *wire.GangRequest) {
 	early, ok := w.awaitReady(ctx, requests)
 	if !ok {
@@ -167,8 +167,8 @@ func (w *Watch) report(answer bool) {
 	w.gang.Reports.Wireup(up)
 }
 
-// MarkAbort records that a rank has called MPI_Abort with a code. The abort counts as the
-// cause of the end, even if the rank was killed before it could exit.
+// MarkAbort records in e that a rank has called MPI_Abort with a code. The rank then counts as ended by
+// MPI_Abort, even if it was killed before it could exit.
 func MarkAbort(e *job.Exit, code int) {
 	e.Aborted, e.Stopped = true, false
 	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // its parent may have lost the code

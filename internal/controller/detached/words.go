@@ -65,8 +65,10 @@ func wordsFile(words []string) (*os.File, error) {
 	return file, nil
 }
 
-// Words returns the arguments of this process. A detached controller reads them from a file that
-// Start has passed to it, because its command line has *** in place of the values of variables.
+// Words returns the arguments of this process. args has the arguments of its command line. A detached
+// controller reads its arguments from a file that Start has passed to it. Its command line has *** in place of
+// the values of environment variables that the user has set by flags such as -e, because these values may be
+// secret.
 func Words(args []string) ([]string, error) {
 	if os.Getenv(envName) == "" {
 		return args, nil

@@ -146,7 +146,7 @@ func (d Dialer) nvml() func() (ssh.Program, error) {
 }
 
 // RunNVML returns a function that runs gangrun-nvml on another host, with arguments. It returns nil
-// if that is not possible on any.
+// if that is possible on no host.
 func (d Dialer) RunNVML() func(ctx context.Context, host string, args ...string) (probe.Remote, error) {
 	program := d.nvml()
 	if program == nil {

@@ -1,6 +1,6 @@
-// Package inspect lets other processes look at a run. A controller uses it to write the run's live file, and
-// to answer requests for the stacks of the ranks, which are files in the run's directory. Other processes use
-// it to make such requests.
+// Package inspect lets other processes look at a run. A controller uses it to write the live file of the run,
+// and to answer requests for the stacks of the ranks. Other processes use it to make such requests. A request
+// is a file in the directory of the run.
 package inspect
 
 import (

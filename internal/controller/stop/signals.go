@@ -25,10 +25,11 @@ const signalNow = unix.SIGPWR
 type Order struct {
 	signal syscall.Signal
 	by     string // see Describe
+	now    bool   // end the ranks without a grace period
 }
 
 // NewOrder returns the Order for a request.
-func NewOrder(r home.StopRequest) *Order { return &Order{syscall.SIGTERM, Describe(r)} }
+func NewOrder(r home.StopRequest) *Order { return &Order{syscall.SIGTERM, Describe(r), r.Now} }
 
 // String returns who gave the order.
 func (o Order) String() string { return o.by }
@@ -62,7 +63,7 @@ func (s *Signals) Batch() {
 // messages, it follows "cancelled by ".
 func (s *Signals) Stop(origin string) {
 	select {
-	case s.received <- Order{syscall.SIGTERM, origin}:
+	case s.received <- Order{syscall.SIGTERM, origin, false}:
 	default: // there are more than count
 	}
 }
@@ -103,7 +104,7 @@ func interruption(sig os.Signal) order.Interrupted {
 	if !ok {
 		o.signal = sig.(syscall.Signal)
 	}
-	return order.Interrupted{Signal: o.signal, By: o.by}
+	return order.Interrupted{Signal: o.signal, By: o.by, Now: o.now}
 }
 
 // Contexts returns two contexts. ctx ends with the first signal, or has ended already if
@@ -191,7 +192,7 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 				}
 				for _, sig := range signals {
 					select {
-					case s.received <- Order{sig, Describe(q)}:
+					case s.received <- Order{sig, Describe(q), q.Now}:
 					default: // there are more requests than count
 					}
 				}

@@ -126,7 +126,7 @@ func document(w io.Writer, measures []*measured) {
 const introduction = `# Curves
 Written by TestDocument of internal/curve/judge; do not edit. ` + "`make docs`" + ` writes it anew.
 
-` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. Of a directory, it reads the files that have the names of files with metrics ([While a job runs](#while-a-job-runs)), at most 256. ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
+` + "`gangrun curve FILE...`" + ` reads the metrics of a job, judges its curves, and plots them. In a directory, it reads at most 256 files, and only those with names that are usual for files of metrics ([While a job runs](#while-a-job-runs)). ` + "`gangrun curve RUN`" + ` reads what the ranks of a run have printed. ` + "`-o json`" + ` prints the same as JSON.
 
 ` + "```" + `
 gangrun curve --decay-end 0 --target 0.95 logs/events.out.tfevents.1700000000.host
@@ -146,51 +146,52 @@ The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 
 | Hugging Face | ` + "`trainer_state.json`" + ` |
 | MLPerf | ` + "`:::MLLOG`" + ` lines: ` + "`eval_accuracy`, `eval_loss`, `train_loss`" + `. For the benchmarks gpt3, llama2_70b_lora, llama31_405b, llama31_8b and flux1, ` + "`eval_accuracy`" + ` is a loss |
 
-In the output, a loss of ` + "`2,2932` or `0,385`" + ` has a decimal comma. ` + "`2,293`" + ` may be 2.293 or 2293, so a loss like that is left out.
+In the output, a loss such as ` + "`2,2932` or `0,385`" + ` has a decimal comma. ` + "`2,293`" + ` may be 2.293 or 2293, so gangrun ignores such a loss.
 
 gangrun recognises the format of a file by its first bytes. If a file was truncated or replaced, gangrun reads it from the beginning. It reads a TensorBoard or W&B file up to the first wrong checksum.
 
-gangrun knows the meaning of a metric by its name. A metric with ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in its name is of validation data. Names of losses, errors and perplexities mean that lower is better; names of accuracies, F1, BLEU, AUC, IoU, rewards and the like, that higher is. For other names, add ` + "`--higher` or `--lower`" + `. Learning rate, gradient norm, loss scale, skipped steps and throughput are known by their usual names.
+gangrun knows the meaning of a metric by its name. A metric with ` + "`val`, `valid`, `validation`, `eval`, `test` or `dev`" + ` in its name is of validation data. Lower values are better if the name is that of a loss, an error or a perplexity. Higher values are better if the name is that of an accuracy, F1, BLEU, AUC, IoU, a reward or the like. For other names, add ` + "`--higher` or `--lower`" + `. gangrun also knows the usual names of the learning rate, the gradient norm, the loss scale, the number of skipped steps and the throughput.
 
-gangrun judges the run by a validation loss. If there is none, it uses another metric of validation, and if there is none, the training loss. If there is no loss at all, it uses a metric of training data: an accuracy, F1, BLEU, AUC, reward, perplexity or the like. ` + "`--metric NAME`" + ` chooses another. In the output of ranks, it may have any name, if a number follows it.
+gangrun judges the run by a validation loss. If there is none, it uses another metric of validation, and if there is none, the training loss. If there is no loss at all, it uses a metric of training data: an accuracy, F1, BLEU, AUC, reward, perplexity or the like. ` + "`--metric NAME`" + ` chooses another metric. In the output of ranks, this metric may have any name, if a number follows the name.
 
-The number of planned steps is that of the whole run. If the steps begin again with each epoch, as in ` + "`Epoch 2/5 step 10/200`" + `, it is the product, 1000; in the first epoch, gangrun does not yet know it.
+The number of planned steps is that of the whole run. If the steps begin again with each epoch, as in ` + "`Epoch 2/5 step 10/200`" + `, this number is the product, 1000. In the first epoch, gangrun does not know yet that the steps begin again, and therefore does not know this number.
 
 ## Verdicts
 A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherwise, the verdict is advice.
 
 | verdict | when | sure |
 |---|---|---|
-| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | always, but never if only a validation metric, an accuracy or a reward is not finite |
+| ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | if the loss itself is not finite. Never if only a validation metric, an accuracy or a reward is not finite |
 | ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
-| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and and two upper estimates of the further improvement are both below 1 %: the trend of the last 30 % plus two standard deviations, and three standard deviations of the noise |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and two upper estimates of the further improvement are both below 1 %: the trend of the last 30 % plus two standard deviations, and three standard deviations of the noise |
 | ` + "`reached`" + ` | the target is reached | always |
-| ` + "`will-miss`" + ` | power laws and a logarithm are fitted to the curve and to its second half; all of them end at least two standard deviations short of the target | by eight standard deviations, in the second half of the run, if gangrun knows that the learning rate no longer falls |
-| ` + "`below-peers`" + ` | the best value so far is worse than the median, over at least three earlier runs, of the mean value of each run up to the same step | never |
-| ` + "`slower`" + ` | the throughput has been 20 % lower for at least 15 % of the run so far, 30 steps and, while a job runs, 20 s | never |
+| ` + "`will-miss`" + ` | gangrun fits power laws and a logarithm to the curve and to its second half. At the planned end, all of them are at least two standard deviations short of the target | if all of them are at least eight standard deviations short, the run is in its second half, and gangrun knows that the learning rate no longer falls |
+| ` + "`below-peers`" + ` | for each of at least three earlier runs, gangrun takes the mean value up to the same step. The best value of this run is worse than the median of these means | never |
+| ` + "`slower`" + ` | the throughput has been 20 % lower than before for at least 15 % of the run so far, for at least 30 steps and, while a job runs, for at least 20 s | never |
 
 ### When diverged is sure
-Losses rise and stay high in many runs that are in order: when the task becomes harder or another one, when a part of the loss gets more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
-- There is a validation since the loss is high. The loss is as high as it ever was, and the last two values of the validation metric are worse than the first.
-- There is no validation since the loss is high. The loss has fallen before, and is now ten times as high as it ever was, still rises, and has become so high in less time than it had fallen. Or it is a thousand times as high.
-- There is no validation in the whole run. The loss has fallen before, is now higher than it ever was, and the norm of the gradient is a hundred times as high as before the loss rose.
-- There is a loss that has never fallen, and is now a thousand times as high as at first, and ten times as high as a sum of all losses.
+Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
+- A validation has taken place since the loss became high. The loss had fallen before, and is now about as high as at its highest before it fell. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
+- No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
+- No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
+- No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
+- The loss has never fallen, and is now a thousand times as high as at first. It is also ten times as high as it could be if the job printed the sum of the losses of all steps so far.
 
-It is never sure if the name of a metric in the job is one of reinforcement learning or GANs: policy, actor, critic, reward, return, episode, generator, discriminator and the like.
+` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning or GANs: policy, actor, critic, reward, return, episode, generator, discriminator and the like.
 
 A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
-Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours until the planned end. ` + "`slower`" + ` has the number of GPU-hours that the lower throughput costs until then. These numbers are missing if the duration of the steps or the number of planned steps is not known.
+Each verdict has a sentence that says what gangrun has found, and the number of GPU-hours that the run still needs until its planned end. For ` + "`slower`" + `, the number is that of the GPU-hours that the lower throughput costs until then. The numbers are missing if the duration of the steps or the number of planned steps is not known.
 `
 
 const corpusText = `
 ## The corpus
-The rules for verdicts were tested on a corpus of curves. They are of small models that were trained for that purpose: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
+The rules for verdicts were tested on a corpus of curves. The curves are of small models that were trained for this purpose: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
 There are %d runs:
 - *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.
-- *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
+- *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 stops were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
 - *fresh*: other data again. These runs were trained after the last change of a rule, and measured once.
 
 Some runs are disturbed on purpose, for example by labels that are shuffled for a while (spike, spike-long). The disturbance is in the first fifth of the run.
@@ -199,7 +200,7 @@ Some runs are disturbed on purpose, for example by labels that are shuffled for 
 
 const precision = `
 Whether a verdict is right follows from the complete run:
-- ` + "`not-finite`" + `: the loss was not finite five times in a row. That is also the rule, so the table only shows that no such run is missed.
+- ` + "`not-finite`" + `: the loss was not finite five times in a row. The rule of gangrun is the same, so the table only shows that gangrun misses no such run.
 - ` + "`diverged` (or `not-finite`)" + `: in the last tenth, the median of the training loss is not finite, or it is above the lowest value by half of what the loss had fallen, and by 10 % of the lowest value.
 - ` + "`flat`" + `: the run cannot learn because of a gradient of zero or a learning rate of 1e-9, or its loss was never 5 % lower than at the first step.
 - ` + "`plateau`" + `: the best validation loss of the whole run is at most 1 % better than the best until the verdict. Runs without a verdict count as missed if they do not improve by 0.1 % in the last 30 % of their time, and their learning rate no longer falls after 60 %.
@@ -217,7 +218,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-These are the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line needs the complete run: it stops when the loss has come within 0.1 % of its best value. In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss (Jeon et al., 2019). No rule can save more than that.
+These are the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
 `
 
 const limits = `

@@ -1,7 +1,7 @@
 // Package judge decides by the curves of a training run whether the run should go on. A Judge gets the values
-// in the order in which the job reports them, with their steps and the GPU time that the run had used. It has
-// no effects and does not read the clock. docs/curves.md has the rules, and figures about how often they are
-// right.
+// of the curves in the order in which the job reports them. With each value, it gets the step, and the GPU time
+// that the run had used. A Judge has no side effects, and does not read the clock. docs/curves.md has the
+// rules, and figures about how often they are right.
 package judge
 
 import "math"
@@ -24,14 +24,14 @@ const (
 // Kinds lists the kinds of verdicts in the order in which Verdicts returns them.
 var Kinds = []Kind{NotFinite, Diverged, Flat, Plateau, Reached, WillMiss, BelowPeers, Slower}
 
-// Sure is the least confidence of a verdict that may end a run, if the user wants that. Verdicts with less
-// confidence are advice.
+// Sure is the lowest confidence with which a verdict may end a run, if the user wants that. Verdicts with a
+// lower confidence are only advice.
 const Sure = 0.9
 
-// Verdict is a finding about a run at a step. It may be wrong at a later step.
+// Verdict is a finding about a run at a step. At a later step, it may no longer be true.
 type Verdict struct {
 	Kind       Kind    `json:"kind"`
-	Since      int64   `json:"since"` // the first step at which it was true
+	Since      int64   `json:"since"` // the first step at which the verdict was true
 	Step       int64   `json:"step"`  // the step at which the Judge found it
 	Sentence   string  `json:"sentence"`
 	Confidence float64 `json:"confidence"` // from 0 to 1
@@ -57,17 +57,18 @@ const (
 	signals
 )
 
-// Setup has what is known of a run before it begins. In the zero Setup, nothing is known.
+// Setup has what is known about a run before it begins. In the zero Setup, nothing is known.
 type Setup struct {
 	Higher bool  // higher values of Validation are better
-	Total  int64 // planned steps; 0 if not known
-	// Settled is the step after which the learning rate no longer falls; 0 means that the rate is constant.
-	// It comes from the user or from an earlier run. It is nil if it is not known; no Plateau is then sure.
+	Total  int64 // planned number of steps; 0 if not known
+	// Settled is the step after which the learning rate no longer falls; 0 means that the rate is constant. It
+	// comes from the user or from an earlier run. It is nil if the step is not known; no verdict of kind
+	// Plateau is then sure.
 	Settled *int64
-	Target  *float64 // value of Validation, or of Train if there is no Validation
+	Target  *float64 // the value that Validation should reach, or Train if there is no Validation
 	Earlier []Trace  // earlier runs of the same job that succeeded
-	// Indirect says that the loss does not tell how good the model is, as in reinforcement learning and of
-	// GANs. No Diverged is then sure.
+	// Indirect is true if the loss does not tell how good the model is, as in reinforcement learning and with
+	// GANs. No verdict of kind Diverged is then sure.
 	Indirect bool
 }
 
@@ -96,8 +97,9 @@ type streak struct {
 // New returns a Judge for one run.
 func New(s Setup) *Judge { return &Judge{setup: s} }
 
-// Add adds a value of a signal at a step. gpu is the GPU-seconds that the run had used by then. After a
-// restart from a checkpoint, steps come again: Add then removes all values from that step on.
+// Add adds a value of a signal at a step. gpu is how many GPU-seconds the run had used by then. After a restart
+// from a checkpoint, the job reports steps for the second time. If step is such a step, Add first removes all
+// values from that step on.
 func (j *Judge) Add(of Signal, step int64, gpu, value float64) {
 	if of >= signals || step < 0 || math.IsNaN(gpu) {
 		return

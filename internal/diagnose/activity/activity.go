@@ -1,4 +1,4 @@
-// Package activity says what ranks were doing when gangrun ended them at a time limit.
+// Package activity describes what ranks were doing when gangrun ended them at a time limit.
 package activity
 
 import (
@@ -28,8 +28,8 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds to the text and hint of rule what the ranks were doing when gangrun began to end the gang.
-// It also returns that as lines of evidence, with one line for all ranks in the same state.
+// Add adds to the Text and the Hint of rule what the ranks were doing when gangrun began to end the gang. It also
+// returns this as lines of evidence: one line for all ranks that were in the same state.
 func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {
 		return nil

@@ -11,10 +11,10 @@ import (
 
 // Report is what a launcher or a shell prints about the end of a process.
 type Report struct {
-	Rank   int // -1 when it names none
+	Rank   int // -1 if the report names no rank
 	Host   string
 	PID    int
-	Signal int // 0 when it ended with a code
+	Signal int // 0 if the process ended with a code
 	Code   int
 	Core   bool
 }
@@ -218,12 +218,13 @@ func alone(text []string, i int) (Report, int, bool) {
 // Found is a report in a text.
 type Found struct {
 	Report
-	From, At int // the lines where it begins, and where it says how the process ended
-	// First is true if torchrun names it as the first failure.
+	From, At int // the line at which the report begins, and the line that says how the process ended
+	// First is true if torchrun reports this as the first failure.
 	First bool
 }
 
-// Find returns the reports in a text, in their order. It skips line i if covered[i] is true, because that line belongs to another sign of failure.
+// Find returns the reports in text, in order. It skips line i if covered[i] is true, because that line belongs
+// to another sign of failure.
 func Find(text []string, covered []bool) []Found {
 	var all []Found
 	var found []int
@@ -245,7 +246,7 @@ func Find(text []string, covered []bool) []Found {
 	return all
 }
 
-// Needles returns texts of which one is in every report.
+// Needles returns texts for a quick search: every report contains at least one of them.
 func Needles() (all []string) {
 	for _, p := range parsers {
 		all = append(all, p.needle)

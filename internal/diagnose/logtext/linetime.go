@@ -17,8 +17,8 @@ var (
 	namedTime = textmatch.New(`\b(?:(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(\d{1,2})) (\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?`)
 )
 
-// Time returns t with the year 2000, so that it can be compared with the times that Read finds: many logs do
-// not name the year, so Read sets it to 2000 everywhere.
+// Time returns t with the year 2000, so that it can be compared with the times that Read finds. Many logs do
+// not name the year, so Read sets the year of all times to 2000.
 func Time(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Origin is what the name of a log says about the contents of the log.
+// Origin is what the name of a log tells about the content of the log.
 type Origin struct {
 	Name   string
 	Rank   int    // -1 if the name has no rank, or if the log has the output of several ranks

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Plain returns a line without terminal escapes, without text that a carriage return overwrote,
-// and without a rank at its beginning that a library has written.
+// Plain returns a line without terminal escapes, without text that was overwritten after a carriage return, and
+// without a rank that a library has written at the beginning of the line.
 func Plain(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {

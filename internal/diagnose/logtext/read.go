@@ -1,5 +1,5 @@
-// Package logtext reads logs of any size, and finds the rank to which each line belongs. The rank is in the
-// name of the log, or in the tags that launchers write before lines.
+// Package logtext reads logs of any size, and finds the rank to which each line belongs. It takes the rank from
+// the name of the log, or from the tags that launchers write before lines.
 package logtext
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What Read keeps of a log: the last lines, and earlier lines around signs of failure.
+// Limits on what Read keeps of a log. It keeps the last lines, and earlier lines around signs of failure.
 const (
 	KeepLast  = 4000    // number of last lines
 	KeepEarly = 4000    // largest number of earlier lines
@@ -22,10 +22,10 @@ const (
 	Behind    = 60      // number of lines after a sign, so that a traceback is whole
 )
 
-// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or the
-// beginning of one. If the name of the log does not have the rank, Read takes the rank of each line from the
-// tag that a launcher has written before the line. It knows the tags of mpirun --tag-output, torch, srun -l,
-// hydra -l, pdsh, kubectl and gangrun itself. If the rank is not known, Read sets it to -1.
+// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or the beginning
+// of such a sign. If the name of the log does not have the rank, Read takes the rank of each line from the tag
+// that a launcher has written before the line. It knows the tags of mpirun --tag-output, torch, srun -l, hydra
+// -l, pdsh, kubectl and gangrun itself. If the rank is not known, Read sets it to -1.
 func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	k := keeper{telling: telling}

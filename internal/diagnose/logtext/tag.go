@@ -21,8 +21,8 @@ type tag struct {
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
 const mpirunTag = `^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`
 
-// LocalRanks is added to the number of a rank on its host, if the tag of a line has only that
-// number, as in tags of torchrun.
+// Read adds LocalRanks to the rank of a line if the tag of the line has only the number of the rank on its
+// host, as tags of torchrun do.
 const LocalRanks = 1 << 20
 
 // innerTag is a tag that mpirun writes within a line which the program wrote in parts.

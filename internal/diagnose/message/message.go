@@ -1,5 +1,5 @@
-// Package message finds the error messages that programs themselves print. It distinguishes them from
-// messages of launchers, and from lines of programs that go on with their work.
+// Package message finds the error messages that programs themselves print. It distinguishes them from messages
+// of launchers, and from lines that programs print while they go on with their work.
 package message
 
 import (
@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Bounds of a message, in lines.
+// Limits on the search for a message, in lines.
 const (
-	Reach        = 200 // how far from the end of a text a message is looked for
+	Reach        = 200 // how far before the end of a text Own looks for a message
 	messageLines = 14  // of one message
 	frameAbove   = 8   // from a line that Announces an error up to the rule above it
 )
@@ -105,7 +105,7 @@ type Message struct {
 	Text  string // the message in one line
 	Title string // the message in the form that is shown to people
 	From  int    // the index of its first line
-	At    int    // the index of the line that says most
+	At    int    // the index of the line that says most about the error
 	To    int    // the index of its last line, plus 1
 }
 

@@ -1,6 +1,6 @@
-// Package outlook tells from single lines of a log how its program goes on: whether its work is done, goes
-// on, or failed. Logs alone do not say how the ranks ended. What follows a sign of failure shows
-// whether the program survived it.
+// Package outlook finds out from single lines of a log how the program goes on: whether its work is done, goes
+// on, or has failed. This is needed because logs alone do not say how the ranks ended. The lines after a sign
+// of failure show whether the program has survived the failure.
 package outlook
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Mark is what a line says of how its program goes on.
+// Mark is what a line says about how its program goes on.
 type Mark uint16
 
 // The marks. A line may have several.
@@ -19,16 +19,16 @@ const (
 	Aside    Mark = 1 << iota // not printed by the program: an empty line, a part of a sign of failure, or a launcher's line
 	Long                      // too long to say anything
 	Done                      // the work is done, or a process ended with code 0
-	All                       // all of a number of things are done
+	All                       // all of several things are done
 	Zero                      // a process ended with code 0
-	Epilogue                  // what is printed after a failure, too
+	Epilogue                  // the line may also be printed after a failure
 	Recovery                  // the program goes on in another way
 	Advance                   // a count grows
 	Error                     // an error is announced
 	Bad                       // the script or job failed
 )
 
-// Conclusive reports whether a line, as the last of a log, says that the work is done.
+// Conclusive reports whether a line, as the last line of a log, shows that the work is done.
 func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
@@ -41,7 +41,7 @@ var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|compl
 // withCode is the end of a program with a code other than 0.
 var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
 
-// Of returns the mark of a line.
+// Of returns the marks of a line.
 func Of(t string) Mark {
 	switch {
 	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
@@ -149,5 +149,22 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it refers to the sign of failure after it.
+// Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it
+// belongs to the sign of failure that follows the line.
 func Troubled(t string) bool { return trouble.MatchString(t) }
+
+// CountForm returns the beginning of a line, with each of its numbers as "#".
+func CountForm(t string) string {
+	form, number := make([]byte, 0, 16), false
+	for i := 0; i < len(t) && len(form) < cap(form); i++ {
+		digit := t[i] >= '0' && t[i] <= '9'
+		switch {
+		case !digit:
+			form = append(form, t[i])
+		case !number:
+			form = append(form, '#')
+		}
+		number = digit
+	}
+	return string(form)
+}

@@ -1,5 +1,5 @@
-// Package pytrace reads the tracebacks of Python programs. It reads chains and groups of exceptions,
-// tracebacks in boxes, and tracebacks of worker processes, too.
+// Package pytrace reads the tracebacks of Python programs. It also reads chains and groups of exceptions,
+// tracebacks in boxes, and tracebacks of worker processes.
 package pytrace
 
 import (
@@ -15,17 +15,17 @@ import (
 
 // Exception is one exception, with its traceback or without.
 type Exception struct {
-	Class   string // with its module
+	Class   string // the class with its module
 	Message string // first line
 	Text    string // class and whole message
 	Frames  []Frame
 	From    int  // the index of its first line
 	At      int  // the index of the line with its class
 	To      int  // the index of its last line, plus 1
-	Linked  bool // it belongs to the exception before it
-	Ignored bool // Python itself says that it ignored the exception
-	Bare    bool // it has no traceback
-	Loading bool // the lines above it say that a checkpoint was being loaded
+	Linked  bool // the exception belongs to the exception before it
+	Ignored bool // Python itself says that it has ignored or only logged the exception
+	Bare    bool // the exception has no traceback
+	Loading bool // the lines above the traceback say that a checkpoint was being loaded
 }
 
 // Frame is a frame of a traceback.
@@ -78,7 +78,7 @@ func (e *Exception) Where() string {
 	return where
 }
 
-// Tracebacks finds every exception of a text in order.
+// Tracebacks returns every exception in text, in order.
 func Tracebacks(text []string) []Exception {
 	var all []Exception
 	end := 0 // line after the last exception
@@ -134,6 +134,8 @@ const loadingLines = 3
 
 var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
 
+// Harmless reports whether before, the line above a traceback, says that Python has ignored or only logged
+// the exception. Such an exception does not end the program.
 func Harmless(before string) bool {
 	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
 		strings.HasPrefix(before, "Error in sys.excepthook")
@@ -246,8 +248,8 @@ func opens(class, t string) bool {
 	return strings.HasSuffix(strings.TrimRight(class, " "), ":") && !strings.HasPrefix(t, "--") && !strings.HasPrefix(t, "==") && !strings.HasPrefix(t, `"""`)
 }
 
-// Headless reads an exception that has no "Traceback" line. It is a syntax error, a traceback in a box, or a
-// message that the program itself has printed.
+// Headless reads an exception that has no line "Traceback". Such an exception is a syntax error, a traceback in
+// a box, or a message that the program itself has printed. i is the index of the line with its class.
 func Headless(text []string, i int) Exception {
 	e := Exception{From: i, At: i, Bare: true}
 	e.named(text[i])
@@ -376,7 +378,7 @@ func (e *Exception) decoded(text []string, at int) {
 	}
 }
 
-// Wrappers are exceptions that only carry another exception.
+// Wrappers has the classes of exceptions that only carry another exception.
 var Wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
 	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
 	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}

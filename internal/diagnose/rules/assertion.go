@@ -31,7 +31,7 @@ var assertion = []Rule{{
 	Match:   textmatch.New(`^(?:F\d{4}|F |.*\bF\d* |.*: F |.*FATAL|F\d+)|^.*\] Check failed|^Check failed`),
 }, {
 	Category: job.Assertion, Signature: "device-assertion", Confidence: 0.8,
-	Meaning: "an assertion in a GPU kernel failed",
+	Meaning: "an assertion in a GPU kernel failed, and the output does not show that an index or a label is out of range",
 	Hint:    "run once with CUDA_LAUNCH_BLOCKING=1 (or on the CPU) to see the line of the program",
 	Needles: []string{"device-side assert triggered", "cuda_error_assert", "cudaerrorassert", "thread: ["},
 	Unless:  textmatch.New(`(?i)srcIndex < srcSelectDimSize|index out of bounds|t >= 0 && t < n_classes|cur_target >= 0|ind >=0 && ind < ind_dim_size`),

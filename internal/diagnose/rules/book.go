@@ -22,8 +22,8 @@ var Standard = sync.OnceValue(func() *Book {
 	return newBook(all)
 })
 
-// With returns a new book that has the rules of b and further rules. If several rules fit a sign, a further
-// rule counts more than a rule of b.
+// With returns a new Book that has the rules of b and those in further. If several rules fit a sign, a rule in
+// further takes precedence over a rule of b.
 func (b *Book) With(further []Rule) *Book {
 	if len(further) == 0 {
 		return b
@@ -50,7 +50,7 @@ func newBook(all []*Rule) *Book {
 	return b
 }
 
-// Match returns the most important rule that fits a sign, or nil if no rule fits.
+// Match returns the rule with the highest precedence that fits a sign (see Rule), or nil if no rule fits.
 func (b *Book) Match(s Sign) *Rule {
 	found := b.needles.Find(s.Text, nil)
 	if s.Class != "" {

@@ -2,7 +2,7 @@ package rules
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// Endings are the rules for gangs that gangrun ended.
+// Endings has the rules for gangs that gangrun has ended.
 var Endings = map[job.Ended]Rule{
 	job.EndedTimeLimit: {Category: job.TimeLimit, Signature: "time-limit", Meaning: "the run's own time limit (--timeout) passed",
 		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout"},

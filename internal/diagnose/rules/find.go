@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// OfStatus returns the rule for an exit with that status, reason and text.
+// OfStatus returns the rule for an exit. why is the text of the exit (job.Exit.Text).
 func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	lower := strings.ToLower(why)
 	i := slices.IndexFunc(rules(), func(r *Rule) bool {
@@ -17,7 +17,8 @@ func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	return rules()[i]
 }
 
-// OfReason returns the rule for a line that gangrun itself has written for that reason, or nil.
+// OfReason returns the rule for a line that gangrun itself has written for the given reason, or nil if there is
+// no rule for it.
 func OfReason(reason job.Reason) *Rule {
 	for _, r := range rules() {
 		if len(r.Ends.Statuses) == 0 && slices.Contains(r.Ends.Reasons, reason) {
@@ -41,7 +42,7 @@ func OfEnd(signal, code int) *Rule {
 	return Named("exit-code")
 }
 
-// Means returns the meaning of the rule's signature, or the signature if no rule has it.
+// Means returns the Meaning of the rule's signature, or the signature itself if no rule gives it a Meaning.
 func (r *Rule) Means() string {
 	if r.Meaning != "" {
 		return r.Meaning
@@ -52,7 +53,7 @@ func (r *Rule) Means() string {
 	return r.Signature
 }
 
-// Named returns the first rule with a signature.
+// Named returns the first rule that has the given signature.
 func Named(signature string) *Rule {
 	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })
 	return rules()[i]

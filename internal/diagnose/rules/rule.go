@@ -1,6 +1,6 @@
-// Package rules has the rules by which gangrun recognises failures, one file for each category, and
-// the search for the rule that fits a sign of failure. docs/add-a-rule.md says how to add a
-// rule. The package is larger than others because the rules are data, with a line for each field.
+// Package rules has the rules by which gangrun recognises failures, in one file for each category. It also
+// finds the rule that fits a sign of failure. docs/add-a-rule.md says how to add a rule. The package is larger
+// than others because the rules are data, with a line for each field.
 package rules
 
 import (
@@ -20,36 +20,35 @@ import (
 // sign if all conditions that are set hold. Rules with Ends fit only ends of ranks, and rules with the
 // trait Kernel fit only records of a kernel.
 //
-// If several rules fit, the most specific rule counts. The most specific rules are those with a class
-// and a text (Needles or Match). Then come rules with only a text, rules with only a class, rules with
-// the trait Weak, rules with the trait Generic, and rules whose class is Message. Of equally specific
-// rules, the first in the list counts.
+// If several rules fit, the most specific rule takes precedence. The most specific rules are those with a class
+// and a text (Needles or Match). Then come rules with only a text, rules with only a class, rules with the
+// trait Weak, rules with the trait Generic, and rules whose class is Message. Of equally specific rules, the
+// first in the list takes precedence.
 type Rule struct {
 	Category  job.Category
 	Signature string
 	// Meaning says what the signature means, for the documentation. It is a clause without a full
 	// stop.
 	Meaning string
-	// Hint says what to do next. In Hint and Text, ${name} stands for the named group of Match or
-	// Find, or for one of title, host, signal, code and core. See Expand.
+	// Hint says what to do next. In Hint and Text, ${name} stands for what the named group of Match or Find has
+	// matched. ${title}, ${host}, ${signal}, ${code} and ${core} stand for details of the sign. See Expand.
 	Hint string
-	// Text replaces the default description of the sign. The default description of an exception
-	// is the exception and its place; that of a line is the line; that of an end is how the rank
-	// ended.
+	// Text replaces the default description of the sign. By default, an exception is described by the exception
+	// and its place, a line by the line itself, and an end by how the rank ended.
 	Text string
 	// Retry replaces the default action of the category; empty means the default action.
 	Retry job.Action
 	// Confidence becomes job.Cause.Confidence.
 	Confidence float64
 
-	// Classes are exception classes without their module, or "*" for any. A rule
-	// without Classes fits exceptions and plain lines.
+	// Classes has classes of exceptions without their modules, or "*" for any class. A rule without Classes
+	// fits exceptions and plain lines.
 	Classes []string
-	// Needles are texts of at least 4 bytes, in lower case. One of them must occur in the text of
-	// the sign, in upper or lower case. Every rule for plain lines has Needles.
+	// Needles has texts of at least 4 bytes, in lower case. One of them must occur in the text of the sign,
+	// where it may be in upper or lower case. Every rule for plain lines has Needles.
 	Needles []string
-	// Match must match the text. Find need not match: it only takes details out of the text. The
-	// groups artefact, rank, host and pid of both go into the Cause if they matched.
+	// Match must match the text. Find need not match; it only finds details in the text. What the groups
+	// artefact, rank, host and pid of Match and Find have matched goes into the Cause.
 	Match, Find *textmatch.Pattern
 	// Unless must not match the text.
 	Unless *textmatch.Pattern
@@ -57,7 +56,7 @@ type Rule struct {
 	// "function: source line".
 	Context *textmatch.Pattern
 
-	// Ends are the ends of ranks that the rule fits.
+	// Ends has the ends of ranks that the rule fits.
 	Ends Ends
 	// Traits are further properties of the rule.
 	Traits Traits
@@ -68,8 +67,8 @@ type Ends struct {
 	Signals  []int
 	Codes    []int
 	Statuses []job.ExitStatus
-	// Reasons limits Statuses to the ends for which gangrun gave one of these reasons. If Statuses
-	// is empty, the rule fits lines that gangrun itself has written for one of these reasons.
+	// Reasons limits Statuses to ends for which gangrun gives one of these reasons. If Statuses is empty, the
+	// rule fits lines that gangrun itself has written for one of these reasons.
 	Reasons []job.Reason
 }
 
@@ -81,18 +80,18 @@ const (
 	Kernel Traits = 1 << iota
 	// Cascade marks a sign that usually follows from the failure of another rank.
 	Cascade
-	// Peer marks a sign that does not show whether its rank failed by itself or because of another
-	// rank. It does not count if another rank failed by itself at about the same time.
+	// Peer marks a sign that does not show whether its rank failed by itself or because of another rank. Such a
+	// sign does not count if another rank failed by itself at about the same time.
 	Peer
-	// Weak marks a line that programs also print without failing. It counts only near the end
-	// of a stream.
+	// Weak marks a line that programs also print without failing. Such a line counts only near the end of a
+	// stream.
 	Weak
-	// Generic marks a sign that says little. Any other sign counts more.
+	// Generic marks a sign that says little. Any other sign takes precedence over it.
 	Generic
 	// Continued marks a line whose sentence ends on the next line.
 	Continued
-	// Verdict marks a statement of the batch system, or of another program that supervises the job,
-	// about the whole job. It counts more than what ranks print after it.
+	// Verdict marks a statement of the batch system, or of another program that supervises the job, about the
+	// whole job. It takes precedence over what ranks print after it.
 	Verdict
 	// Mute marks an end, or a line about an end, that shows only that the program ended itself. The
 	// cause is in the error message that the program printed.
@@ -105,16 +104,16 @@ func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 
-// TooFewRanks is the class of a message that asks for more ranks than the gang has. The rule with this
-// class fits only such messages.
+// TooFewRanks is the class of a message that asks for more ranks than the gang has. A rule with this class fits
+// only such messages.
 const TooFewRanks = "too few ranks"
 
-// Sign is the part of a sign of failure that rules look at.
+// Sign is the part of a sign of failure at which rules look.
 type Sign struct {
-	Class   string // of an exception, without its module; empty for a line
+	Class   string // the class of an exception, without its module; empty for a line
 	Text    string
 	Context string // the frames of a traceback, a line each
-	Kernel  bool   // a record of the host's kernel, not output
+	Kernel  bool   // the sign is a record of the host's kernel, not output
 }
 
 // written returns every rule in the order of the files. The list, and what is made of it, are

@@ -91,13 +91,13 @@ var semanticError = []Rule{
 		"cannot re-initialize cuda in forked subprocess", "poison_fork", "cuda initialized before forking"),
 	{
 		Category: job.SemanticError, Signature: "cuda-device-assert", Confidence: 0.95,
-		Meaning: "an assertion inside a GPU kernel failed, usually because an index or label is out of range",
+		Meaning: "an assertion in a GPU kernel failed: an index or a label is out of range",
 		Hint:    "run once with CUDA_LAUNCH_BLOCKING=1 (or on the CPU) to see the line; check labels and embedding indices",
 		Needles: []string{"srcindex < srcselectdimsize", "index out of bounds", "t >= 0 && t < n_classes", "cur_target >= 0 && cur_target < n_classes", "ind >=0 && ind < ind_dim_size"},
 		Match:   textmatch.New("block: \\[.*thread: \\[.*Assertion `(?P<artefact>.+)` failed"),
 	}, {
 		Category: job.SemanticError, Signature: "collective-mismatch", Confidence: 0.9,
-		Meaning: "the ranks do not call the same collective, or with different sizes",
+		Meaning: "the ranks call different collectives, or the same one with different sizes",
 		Hint:    "every rank must make the same calls in the same order with the same shapes: look for a rank-dependent branch or last batch",
 		Find:    textmatch.New(`but Rank (?P<rank>\d+) is running`),
 		Needles: []string{"detected mismatch between collectives", "op.preamble.length <= op.nbytes", "collectivefingerprint", "expects same model across all ranks", "not to match sizes of the same param in process 0"},

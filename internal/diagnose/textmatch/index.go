@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Index finds which of many texts occur in a line, in one pass over the line. At each byte it looks
-// up the next four; only if a text begins with them does it compare the whole text.
+// Index finds which of many texts occur in a line, in one pass over the line. At each byte of the line, it
+// looks up the next four bytes. It compares a whole text only if the text begins with these four bytes.
 type Index struct {
 	maybe [1 << 10]uint64 // one bit for each hash of four bytes
 	begin map[uint32][]needle

@@ -1,5 +1,5 @@
-// Package textmatch searches lines of text: for regular expressions that are compiled
-// when they are first used, and for many texts in one pass.
+// Package textmatch searches lines of text. It searches for regular expressions, which it compiles when they
+// are first used, and for many texts in one pass.
 package textmatch
 
 import (
@@ -12,25 +12,31 @@ import (
 type Pattern struct {
 	text     string
 	compiled func() *regexp.Regexp
+	needs    func() *needs
 }
 
 // New returns the Pattern of the regular expression text. New does not check text; tests call Compile
 // for all patterns.
 func New(text string) *Pattern {
-	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
+	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) }), sync.OnceValue(func() *needs { return needsOf(text) })}
 }
 
-// Compile panics if the text is no regular expression.
+// Compile compiles the pattern. It panics if the text of the pattern is not a regular expression.
 func (p *Pattern) Compile() { p.compiled() }
 
 // String returns the text of the expression.
 func (p *Pattern) String() string { return p.text }
 
 // MatchString works like the method of regexp.Regexp.
-func (p *Pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
+func (p *Pattern) MatchString(s string) bool { return p.needs().in(s) && p.compiled().MatchString(s) }
 
 // FindStringSubmatch works like the method of regexp.Regexp.
-func (p *Pattern) FindStringSubmatch(s string) []string { return p.compiled().FindStringSubmatch(s) }
+func (p *Pattern) FindStringSubmatch(s string) []string {
+	if !p.needs().in(s) {
+		return nil
+	}
+	return p.compiled().FindStringSubmatch(s)
+}
 
 // SubexpNames works like the method of regexp.Regexp.
 func (p *Pattern) SubexpNames() []string { return p.compiled().SubexpNames() }
@@ -39,7 +45,17 @@ func (p *Pattern) SubexpNames() []string { return p.compiled().SubexpNames() }
 func (p *Pattern) SubexpIndex(name string) int { return p.compiled().SubexpIndex(name) }
 
 // FindStringIndex works like the method of regexp.Regexp.
-func (p *Pattern) FindStringIndex(s string) []int { return p.compiled().FindStringIndex(s) }
+func (p *Pattern) FindStringIndex(s string) []int {
+	if !p.needs().in(s) {
+		return nil
+	}
+	return p.compiled().FindStringIndex(s)
+}
 
 // ReplaceAllString works like the method of regexp.Regexp.
-func (p *Pattern) ReplaceAllString(s, by string) string { return p.compiled().ReplaceAllString(s, by) }
+func (p *Pattern) ReplaceAllString(s, by string) string {
+	if !p.needs().in(s) {
+		return s
+	}
+	return p.compiled().ReplaceAllString(s, by)
+}

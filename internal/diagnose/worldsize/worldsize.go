@@ -1,4 +1,4 @@
-// Package worldsize reads how many ranks a program asks for.
+// Package worldsize finds out from the output of a program how many ranks the program asks for.
 package worldsize
 
 import (
@@ -32,7 +32,7 @@ type Request struct {
 	Text  string // the words with which the program asks
 }
 
-// Wanted returns how many ranks a line asks for, and reports whether the line asks for more than ranks.
+// Wanted returns how many ranks a line asks for. The second result is true if that is more than ranks.
 func Wanted(text string, ranks int) (Request, bool) {
 	if len(text) > 4<<10 || !mentions(text) {
 		return Request{}, false

@@ -27,9 +27,9 @@ import (
 	"github.com/gangrun/gangrun/internal/leftover"
 )
 
-// Greeting is the beginning of the first line that a bridge prints. After it, the line has a
-// State, the boot ID of the host and the path of gangrun, then a tab and a message, then a tab and
-// a hint. A login shell may print other text before this line.
+// Greeting is the beginning of the first line that a bridge prints. After the Greeting, the line has a State,
+// the boot ID of the host and the path of gangrun, a tab and a message, and a tab and a hint. A login shell may
+// print other text before this line.
 const Greeting = "gangrun bridge: "
 
 // State is the state of the agent that a bridge has found.
@@ -38,7 +38,7 @@ type State string
 // The states.
 const (
 	Ready  State = "ready"  // the data of the agent follows, or the output that it has left
-	Gone   State = "gone"   // there is no such agent, and no process of it is left
+	Gone   State = "gone"   // there is no such agent, and none of its processes is left
 	Ending State = "ending" // the agent is ending: it accepts no connections, but still exists
 	Failed State = "failed" // the agent could not be started; the message says why
 )

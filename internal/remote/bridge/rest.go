@@ -12,11 +12,12 @@ import (
 	"time"
 )
 
-// End is the name of the last entry of the archive. If it is missing, the archive is truncated.
+// End is the name of the last entry of the archive in which a bridge sends output. If this entry is missing,
+// the archive is truncated.
 const End = "/"
 
-// After the controller has stored the output, it sends one of these bytes. If it sends none,
-// the host keeps everything.
+// After the controller has stored the output, it sends one of these bytes. If it sends neither, the host keeps
+// everything.
 const (
 	TakenThese = 't' // remove the output that was sent, and the directory if it is then empty
 	TakenAll   = 'a' // remove everything that the agent has left

@@ -17,9 +17,8 @@ const refuseTime = 2 * time.Second
 // readBytes is how much is read from a carrier at once.
 const readBytes = 64 << 10
 
-// Carry carries the stream on carrier, which replaces the previous carrier. It returns when carrier
-// no longer carries the stream. By then it has closed carrier, and all its goroutines have ended.
-// The error is
+// Carry carries the stream on carrier, which replaces the previous carrier. It returns when carrier no longer
+// carries the stream. When it returns, it has closed carrier, and all its goroutines have ended. The error is
 //
 //   - nil if both sides have closed the stream and all data was delivered,
 //   - ErrSuperseded if a newer carrier has replaced this one,
@@ -28,19 +27,19 @@ const readBytes = 64 << 10
 //   - the error of Abort,
 //   - otherwise the error of a Read or Write of the carrier.
 //
-// A peer that has ended the stream and forgotten it refuses a new carrier with ErrUnknownStream.
-// This can happen after all data was delivered, if the confirmation of the end has not reached this
-// side. So if this side has closed the stream and has nothing more to deliver, the error does not
-// mean a loss of data.
+// A peer that has ended the stream and forgotten it refuses a new carrier with ErrUnknownStream. This can
+// happen although all data was delivered, if the confirmation of the end has not reached this side. So if this
+// side has closed the stream and has nothing more to deliver, ErrUnknownStream does not mean that data was
+// lost.
 //
-// Carry does not give up a silent carrier: see Heard. If the stream has ended and the peer does
-// not know that yet, Carry confirms the end to the peer.
+// Carry does not give up a silent carrier (see Heard). If the stream has ended and the peer does not know that
+// yet, Carry confirms the end to the peer.
 func (c *Conn) Carry(ctx context.Context, carrier io.ReadWriteCloser) error {
 	s := &source{reader: carrier}
 	return c.carry(ctx, carrier, s, bufio.NewReaderSize(s, readBytes), nil)
 }
 
-// CarryPending is like Carry, for a carrier from Accept. If the peer has replaced that carrier in
+// CarryPending is like Carry, for a carrier that Accept has returned. If the peer has replaced that carrier in
 // the meantime, CarryPending refuses it, and the newer carrier goes on.
 func (c *Conn) CarryPending(ctx context.Context, p *Pending) error {
 	return c.carry(ctx, p.carrier, p.source, p.reader, &p.hello)

@@ -20,17 +20,17 @@ const (
 type Options struct {
 	// ID names the stream on both sides.
 	ID ID
-	// Buffer is the largest number of bytes that this side keeps until the reader of the peer
-	// has consumed them; 0 means 4 MiB. Write blocks when Buffer is used up. Buffer also limits
-	// the received bytes that nobody has read yet. The smaller limit of the two sides counts.
-	// The memory grows as needed and is freed when the stream ends.
+	// Buffer is the largest number of bytes that this side keeps until the reader of the peer has consumed
+	// them; 0 means 4 MiB. Write blocks when Buffer is used up. Buffer also limits how many received bytes wait
+	// until somebody reads them. The smaller Buffer of the two sides counts. The memory grows as needed, and is
+	// freed when the stream ends.
 	Buffer int
-	// Beat is the time after which a frame is sent even if there is no data, as a sign of life;
-	// 0 means one second.
+	// Beat is the time after which this side sends a frame as a sign of life if it has no data to send; 0 means
+	// one second.
 	Beat time.Duration
 }
 
-// Conn is one end of a stream. Its methods may be called at the same time.
+// Conn is one end of a stream. Several goroutines may call its methods at the same time.
 type Conn struct {
 	id       ID
 	instance uint64
@@ -101,8 +101,8 @@ func New(opts Options) *Conn {
 // ID returns the name of the stream.
 func (c *Conn) ID() ID { return c.id }
 
-// Heard returns the time at which this side last received a byte from the peer, on any carrier.
-// It returns the zero time if no byte was received.
+// Heard returns when this side last received a byte from the peer, on any carrier. It returns the zero Time if
+// this side has received nothing.
 func (c *Conn) Heard() time.Time {
 	if d := c.heard.Load(); d > 0 {
 		return c.begun.Add(time.Duration(d))
@@ -112,9 +112,8 @@ func (c *Conn) Heard() time.Time {
 
 func (c *Conn) hear() { c.heard.Store(int64(max(1, time.Since(c.begun)))) }
 
-// Read reads what the peer has written, in order. It blocks while there is nothing to read,
-// even without a carrier. Once everything is read and the peer has closed the stream, it
-// returns io.EOF.
+// Read reads what the peer has written, in order. It blocks while there is nothing to read, even if there is no
+// carrier. Once everything was read and the peer has closed the stream, it returns io.EOF.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +139,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write adds p to what is sent to the peer. It blocks while Buffer bytes are waiting for the peer to consume them, even without a carrier. Otherwise it does not wait for the peer.
+// Write adds p to the data for the peer. It blocks while the peer has not yet consumed Buffer bytes, even if
+// there is no carrier. Otherwise it does not wait for the peer.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()
@@ -167,10 +167,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// Close closes the stream from this side. Read and Write then return net.ErrClosed, and this
-// side drops what the peer sends. The present carrier or a later one still delivers what was
-// written before Close. Carry returns nil once the reader of the peer has consumed all of that,
-// and the peer has closed the stream, too.
+// Close closes the stream from this side. Read and Write then return net.ErrClosed, and this side drops what
+// the peer sends. The present carrier or a later carrier still delivers what was written before Close. Carry
+// returns nil once the reader of the peer has consumed all of that data, and the peer has also closed the
+// stream.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.deadlines(t, true, true
 // SetReadDeadline makes Read return os.ErrDeadlineExceeded after the time t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.deadlines(t, true, false) }
 
-// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write
+// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after the time t. The bytes that such a Write
 // reports as written are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.deadlines(t, false, true) }
 
@@ -247,7 +247,7 @@ func (addr) Network() string { return "resumable" }
 // String returns the first digits of the stream's ID.
 func (a addr) String() string { return a.id.hint() }
 
-// LocalAddr returns the name of the stream. Only its carriers have addresses.
+// LocalAddr returns the name of the stream, because only its carriers have addresses.
 func (c *Conn) LocalAddr() net.Addr { return addr{c.id} }
 
 // RemoteAddr returns the name of the stream, as LocalAddr does.

@@ -1,9 +1,8 @@
-// Package resumable has byte streams that outlive the connections that carry them. A user such
-// as gRPC sees one net.Conn for as long as the stream lives. Below the net.Conn, carriers, such
-// as SSH sessions or unix sockets, may break and be replaced. When a carrier breaks, no byte is
-// lost or doubled. Each side keeps what it wrote until the reader of its peer has consumed it.
-// On a new carrier, both sides say how much they have received, and each sends only the rest
-// again.
+// Package resumable implements byte streams that live longer than the connections that carry them. A user such
+// as gRPC sees one net.Conn for as long as the stream lives. Below the net.Conn, carriers, such as SSH sessions
+// or unix sockets, may break and be replaced. When a carrier breaks, no byte is lost or doubled. Each side
+// keeps what it wrote until the reader of its peer has consumed it. On a new carrier, each side says how much
+// it has received, and the other side sends only the rest again.
 //
 // The side that makes carriers calls [Conn.Carry] for each of them, in a loop with back-off. The
 // side that accepts carriers calls [Accept], which finds out to which stream a carrier belongs,

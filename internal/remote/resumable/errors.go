@@ -6,13 +6,13 @@ import (
 )
 
 var (
-	// ErrUnknownStream means that the peer does not have the stream. It never had it, or has
-	// lost it and begun another stream of the same name. Another carrier does not help, so the
-	// caller should abort the stream.
+	// ErrUnknownStream means that the peer does not have the stream. The peer never had the stream, or has lost
+	// it and begun another stream of the same name. Another carrier does not help, so the caller should abort
+	// the stream.
 	ErrUnknownStream = errors.New("the peer does not have this stream")
 	// ErrVersion means that the two sides have different versions of the protocol.
 	ErrVersion = errors.New("the peer has another version")
-	// ErrSuperseded means that a newer carrier has replaced this one.
+	// ErrSuperseded means that a newer carrier has replaced this carrier.
 	ErrSuperseded = errors.New("superseded by a newer carrier")
 	// ErrProtocol means that the data from the carrier does not follow the protocol. The stream
 	// is not affected.
@@ -22,14 +22,14 @@ var (
 // errEnded ends a Carry after the stream has ended in order in both directions.
 var errEnded = errors.New("stream ended")
 
-// Refused is the refusal of a carrier by one side. The stream is not affected.
+// Refused is the error if one side has refused a carrier. The stream is not affected.
 type Refused struct {
-	// Reason is ErrUnknownStream, ErrVersion or ErrSuperseded. It is nil for a reason that this
-	// version does not know.
+	// Reason is ErrUnknownStream, ErrVersion or ErrSuperseded. It is nil if this version of the protocol does
+	// not know the reason.
 	Reason error
 	// Text is the explanation of the side that refused.
 	Text string
-	// ByPeer means that the peer refused, and not this side.
+	// ByPeer is true if the peer has refused the carrier, and not this side.
 	ByPeer bool
 }
 

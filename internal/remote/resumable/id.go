@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ID names a stream. It is a secret: whoever knows it can carry the stream.
+// ID names a stream. It must be kept secret: anybody who knows it can carry the stream.
 type ID [16]byte
 
 // NewID returns a random ID.

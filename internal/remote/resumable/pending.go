@@ -16,9 +16,9 @@ type Pending struct {
 	hello   hello
 }
 
-// Accept reads the hello from a new carrier. The hello names the stream. If ctx ends first, or
-// if the peer does not speak this version of the protocol, Accept closes the carrier and
-// returns an error. It first sends a refusal to a peer of another version.
+// Accept reads the hello from a new carrier, which names the stream. If ctx ends first, or if the peer does not
+// speak this version of the protocol, Accept closes the carrier and returns an error. Before that, it sends a
+// refusal to a peer of another version.
 func Accept(ctx context.Context, carrier io.ReadWriteCloser) (*Pending, error) {
 	s := &source{reader: carrier}
 	p := &Pending{carrier: carrier, source: s, reader: bufio.NewReaderSize(s, readBytes)}

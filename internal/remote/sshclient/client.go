@@ -133,20 +133,20 @@ func (c *Client) Peer() Peer { return c.peer }
 // Notes returns the notes of sshconfig.Config.Resolve for this host.
 func (c *Client) Notes() []string { return c.notes }
 
-// Done returns a channel that is closed when the connection has ended: it was closed or lost,
-// or the host was silent for too long.
+// Done returns a channel that is closed when the connection has ended, because it was closed or lost, or
+// because the host was silent for too long.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns a *LostError if the connection is lost. It returns nil while there is a
-// connection, and after Close.
+// Err returns a *LostError if the connection was lost. It returns nil as long as the connection exists, and
+// after Close.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Close ends the connection with all its sessions, and waits for its goroutines. Commands on
-// the host are not ended; they find that their input has ended.
+// Close ends the connection with all its sessions, and waits for its goroutines. Close does not end commands on
+// the host, but they find that their input has ended.
 func (c *Client) Close() error {
 	c.close()
 	return nil
@@ -176,8 +176,8 @@ func (c *Client) Abort() {
 	c.close()
 }
 
-// Address returns the address and port of the host. It is not valid if the connection goes
-// through a jump host.
+// Address returns the address and port of the host. The result is not valid if the connection goes through a
+// jump host.
 func (c *Client) Address() netip.AddrPort {
 	at, err := netip.ParseAddrPort(c.peer.Addr)
 	if err != nil {

@@ -24,13 +24,14 @@ type Dialer struct {
 	Config sshconfig.Config
 	// Limit is how many connections may be set up at the same time; 0 means no limit.
 	Limit int
-	// Ask asks a person on a terminal for a secret and does not show it. It is nil if there is
-	// no terminal; Dial then skips encrypted keys. The Dialer makes one call at a time, and one
-	// call for each key.
+	// Ask asks a person on a terminal for a secret, and does not show what the person types. It is nil if there
+	// is no terminal; Dial then skips encrypted keys. The Dialer calls Ask once for each key. Calls do not
+	// overlap.
 	Ask func(prompt string) (secret string, err error)
-	// KeepAlive is the time between two requests that a host has to answer; 0 means 1 s.
+	// KeepAlive is the time between two requests by which the Dialer finds out whether a host still answers; 0
+	// means 1 s.
 	KeepAlive time.Duration
-	// Silence is how long a host may be silent before its connection is closed; 0 means 10 s.
+	// Silence is how long a host may be silent before the Dialer closes its connection; 0 means 10 s.
 	Silence time.Duration
 
 	keys keyring
@@ -43,9 +44,9 @@ type Dialer struct {
 // Format formats a Dialer without the keys that it has read.
 func (d *Dialer) Format(s fmt.State, _ rune) { fmt.Fprint(s, "ssh dialer") }
 
-// Dial connects to host, which is [USER@]HOST[:PORT] or a name of ssh_config, and logs in. Its
-// error is a *HostKeyError, an *AuthError, a *DialError or a *sshconfig.Error. The error may be
-// about a jump host on the way. ctx limits only the time to set the connection up.
+// Dial connects to host, which is [USER@]HOST[:PORT] or a name of ssh_config, and logs in. The error is a
+// *HostKeyError, an *AuthError, a *DialError or a *sshconfig.Error. It may be about a jump host on the way. ctx
+// limits only the set-up of the connection.
 func (d *Dialer) Dial(ctx context.Context, host string) (*Client, error) {
 	e, notes, err := d.Config.Resolve(host)
 	if err != nil {

@@ -78,8 +78,8 @@ func (e *AuthError) Hint() string {
 	return fmt.Sprintf("if %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.Command())
 }
 
-// Lasting returns true if trying again later does not help. It returns false only if the host
-// has refused because of too many failed logins.
+// Lasting returns true if it does not help to try again later. It returns false only if the host has refused
+// the login because of too many failed logins.
 func (e *AuthError) Lasting() bool { return !e.tooMany() }
 
 // tooMany reports whether the host ended the login after too many keys. SSH has no code for
@@ -97,7 +97,7 @@ const (
 	DialUnreachable DialReason = "unreachable"    // no route to it
 	DialTimeout     DialReason = "timeout"        // it did not answer in time
 	DialNameUnknown DialReason = "name-not-found" // its name has no address
-	DialClosed      DialReason = "closed"         // it closed the connection before the end of the login
+	DialClosed      DialReason = "closed"         // the host closed the connection before the end of the login
 	DialProtocol    DialReason = "protocol"       // the answer is not SSH, or the two sides have no algorithm in common
 	DialCancelled   DialReason = "cancelled"      // the context of the caller ended
 )

@@ -14,17 +14,17 @@ type HostKeyProblem string
 // The problems with the key of a host.
 const (
 	HostKeyUnknown     HostKeyProblem = "unknown"     // no known_hosts file has the key for this host
-	HostKeyChanged     HostKeyProblem = "changed"     // another key of this type is known for it
-	HostKeyRevoked     HostKeyProblem = "revoked"     // a @revoked line, or RevokedHostKeys, names it
-	HostKeyCertificate HostKeyProblem = "certificate" // its certificate is not valid
+	HostKeyChanged     HostKeyProblem = "changed"     // a known_hosts file has another key of this type for this host
+	HostKeyRevoked     HostKeyProblem = "revoked"     // a @revoked line, or RevokedHostKeys, names the key
+	HostKeyCertificate HostKeyProblem = "certificate" // the certificate of the host is not valid
 )
 
-// HostKeyError is the error if the key of a host is not accepted.
+// HostKeyError is the error if Dial does not accept the key of a host.
 type HostKeyError struct {
 	Peer
 	Problem     HostKeyProblem
-	Type        string   // of the key: "ssh-ed25519"
-	Fingerprint string   // of the key: "SHA256:..."
+	Type        string   // the type of the key: "ssh-ed25519"
+	Fingerprint string   // the fingerprint of the key: "SHA256:..."
 	Lookup      string   // the name that was looked up: "host", "[host]:port", or HostKeyAlias
 	Files       []string // the known_hosts files; a new key goes into the first one
 	Where       string   // FILE:LINE of the line that contradicts the key; empty if no line does
@@ -55,7 +55,7 @@ func (e *HostKeyError) Error() string {
 // Unwrap returns why a certificate is not valid.
 func (e *HostKeyError) Unwrap() error { return e.Err }
 
-// Lasting returns true: trying again later does not help.
+// Lasting returns true, because it does not help to try again later.
 func (e *HostKeyError) Lasting() bool { return true }
 
 // Hint returns the commands that add the key to known_hosts, and tells the user to compare its

@@ -13,8 +13,8 @@ import (
 type Peer struct {
 	Name string   // as the user named it
 	Host string   // the name or address to connect to
-	Port int      // of its sshd
-	User string   // who logs in
+	Port int      // the port of its sshd
+	User string   // the user who logs in
 	Via  []string // the jump hosts on the way, the first one first
 	Addr string   // the network address, as IP:PORT; empty if it is not known
 }

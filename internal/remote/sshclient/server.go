@@ -13,10 +13,10 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Server is one of gangrun's own SSH servers (see package stepserver). Its host key is known, and
-// it accepts only Key.
+// Server describes one of gangrun's own SSH servers (see package stepserver). The host key of such a server is
+// known, and the server accepts only Key.
 type Server struct {
-	Name    string // of its host
+	Name    string // the name of its host
 	Address string // host or IP address
 	Port    int
 	User    string
@@ -24,9 +24,9 @@ type Server struct {
 	Key     ed25519.PrivateKey
 }
 
-// DialServer connects to a server and logs in. ctx limits only the time to set the connection up.
-// If the server does not answer, the error is a *DialError. If a key is refused, another server
-// has the port now. That is a *DialError, too, and not a *HostKeyError or an *AuthError.
+// DialServer connects to a server and logs in. ctx limits only the set-up of the connection. The error is a
+// *DialError if the server does not answer. It is also a *DialError, and not a *HostKeyError or an *AuthError,
+// if either side refuses the key of the other, because another server must then have the port now.
 func (d *Dialer) DialServer(ctx context.Context, s Server) (*Client, error) {
 	peer := Peer{Name: s.Name, Host: s.Address, Port: s.Port, User: s.User}
 	failed := func(err error) error { return dialError(ctx, peer, defaultServerLimit, err) }

@@ -138,10 +138,9 @@ func (s *Session) result(err error) (int, error) {
 	return -1, s.client.broken(context.Background(), err)
 }
 
-// Wait waits until the command has ended, and returns its exit code. If a signal ended the
-// command, the code is 128 plus the number of the signal. If the code is not known, Wait returns
-// an error: a *LostError if the connection has ended, or another one if the session was closed
-// first.
+// Wait waits until the command has ended, and returns its exit code. If a signal ended the command, the code is
+// 128 plus the number of the signal. If the code is not known, Wait returns an error: a *LostError if the
+// connection has ended, or another error if the session was closed first.
 func (s *Session) Wait() (code int, err error) {
 	select {
 	case <-s.ended:
@@ -159,8 +158,8 @@ func (s *Session) Wait() (code int, err error) {
 // Stderr returns the last 16 KiB of what the command has written to standard error.
 func (s *Session) Stderr() string { return s.stderr.String() }
 
-// Close ends the session. The command is not ended: it finds that its input has ended, and its
-// writes to its output fail.
+// Close ends the session. It does not end the command. But the command finds that its input has ended, and can
+// no longer write to its output.
 func (s *Session) Close() error { return s.close() }
 
 // SessionError is the error if a host does not start a command on an open connection.
@@ -169,7 +168,7 @@ type SessionError struct {
 	Err error
 }
 
-// Error names the host and what it answered.
+// Error names the host, and repeats what the host has answered.
 func (e *SessionError) Error() string {
 	return fmt.Sprintf("%s: no command can be started: %v", e.Peer, e.Err)
 }

@@ -16,9 +16,9 @@ const (
 	defaultConnectTimeout = 10 * time.Second
 )
 
-// Config has the files, and the facts about the user and this machine, from which Resolve finds
-// the settings of a host. An empty field means that there is no such file, agent or name.
-// Default fills all fields.
+// Config has the files from which Resolve reads the settings of a host, and facts about the user and this
+// machine that it needs. An empty field means that there is no such file, agent or name. Default fills all
+// fields.
 type Config struct {
 	UserFile         string              // ssh_config of the user
 	SystemFile       string              // ssh_config of the system, read after the user's
@@ -29,11 +29,11 @@ type Config struct {
 	UID              int                 // the ID of that user; files that other users can write are refused
 	Home             string              // the value of ~ and %d
 	Hostname         string              // the name of this machine, the value of %l and %L
-	Getenv           func(string) string // for ${NAME} and IdentityAgent $NAME; nil is an empty environment
+	Getenv           func(string) string // for ${NAME} and IdentityAgent $NAME; nil means an empty environment
 }
 
-// Default returns the files that OpenSSH reads for the user and the environment of
-// this process.
+// Default returns the Config for the user and the environment of this process, with the files that OpenSSH
+// reads.
 func Default() (Config, error) {
 	u, err := user.Current()
 	if err != nil {
@@ -79,12 +79,12 @@ type Endpoint struct {
 // Login says how a user logs in to a host.
 type Login struct {
 	Identities      []string // private key files, in the order to try them
-	IdentitiesNamed bool     // ssh_config names them; otherwise they are the defaults
+	IdentitiesNamed bool     // ssh_config names the Identities; otherwise they are the default ones
 	IdentitiesOnly  bool     // use no other key of ssh-agent
 	Certificates    []string // the files of CertificateFile
 	Agent           string   // the socket of ssh-agent; empty for none
 	NoKeys          bool     // PubkeyAuthentication is no
-	Unsupported     []string // ways to log in that ssh_config names and this package does not support
+	Unsupported     []string // ways to log in that ssh_config names, but this package does not support
 }
 
 // HostKeys says how the key of a host is checked.
@@ -94,16 +94,16 @@ type HostKeys struct {
 	Revoked string   // a file of revoked public keys; empty for none
 }
 
-// Algorithms lists the algorithms that may be used. A nil list allows all algorithms that are
-// supported.
+// Algorithms lists the algorithms that may be used. A nil list allows all algorithms that this program
+// supports.
 type Algorithms struct {
 	HostKeys, KeyExchanges, Ciphers, MACs []string
 }
 
-// Resolve resolves host, which is [USER@]HOST[:PORT]. A user and a port in host take precedence
-// over ssh_config. The notes name the settings in ssh_config that this package does not support
-// and ignores. If ignoring a setting, such as ProxyCommand, could lead to another host than the
-// user meant, Resolve returns an *Error.
+// Resolve resolves host, which is [USER@]HOST[:PORT]. A user and a port in host take precedence over
+// ssh_config. The notes name the settings in ssh_config that Resolve ignores, because this package does not
+// support them. If it would be wrong to ignore a setting, such as ProxyCommand, because the connection could
+// then lead to another host than the user meant, Resolve returns an *Error.
 func (c Config) Resolve(host string) (Endpoint, []string, error) {
 	h, err := ParseHost(host)
 	if err != nil {

@@ -24,5 +24,5 @@ func (e *Error) Error() string {
 // Hint says what to do next.
 func (e *Error) Hint() string { return e.Fix }
 
-// Lasting returns true: trying again later does not help.
+// Lasting returns true, because it does not help to try again later.
 func (e *Error) Lasting() bool { return true }

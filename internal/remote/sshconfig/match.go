@@ -90,8 +90,8 @@ func matchHost(name string, patterns []string) bool {
 	return found
 }
 
-// MatchList reports whether s matches a list of patterns with commas between them. It matches
-// if at least one pattern matches, and no pattern after a "!" does.
+// MatchList reports whether s matches list, which has patterns separated by commas. s matches the list if it
+// matches at least one pattern, and does not match the rest of any pattern that begins with "!".
 func MatchList(s, list string) bool { return matchHost(s, strings.Split(list, ",")) }
 
 // MatchPattern reports whether the whole of s matches a pattern. In the pattern, * stands for

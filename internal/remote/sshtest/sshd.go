@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// Longest is how long a test waits for what must happen before it fails.
+// Longest is how long a test waits for something that must happen. After that time, the test fails.
 const Longest = 2 * time.Minute
 
-// Site is the home directory of a user, with keys and settings, and the sshds that the user may
-// log in to. Each test has its own Site.
+// Site is the home directory of a user, with keys and settings, and with the sshds to which the user may log
+// in. Each test has its own Site.
 type Site struct {
 	Dir  string
 	User string
@@ -45,7 +45,7 @@ func New(t testing.TB) *Site {
 	return s
 }
 
-// For returns the same site for a subtest. Servers that the subtest starts end with it.
+// For returns the same site for a subtest. Servers that the subtest starts end with the subtest.
 func (s *Site) For(t testing.TB) *Site {
 	sub := *s
 	sub.t = t
@@ -294,7 +294,7 @@ func (d *Server) serves(ended <-chan struct{}) bool {
 	return true
 }
 
-// Address returns HOST:PORT.
+// Address returns the address of the sshd, as HOST:PORT.
 func (d *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(d.Port) }
 
 // Public returns the public host key, as "TYPE BASE64".
@@ -319,7 +319,8 @@ func (d *Server) Known() *Server {
 	return d
 }
 
-// Named adds the server to the user's ssh_config under a name, with further lines.
+// Named adds a Host entry for the server to the user's ssh_config. The entry is called Name. more has further
+// lines for it.
 func (d *Server) Named(more ...string) *Server {
 	d.site.Add(".ssh/config", fmt.Sprintf("Host %s\n HostName 127.0.0.1\n Port %d\n %s\n", d.Name, d.Port, strings.Join(more, "\n ")))
 	return d

@@ -20,10 +20,10 @@ import (
 	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
-// Args returns the arguments of the hidden command "step" for a client with that key. A server ends
-// when it has had no client for as long as grace. If the node with the job's script has failed by
-// then, the server first asks Slurm to requeue the job. It does so only if the job was started
-// fewer than maxStarts times.
+// Args returns the arguments of the hidden command "step", which starts a server for the client that has the
+// given key. The server ends when it has had no client for as long as grace. If the node that runs the script
+// of the job has failed by then, and the job was started fewer than maxStarts times, the server first asks
+// Slurm to requeue the job.
 func Args(client ed25519.PublicKey, grace time.Duration, maxStarts int) []string {
 	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(maxStarts)}
 }

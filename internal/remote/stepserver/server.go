@@ -1,8 +1,8 @@
-// Package stepserver is the server that gangrun starts on each node of a batch job, through the
-// batch system: an SSH server which runs commands for one client, in the cgroups and with the
-// environment of the job. It accepts one key, and prints its own public key on standard output.
-// So both sides can trust each other without a secret in an environment or on a command line.
-// The server supports no other part of SSH: no terminal, no forwarding and no other user.
+// Package stepserver is the server that gangrun starts on each node of a batch job through the batch system. It
+// is an SSH server that runs commands for one client, in the cgroups and with the environment of the job. It
+// accepts only the key of that client, and prints its own public key on standard output. So both sides can
+// trust each other, although there is no secret in an environment or on a command line. The server supports no
+// other part of SSH: no terminals, no forwarding and no other users.
 package stepserver
 
 import (
@@ -25,7 +25,7 @@ import (
 // Mark is the beginning of each line that a server prints for its client.
 const Mark = "gangrun step: "
 
-// Report is what a server tells its client when it has started.
+// Report is what a server tells its client after the server has started.
 type Report struct {
 	Node      string
 	Port      int

@@ -13,9 +13,9 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Commands that the server itself understands. It passes all others to sh.
+// Commands that the server executes itself. It passes all other commands to sh.
 const (
-	// End makes the server end as soon as it has no descendants.
+	// End makes the server end as soon as it has no descendant processes.
 	End = "@end"
 	// Self is the beginning of a command that runs gangrun, as in Self + "bridge start ...".
 	// The arguments must not contain spaces.

@@ -49,8 +49,8 @@ func (o *once) Accept() (net.Conn, error) {
 func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil }
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
-// Soon calls f. The test fails if f does not return within half a minute, which is far less than the time for
-// which gangrun waits for agents in the tests that use Soon.
+// Soon calls f, and returns what f returns. The test fails if f does not return within half a minute. In the
+// tests that use Soon, gangrun waits for agents for much longer than that.
 func Soon(t *testing.T, f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
@@ -64,8 +64,9 @@ func Soon(t *testing.T, f func() error) error {
 	}
 }
 
-// Processes returns the PIDs of gangrun's processes whose program is below dir, by what they are: agent, watchdog (the
-// inner one), outer watchdog, bridge or step. It also returns those of a script kubectl in dir.
+// Processes returns the PIDs of those processes of gangrun whose program is below dir. The keys say what the
+// processes are: agent, watchdog (for the inner watchdog), outer watchdog, bridge or step. Processes also
+// returns the processes of a script that is called kubectl and is in dir.
 func Processes(dir string) map[string][]int {
 	found := map[string][]int{}
 	exes, _ := filepath.Glob("/proc/[0-9]*/exe")

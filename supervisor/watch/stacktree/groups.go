@@ -23,9 +23,9 @@ type group struct {
 	place place
 }
 
-// Groups merges the stacks of ranks into a prefix tree, from the outermost frame inwards as far as the
-// frames say something to the user. Ranks with the same path through the tree, and in the same state if
-// they cannot run, are one group. The largest group comes first.
+// Groups merges the stacks of ranks into a prefix tree. The tree begins with the outermost frames and ends
+// where the frames no longer mean anything to the user. Ranks with the same path through the tree are one
+// group; ranks that cannot run must also be in the same state. The largest group comes first.
 func Groups(stacks []job.RankStack) []job.StackGroup {
 	root := &node{}
 	var all []*group

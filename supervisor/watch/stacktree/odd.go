@@ -10,15 +10,16 @@ import (
 type Suspect struct {
 	Ranks []int // in order; empty if no rank stands out
 	Why   string
-	// Confidence is from 0 to 1. The rules' confidences are estimates, which nobody has measured.
+	// Confidence is from 0 to 1. The confidences are estimates; nobody has measured how often the rules are
+	// right.
 	Confidence float64
 }
 
-// Rank is what the pulses of a rank say.
+// Rank is what is known about a rank from its pulses.
 type Rank struct {
-	job.Pulse // the last one
-	// Busy is true if the rank has used CPU time since the last progress of the gang, Asleep if
-	// it has hardly used any. Neither is true of a rank of which this is not clear.
+	job.Pulse // the last pulse
+	// Busy is true if the rank has used CPU time since the last progress of the gang. Asleep is true if it has
+	// used hardly any. Both are false if it is not clear how much it has used.
 	Busy, Asleep bool
 }
 
@@ -31,9 +32,9 @@ type view struct {
 	meeting bool // some rank is at a meeting point of MPI
 }
 
-// Odd finds the ranks that probably hold up the others. groups has the ranks whose stacks were read,
-// and pulses those that have a pulse. Each rule gives a Suspect or none; Odd returns the Suspect with
-// the greatest confidence.
+// Odd finds the ranks that probably hold up the others. groups has the ranks whose stacks were read, and pulses
+// has the ranks that have a pulse. Each rule finds at most one Suspect. Odd returns the Suspect with the
+// highest confidence.
 func Odd(groups []job.StackGroup, pulses []Rank) (odd Suspect) {
 	v := view{groups: groups, of: map[int]*job.StackGroup{}, pulses: map[int]Rank{}}
 	for i := range groups {

@@ -32,7 +32,7 @@ var halted = []struct {
 	{job.ProcessDisk, "hanging in the kernel, where no signal arrives", 0.9},
 }
 
-// Halted names the ranks that can do nothing by themselves, with the state of each: stopped, for instance.
+// Halted names the ranks that can do nothing by themselves, each with its state, such as stopped.
 func Halted(states map[int]job.ProcessState) string {
 	var all []string
 	for _, h := range halted {

@@ -1,4 +1,4 @@
-// Package leasetest has what tests of packages that use leases share.
+// Package leasetest has helpers for tests of packages that use leases.
 package leasetest
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// Dir makes a directory of leases, which everything in this process uses until the test ends.
+// Dir makes a directory of leases and returns its path. Everything in this process uses that directory until
+// the test ends.
 func Dir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "gangrun-place-test-")
@@ -27,7 +28,8 @@ func Dir(t *testing.T) string {
 	return dir
 }
 
-// Small takes a GPU of a host for a job that came after all others. It returns nil if the job has to wait.
+// Small takes the GPU device of a host for a job that has come after all others. It returns nil if the job has
+// to wait.
 func Small(t *testing.T, dir, host string, devices []string, device string) *lease.Held {
 	t.Helper()
 	space, err := lease.Open(dir, host)

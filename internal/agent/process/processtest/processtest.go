@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// New returns the children of this process, which must be the test's own (see
-// agenttest.Alone), and ends them all with the test.
+// New returns a Children for this process. No other test may run in this process (see agenttest.Alone). At the
+// end of the test, all children are killed.
 func New(t *testing.T) *process.Children {
 	t.Helper()
 	c, err := process.NewChildren()
@@ -28,7 +28,7 @@ func New(t *testing.T) *process.Children {
 	return c
 }
 
-// Shell starts sh -c with the script; its output goes to out, if any.
+// Shell starts sh -c with the script. The output of the script goes to out or, if out is nil, to /dev/null.
 func Shell(start process.Starter, script string, out *os.File) (*process.Child, error) {
 	null, err := process.DevNull()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TryDirectory does in a checkpoint directory what a careful writer of checkpoints does: it
-// writes a file, syncs it, renames it and reads it back. It creates the directory if it is
-// missing, and leaves nothing else behind.
+// TryDirectory tries in a checkpoint directory what a careful program does when it writes a checkpoint: it
+// writes a file, syncs it, renames it and reads it. It creates the directory if it is missing, and leaves
+// nothing else behind.
 func TryDirectory(dir string) job.DirectoryFact {
 	fact := job.DirectoryFact{}
 	fact.Path = dir

@@ -24,7 +24,7 @@ func In(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Of returns whether path exists, whether it is a directory, and its size.
+// Of finds out whether path exists, whether it is a directory, and its size.
 func Of(path string) job.PathFact {
 	fact := job.PathFact{Path: path}
 	info, err := os.Stat(path)
@@ -73,8 +73,8 @@ func Readable(path string) job.PathFact {
 // were changed.
 const changedEntries = 1000
 
-// Input does what Readable does, and also finds out when a file was last changed, or a directory
-// or one of its first entries.
+// Input does what Readable does, and also finds out the time of the last change: of the file or, for a
+// directory, of the directory and its first entries.
 func Input(path string) job.PathFact {
 	fact := Readable(path)
 	info, err := os.Stat(path)
@@ -102,7 +102,7 @@ func Input(path string) job.PathFact {
 // Fail records err in fact.
 func Fail(fact *job.PathFact, err error) { fact.Kind, fact.Error = Kind(err), Reason(err) }
 
-// Reason returns the text of the innermost error, without the path.
+// Reason returns the text of the innermost error in err. This text does not have the path.
 func Reason(err error) string {
 	var errno unix.Errno
 	if errors.As(err, &errno) {

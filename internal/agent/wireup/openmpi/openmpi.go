@@ -1,6 +1,7 @@
-// Package openmpi starts the ranks of a gang through Open MPI's own processes: mpirun on the first
-// host, a daemon (orted or prted) on each other host, all below the agents. Open MPI starts a shim
-// in place of each rank; the shim gets the rank's command from the agent and stays its parent.
+// Package openmpi starts the ranks of a gang through Open MPI's own processes: mpirun on the first host, and a
+// daemon (orted or prted) on each other host. All of them are descendants of the agents. In place of each rank,
+// Open MPI starts a shim. The shim gets the command of the rank from the agent, starts the rank, and stays its
+// parent.
 package openmpi
 
 import (
@@ -56,8 +57,7 @@ func New(g *gang.Gang) *Wireup {
 // startLimit bounds how long mpirun may take to start the ranks of a host. It sometimes hangs.
 const startLimit = 2 * time.Minute
 
-// Launch implements gang.Runtime: it makes the ranks ready for their shims and, on the first
-// host, starts mpirun.
+// Launch implements gang.Runtime. It prepares for the shims of the ranks and, on the first host, starts mpirun.
 func (w *Wireup) Launch(ranks []*gang.Command) (err error) {
 	if w.dirs, err = makeDirectories(w.gang); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (w *Wireup) Ending() {
 	w.gang.Abandon(w.takeWaiting(), "another rank could not be started", 0, true)
 }
 
-// Dismiss implements gang.Runtime. Dismiss does nothing if Open MPI itself has asked for the end,
+// Dismiss implements gang.Runtime. Dismiss does nothing if Open MPI itself has asked for the end of the gang,
 // because mpirun then still has something to print.
 func (w *Wireup) Dismiss() {
 	w.mu.Lock()

@@ -1,6 +1,5 @@
-// Package pmi lets the ranks of MPICH find each other over PMI-1: each rank of this host
-// speaks to a server in the agent, and the controller passes messages between the servers of
-// the hosts.
+// Package pmi lets the ranks of MPICH find each other over PMI-1. Each rank of this host speaks to a server in
+// the agent. The controller passes messages between the servers of the hosts.
 package pmi
 
 import (
@@ -144,9 +143,9 @@ func (w *Wireup) release(b *wire.Barrier) {
 // pmiFD is the descriptor of a rank's PMI connection.
 const pmiFD = 3
 
-// Equip implements gang.Wireup. A wrapper that closes descriptors which it does not know would
-// close the connection. So only a program that uses MPI itself inherits a connection. Other
-// programs get an address.
+// Equip implements gang.Wireup. A program that uses MPI itself inherits a connection to the server. Any other
+// program gets only the address of the server, because it may be a wrapper that closes descriptors which it
+// does not know.
 func (w *Wireup) Equip(c *gang.Command) error {
 	rank := c.Rank.Number()
 	env := []string{
@@ -266,8 +265,8 @@ func (w *Wireup) Mark(e *job.Exit) {
 	}
 }
 
-// Settle implements gang.Wireup. The last message of a rank may not have been read yet: if the
-// rank was in MPI, Settle waits for its MPI_Finalize or MPI_Abort.
+// Settle implements gang.Wireup. The server may not have read the last message of a rank yet. If the rank has
+// called MPI_Init, Settle waits for the message of its MPI_Finalize or MPI_Abort.
 func (w *Wireup) Settle(rank int, release <-chan struct{}) {
 	for range exitWait / time.Millisecond {
 		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {

@@ -1,4 +1,7 @@
-package supervisor
+// Package retry decides what to do after a failed attempt: whether the run makes another one, after which wait,
+// from which checkpoint and without which hosts and GPUs. It has no clock and touches nothing: for the same history,
+// it decides the same.
+package retry
 
 import (
 	"fmt"
@@ -10,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The back-off before a restart, without jitter. It starts at BackoffBase, doubles with each
-// further failure without progress, and is at most BackoffCap.
+// The back-off is how long a run waits before a restart; a random part is added. The back-off is BackoffBase at
+// first, doubles with each further failure without progress, and is at most BackoffCap.
 const (
 	BackoffBase = time.Second
 	BackoffCap  = 2 * time.Minute
@@ -20,35 +23,37 @@ const (
 	BackoffPort = 200 * time.Millisecond
 )
 
-// Policy decides what to do after a failed attempt. It has no state: the same history gives the
-// same verdict.
+// Policy decides what to do after a failed attempt. A Policy does not change: for the same history, it returns
+// the same verdict.
 //
 // Two limits bound the restarts. Progress resets both.
 //
 //   - The first limit allows Retries restarts in a row without progress. It does not count
 //     preemptions.
 //   - The second limit allows one restart for the same cause with the same artefact, such as a file,
-//     port, library, GPU or host. It does not apply to a cause without an artefact. If the action is
-//     "once", it does apply, and does not compare artefacts: it allows one restart for the same cause.
+//     port, library, GPU or host. It does not apply to a cause without an artefact. But if the action
+//     is "once", the second limit applies to every cause, and ignores artefacts: it allows one restart
+//     for the same cause.
 //
 // If an attempt failed to load its checkpoint, the next attempt starts from an earlier checkpoint.
 //
 // If two attempts in a row fail with the same signature at the same step, and nothing was saved in
-// between, the failure is deterministic: there is no restart, whatever the action is.
+// between, the failure is deterministic: there is no restart, whatever the action is, except
+// after job.Preempted, and for a restart from an earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
-	// Actions has the categories for which the job chooses another action than the default.
+	// Actions has the actions of those categories for which the job does not want the default action.
 	Actions map[job.Category]job.Action
-	// Checkpoints is true if the job has a checkpoint directory. An attempt then makes progress
-	// by a newer checkpoint. Otherwise it makes progress by a step beyond those of all earlier
-	// attempts.
+	// Checkpoints is true if the job has a checkpoint directory. An attempt then has made progress if it has
+	// written a newer checkpoint. Otherwise it has made progress if it has reached a higher step than all
+	// earlier attempts.
 	Checkpoints bool
 	// Elsewhere is true if the job could use another host.
 	Elsewhere bool
-	// Diverge is how often a run goes back to an earlier checkpoint because its model has diverged.
+	// Diverge is how often a run may go back to an earlier checkpoint because its model has diverged.
 	Diverge int
-	// Deadline is when the run reaches its time limit; zero means that it has none. There is no
+	// Deadline is when the run reaches its time limit; zero means that the run has none. Decide allows no
 	// restart after Deadline.
 	Deadline time.Time
 }
@@ -56,39 +61,40 @@ type Policy struct {
 // Past is an attempt that has failed.
 type Past struct {
 	Cause job.Cause
-	// From and Saved are the newest good checkpoints of this run before and after the attempt;
-	// nil if there was none. The attempt started from Resumed, which may differ from From.
+	// From is the newest good checkpoint of this run before the attempt, and Saved the newest after the
+	// attempt. Each is nil if there was none.
 	From, Saved *job.Checkpoint
-	// Resumed is the checkpoint from which the attempt started. Next is the checkpoint from
-	// which the next attempt would start. Nil means the beginning of the job.
+	// Resumed is the checkpoint from which the attempt started, which may differ from From. Next is the
+	// checkpoint from which the next attempt would start. Nil means the beginning of the job.
 	Resumed, Next *job.Checkpoint
 	// Step is the last step that a rank of the attempt printed, or -1 if none was printed.
 	Step int64
-	// Devices are the names (job.DeviceID) of the root-cause rank's GPUs.
+	// Devices are the names (see job.DeviceID) of the GPUs of the rank that failed first.
 	Devices []string
-	// Spoilt are checkpoints from which no later attempt starts, because the model had diverged.
+	// Spoilt has checkpoints from which no later attempt may start, because the model had diverged before they
+	// were written.
 	Spoilt []job.Checkpoint
 }
 
-// Action returns the action for a cause. This is the action in Actions for the cause's
-// category, if there is one. Otherwise it is the action that the diagnosis recommends or, if
-// there is none, the default of the category.
+// Action returns the action for a cause. If Actions has an action for the category of the cause, Action returns
+// that action. Otherwise it returns the action that the diagnosis recommends or, if the diagnosis recommends
+// none, the default action of the category.
 func (p Policy) Action(c job.Cause) job.Action {
-	if a, ok := p.Actions[category(c)]; ok {
+	if a, ok := p.Actions[CategoryOf(c)]; ok {
 		return a
 	}
 	if slices.Contains(job.Actions(), c.Retry) {
 		return c.Retry
 	}
-	return category(c).Action()
+	return CategoryOf(c).Action()
 }
 
 // Decide returns the verdict on latest, the attempt that has just failed. history has the attempts
 // before it.
 func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
-	what, action := category(latest.Cause), p.Action(latest.Cause)
+	what, action := CategoryOf(latest.Cause), p.Action(latest.Cause)
 	if what == job.ModelDiverged && p.Diverge > 0 {
-		return p.afterDivergence(history, latest, now)
+		return p.AfterDivergence(history, latest, now)
 	}
 	rescues := p.rescues(history, latest)
 	if action == job.RetryNever && rescues {
@@ -96,34 +102,34 @@ func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
 	}
 	if action == job.RetryNever {
 		if what == job.StoppedEarly {
-			return stop("stopped early: going on would be waste")
+			return Stop("stopped early: going on would be waste")
 		}
 		if p.Actions[what] == job.RetryNever && what.Action() != job.RetryNever {
-			return stop("the job's policy never retries %s", what)
+			return Stop("the job's policy never retries %s", what)
 		}
 		if what.Action() != job.RetryNever {
-			return stop("a retry cannot fix %s (%s)", what, latest.Cause.Signature)
+			return Stop("a retry cannot fix %s (%s)", what, latest.Cause.Signature)
 		}
-		return stop("a retry cannot fix %s", what)
+		return Stop("a retry cannot fix %s", what)
 	}
 	if exhausted(history, latest) {
-		return stop("the job failed to start from every checkpoint that there is")
+		return Stop("the job failed to start from every checkpoint that there is")
 	}
 	row := p.row(history, latest)
 	free := !what.Charged()
 	if !rescues && !free && deterministic(row, latest) {
-		v := stop("the same %s again at step %d: a retry cannot fix it", signature(latest.Cause), latest.Step)
+		v := Stop("the same %s again at step %d: a retry cannot fix it", signature(latest.Cause), latest.Step)
 		v.Deterministic = true
 		return v
 	}
 	if !rescues && (action == job.RetryOnce || latest.Cause.Artefact != "" && !free) {
 		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, latest.Cause, action) }) {
-			return stop("the same %s again without progress: a retry cannot fix it", signature(latest.Cause))
+			return Stop("the same %s again without progress: a retry cannot fix it", signature(latest.Cause))
 		}
 	}
 	used := 0
 	for _, before := range row {
-		if category(before.Cause).Charged() {
+		if CategoryOf(before.Cause).Charged() {
 			used++
 		}
 	}
@@ -140,7 +146,7 @@ func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
 		how = "restarting once"
 	case job.RetryElsewhere:
 		v.Exclude = p.exclude(latest)
-		how = "restarting" + without(v.Exclude)
+		how = "restarting" + Without(v.Exclude)
 		if v.Exclude.Empty() && !p.Elsewhere && latest.Cause.Host != "" {
 			how = "there is no other host, restarting on the same one"
 		}
@@ -175,7 +181,7 @@ func (p Policy) row(earlier []Past, last Past) []Past {
 // progressed reports whether an attempt got further than those before it.
 func (p Policy) progressed(earlier []Past, last Past) bool {
 	if p.Checkpoints {
-		return newer(last.From, last.Saved)
+		return Newer(last.From, last.Saved)
 	}
 	best := int64(-1)
 	for _, before := range earlier {
@@ -184,9 +190,9 @@ func (p Policy) progressed(earlier []Past, last Past) bool {
 	return last.Step > best
 }
 
-// newer reports whether checkpoint b is further than a: by their steps if both names have one,
+// Newer reports whether checkpoint b is further than a: by their steps if both names have one,
 // otherwise by their times.
-func newer(a, b *job.Checkpoint) bool {
+func Newer(a, b *job.Checkpoint) bool {
 	switch {
 	case b == nil:
 		return false
@@ -201,7 +207,7 @@ func newer(a, b *job.Checkpoint) bool {
 // same reports whether two causes are the same root cause. The artefacts must be the same too,
 // unless the action allows only one retry.
 func same(a, b job.Cause, action job.Action) bool {
-	return category(a) == category(b) && a.Signature == b.Signature &&
+	return CategoryOf(a) == CategoryOf(b) && a.Signature == b.Signature &&
 		(action == job.RetryOnce || a.Artefact == b.Artefact)
 }
 
@@ -219,7 +225,7 @@ func deterministic(row []Past, last Past) bool {
 // host, the host.
 func (p Policy) exclude(last Past) job.Excluded {
 	gpu := last.Cause.Artefact
-	switch category(last.Cause) {
+	switch CategoryOf(last.Cause) {
 	case job.CUDAFailure, job.CUDAInit, job.GPUHardware:
 		if job.IsUUID(gpu) {
 			return job.Excluded{Devices: []string{gpu}}
@@ -251,8 +257,8 @@ func backoff(what job.Category, failuresBefore int) time.Duration {
 	return min(wait, BackoffCap)
 }
 
-// category returns the category of a cause, Unknown where none was found.
-func category(c job.Cause) job.Category {
+// CategoryOf returns the category of a cause. It is job.Unknown if no cause was found.
+func CategoryOf(c job.Cause) job.Category {
 	if c.Category == "" {
 		return job.Unknown
 	}
@@ -261,17 +267,18 @@ func category(c job.Cause) job.Category {
 
 func signature(c job.Cause) string {
 	if c.Signature == "" {
-		return string(category(c))
+		return string(CategoryOf(c))
 	}
 	return c.Signature
 }
 
-func stop(format string, args ...any) job.Verdict {
+// Stop returns the verdict that ends the run for this reason.
+func Stop(format string, args ...any) job.Verdict {
 	return job.Verdict{Action: job.Stop, Reason: fmt.Sprintf(format, args...)}
 }
 
 func spent(format string, args ...any) job.Verdict {
-	v := stop(format, args...)
+	v := Stop(format, args...)
 	v.Budget = true
 	return v
 }
@@ -286,7 +293,8 @@ func spentReason(retries int) string {
 	return fmt.Sprintf("%d restarts without progress are spent", retries)
 }
 
-func without(e job.Excluded) string {
+// Without returns " without h1, h2" for the hosts and GPUs that are excluded, and "" if there are none.
+func Without(e job.Excluded) string {
 	if e.Empty() {
 		return ""
 	}

@@ -36,13 +36,13 @@ var meanings = map[job.Category]string{
 	job.StorageError:        "A disk, file server or object store failed.",
 	job.DiskFull:            "A file system is full, or a quota is used up.",
 	job.GPUHardware:         "A GPU or its links failed.",
-	job.HostLost:            "A host stopped answering or failed.",
+	job.HostLost:            "A host stopped answering or failed. If gangrun's controller died, and ranks had already ended or not yet started when another controller took over the run, the signature is controller-gone, and the action is `again`: no host is to blame.",
 	job.NetworkError:        "A connection failed, and not because another rank had ended.",
 	job.PortInUse:           "A port that the job wants is taken.",
 	job.Preempted:           "The batch system or the cloud took the hosts away.",
-	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
-	job.Hang:                "The ranks run but make no progress. gangrun finds that out itself and ends the gang ([hangs.md](hangs.md)); the signature is then hang-start, hang-init, hang-step, hang-silent or hang-final. These rules recognise what the kernel or another program reports about it.",
-	job.Straggler:           "One rank is much slower than the others, and the job's policy says that the run must not go on like that (docs/stragglers.md). The rule recognises what another program reports about it.",
+	job.LaunchError:         "The program, or a process or thread of it, could not be started. If a gang has lost the [lease](glossary.md#gpus) of its GPUs, the signature is lease-lost, and the action is `again`: the next attempt takes a new lease.",
+	job.Hang:                "The ranks run but make no progress. gangrun finds that out itself and ends the gang; the signature is then hang-start, hang-init, hang-step, hang-silent or hang-final ([hangs.md](hangs.md#stages)). The rules in the table recognise what the kernel or another program reports about a hang.",
+	job.Straggler:           "One rank is much slower than the others. By default, gangrun only reports that, and the gang goes on. With `policy: {straggler: elsewhere}` or `again`, gangrun ends the gang and starts it again ([stragglers.md](stragglers.md#how-to-leave-out-a-slow-host)); the signature is then `slow-` followed by the reason: `slow-memory` for `memory`, and `slow-slow-disk` for `slow-disk`. The rule in the table recognises what another program reports about a slow rank.",
 	job.TimeLimit:           "A time limit ended the job.",
 	job.Cancelled:           "Somebody ended the run.",
 	job.StoppedEarly:        "gangrun has ended the run because of what a curve of the job shows, as `early-stop` says ([curves.md](curves.md)). The signature is the verdict: reached, plateau, flat or will-miss.",
@@ -53,9 +53,30 @@ var meanings = map[job.Category]string{
 var actions = map[job.Action]string{
 	job.RetryNever:     "no retry: the same would happen again",
 	job.RetryOnce:      "one retry",
-	job.RetryAgain:     "up to `--retries` retries, each after a longer wait",
-	job.RetryElsewhere: "the same, without the host or GPU that failed",
+	job.RetryAgain:     "several retries, each after a longer wait",
+	job.RetryElsewhere: "several retries, as for `again`, but without the host or GPU that failed",
 }
+
+// limits says how often a run restarts, as retry.Policy decides it. ´ stands for a backquote.
+const limits = `
+## How often gangrun retries
+
+An attempt makes progress if it writes a newer good checkpoint than all attempts before it. If the job has no
+checkpoint directory, an attempt makes progress if it prints a higher step than all attempts before it.
+Several limits hold. They count only the restarts since the last attempt that made progress:
+
+- gangrun restarts a job at most ´--retries´ times (3). A restart after ´preempted´ does not count.
+- If the action is ´once´, gangrun restarts only once after failures of the same category and signature.
+- If the action is ´again´ or ´elsewhere´, and the cause has an artefact, gangrun restarts only once after failures
+  of the same category and signature with the same artefact. The artefact is the file, port, library, GPU or host that
+  the cause is about. This limit does not apply to ´preempted´.
+- If two attempts in a row fail at the same step, with the same category and signature, and the second made no
+  progress, gangrun does not restart the job. This limit does not apply to ´preempted´.
+
+There are two exceptions. If [a checkpoint cannot be loaded](checkpoints.md#when-a-checkpoint-cannot-be-loaded),
+gangrun may restart the job once more, from an earlier checkpoint. The restarts after
+[a divergence](curves.md#going-back-after-a-divergence) have a limit of their own.
+`
 
 // Document writes docs/categories.md: every category with its fault, default
 // action and signatures.
@@ -66,8 +87,8 @@ func Document(w io.Writer) error {
 Written by the rules in internal/diagnose/rules; do not edit. Category slugs and
 signatures are an API: they appear as `+"`category` and `signature`"+` of a cause in
 reports and in `+"`gangrun diagnose -o json`"+`. A job file's `+"`policy:`"+` replaces the
-default action of a category. [add-a-rule.md](add-a-rule.md) says how to add a
-signature.
+default action of a category. [How often gangrun retries](#how-often-gangrun-retries)
+says which limits all actions have. [add-a-rule.md](add-a-rule.md) says how to add a signature.
 
 | action | what gangrun does |
 |---|---|
@@ -76,9 +97,9 @@ signature.
 		fmt.Fprintf(out, "| `%s` | %s |\n", a, actions[a])
 	}
 	fmt.Fprint(out, `
-*Fault* is where such a failure mostly comes from: the user's job, the engine (the framework, CUDA or MPI), the infrastructure, either the job or the infrastructure, or the course of the run.
+*Fault* says where such a failure mostly comes from: from the user's job, from the engine (the framework, CUDA or MPI), from the infrastructure, from either the job or the infrastructure, or from the course of the run.
 A signature marked *echo* usually follows from the failure of another rank. It is
-the cause only if there is no other sign of a failure. "Charged" retries count against `+"`--retries`"+`.
+the cause only if there is no other sign of a failure. A retry that is *charged* counts against `+"`--retries`"+`.
 
 | category | fault | default action | retry charged |
 |---|---|---|---|
@@ -93,6 +114,7 @@ the cause only if there is no other sign of a failure. "Charged" retries count a
 		}
 		fmt.Fprintf(out, "| [`%s`](#%s) | %s | `%s` | %s |\n", c, c, c.Fault(), c.Action(), charged)
 	}
+	fmt.Fprint(out, strings.ReplaceAll(limits, "´", "`"))
 	for _, c := range job.Categories() {
 		fmt.Fprintf(out, "\n## %s\n\n%s\n", c, meanings[c])
 		if list := signatures(c); len(list) > 0 {

@@ -1,4 +1,4 @@
-package supervisor
+package retry
 
 import (
 	"reflect"
@@ -189,7 +189,7 @@ func TestNewer(t *testing.T) {
 		{"one step only, later", nameless(0), checkpoint(3), true},
 	}
 	for _, tt := range tests {
-		if got := newer(tt.a, tt.b); got != tt.want {
+		if got := Newer(tt.a, tt.b); got != tt.want {
 			t.Errorf("%s: newer = %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -234,7 +234,7 @@ func TestPolicyProperties(t *testing.T) {
 			for _, p := range earlier {
 				best = max(best, p.Step)
 			}
-			if policy.Checkpoints && newer(last.From, last.Saved) || !policy.Checkpoints && last.Step > best {
+			if policy.Checkpoints && Newer(last.From, last.Saved) || !policy.Checkpoints && last.Step > best {
 				charged = 0
 			}
 			v := policy.Decide(earlier, last, now)

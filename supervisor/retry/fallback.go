@@ -1,4 +1,4 @@
-package supervisor
+package retry
 
 import (
 	"path/filepath"
@@ -19,17 +19,17 @@ var innocent = []job.Category{
 	job.Straggler, job.TimeLimit, job.Cancelled, job.StoppedEarly,
 }
 
-// moved reports whether an attempt made progress: a rank printed a step, or the attempt left a
+// Moved reports whether an attempt made progress: a rank printed a step, or the attempt left a
 // newer checkpoint. Step 0 does not count, because a program may print it before it loads.
-func (p Past) moved() bool { return p.Step > 0 || newer(p.From, p.Saved) }
+func (p Past) Moved() bool { return p.Step > 0 || Newer(p.From, p.Saved) }
 
-// stuck reports whether an attempt may have failed to load its checkpoint: it made no progress, and
+// Stuck reports whether an attempt may have failed to load its checkpoint: it made no progress, and
 // its cause does not exclude that.
-func (p Past) stuck() bool {
-	return p.Resumed != nil && !p.moved() && !slices.Contains(innocent, category(p.Cause))
+func (p Past) Stuck() bool {
+	return p.Resumed != nil && !p.Moved() && !slices.Contains(innocent, CategoryOf(p.Cause))
 }
 
-// avoided returns the checkpoints from which no attempt may start any more (never), and those
+// Avoided returns the checkpoints from which no attempt may start any more (never), and those
 // from which one may start only if there is no other (rather).
 //
 // If the program itself reported the failure, it would happen again, so another checkpoint is
@@ -37,7 +37,7 @@ func (p Past) stuck() bool {
 // the same checkpoint. If the run began without a checkpoint, one that cannot be loaded is given
 // up at once, and a run that has given up all of them starts from the beginning of the job. A run
 // with --resume does not, because it could overwrite the checkpoints that the user wants to keep.
-func avoided(past []Past) (never, rather []job.Checkpoint) {
+func Avoided(past []Past) (never, rather []job.Checkpoint) {
 	type use struct {
 		of    *job.Checkpoint
 		stuck int  // attempts
@@ -49,16 +49,16 @@ func avoided(past []Past) (never, rather []job.Checkpoint) {
 		if p.Resumed == nil {
 			continue
 		}
-		i := slices.IndexFunc(uses, func(u *use) bool { return sameCheckpoint(u.of, p.Resumed) })
+		i := slices.IndexFunc(uses, func(u *use) bool { return SameCheckpoint(u.of, p.Resumed) })
 		if i < 0 {
 			i = len(uses)
 			uses = append(uses, &use{of: p.Resumed})
 		}
-		u, what := uses[i], category(p.Cause)
+		u, what := uses[i], CategoryOf(p.Cause)
 		switch {
-		case p.moved(): // it can be loaded
+		case p.Moved(): // it can be loaded
 			u.stuck, u.sure = 0, false
-		case !p.stuck():
+		case !p.Stuck():
 		case what == job.CheckpointError && past[0].Resumed == nil:
 			u.stuck = maxUses
 		default:
@@ -82,13 +82,13 @@ func avoided(past []Past) (never, rather []job.Checkpoint) {
 // if the checkpoints cannot be loaded. If something else may be wrong, that would only waste
 // work.
 func exhausted(earlier []Past, last Past) bool {
-	if !last.stuck() || last.Next != nil {
+	if !last.Stuck() || last.Next != nil {
 		return false
 	}
 	past := append(slices.Clone(earlier), last)
-	never, _ := avoided(past)
-	return slices.ContainsFunc(never, func(c job.Checkpoint) bool { return sameCheckpoint(&c, last.Resumed) }) &&
-		(category(last.Cause) != job.CheckpointError || past[0].Resumed != nil)
+	never, _ := Avoided(past)
+	return slices.ContainsFunc(never, func(c job.Checkpoint) bool { return SameCheckpoint(&c, last.Resumed) }) &&
+		(CategoryOf(last.Cause) != job.CheckpointError || past[0].Resumed != nil)
 }
 
 // rescues reports whether the run makes an attempt from another checkpoint although the failure
@@ -96,20 +96,20 @@ func exhausted(earlier []Past, last Past) bool {
 // fault. That is done once in a row of attempts without progress, and not if the job's policy
 // names an action for the category.
 func (p Policy) rescues(earlier []Past, last Past) bool {
-	if _, ok := p.Actions[category(last.Cause)]; ok || !last.stuck() || last.Next == nil || sameCheckpoint(last.Next, last.Resumed) {
+	if _, ok := p.Actions[CategoryOf(last.Cause)]; ok || !last.Stuck() || last.Next == nil || SameCheckpoint(last.Next, last.Resumed) {
 		return false
 	}
 	done := slices.ContainsFunc(p.row(earlier, last), func(before Past) bool {
-		return before.stuck() && !sameCheckpoint(before.Resumed, last.Resumed)
+		return before.Stuck() && !SameCheckpoint(before.Resumed, last.Resumed)
 	})
-	return !done && slices.ContainsFunc(earlier, Past.moved)
+	return !done && slices.ContainsFunc(earlier, Past.Moved)
 }
 
 // instead returns the name of the checkpoint from which the attempt after a stuck one starts. It
 // is empty if that is the same checkpoint, or if the attempt was not stuck.
 func instead(last Past) string {
 	switch {
-	case !last.stuck() || sameCheckpoint(last.Next, last.Resumed):
+	case !last.Stuck() || SameCheckpoint(last.Next, last.Resumed):
 		return ""
 	case last.Next == nil:
 		return "the beginning"
@@ -117,8 +117,8 @@ func instead(last Past) string {
 	return filepath.Base(last.Next.Path)
 }
 
-// sameCheckpoint reports whether a and b are the same checkpoint, unchanged.
-func sameCheckpoint(a, b *job.Checkpoint) bool {
+// SameCheckpoint reports whether a and b are the same checkpoint, unchanged.
+func SameCheckpoint(a, b *job.Checkpoint) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

@@ -1,0 +1,59 @@
+package outlook
+
+// Reader finds the marks of the lines of a log. A program prints most lines again and again, with other numbers. So a
+// Reader remembers the marks of forms of lines, which takes a fiftieth of the time of Of. The zero Reader is ready to
+// use.
+type Reader struct {
+	marks map[string]Mark // by form
+	form  []byte
+}
+
+const (
+	maxForms  = 4096
+	maxDigits = 5 // of a number in a form: the patterns of Of do not tell longer numbers apart
+)
+
+// Of returns the mark of a line, as the function Of does.
+func (r *Reader) Of(t string) Mark {
+	if len(t) >= longLine || counted.MatchString(t) { // then more of its numbers matters than the form has
+		return Of(t)
+	}
+	r.form = appendForm(r.form[:0], t)
+	m, ok := r.marks[string(r.form)]
+	if !ok {
+		m = Of(t)
+		if r.marks == nil {
+			r.marks = map[string]Mark{}
+		}
+		if len(r.marks) < maxForms {
+			r.marks[string(r.form)] = m
+		}
+	}
+	return m
+}
+
+// appendForm appends the form of a line to form: the line with its numbers replaced. What is left of a number is how
+// many digits it has, up to maxDigits, and whether it is zero or begins with a zero.
+func appendForm(form []byte, t string) []byte {
+	for i := 0; i < len(t); {
+		if !isDigit(t[i]) {
+			form = append(form, t[i])
+			i++
+			continue
+		}
+		begin, zero := i, true
+		for ; i < len(t) && isDigit(t[i]); i++ {
+			zero = zero && t[i] == '0'
+		}
+		for j := range min(i-begin, maxDigits) {
+			if zero || j == 0 && t[begin] == '0' {
+				form = append(form, '0')
+			} else {
+				form = append(form, '1')
+			}
+		}
+	}
+	return form
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
