@@ -23,7 +23,7 @@ func TestMPIMessages(t *testing.T) {
 	}{
 		"one-aborts":   {job.IncorrectInputs, "program-input", style, 1},
 		"all-abort":    {job.IncorrectInputs, "program-input", `Error in routine read_namelists (1): bad line in namelist &electrons: " conv_thrr=1d-8"`, 1},
-		"stderr-abort": {job.SemanticError, "program-error", "Fatal error: There is no domain decomposition for 3 ranks that is compatible with the given box and a minimum cell size of 1.2 nm", 1},
+		"stderr-abort": {job.IncorrectInputs, "program-input", "Fatal error: There is no domain decomposition for 3 ranks that is compatible with the given box and a minimum cell size of 1.2 nm", 1},
 		"all-exit":     {job.IncorrectInputs, "program-input", style, 1},
 		"stop":         {job.SemanticError, "program-error", "STOP the grid has no points", 1},
 		"bare":         {job.MPIError, "mpi-abort", "", 2},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/activity"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -116,6 +117,9 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	afterwards := len(byRank) == 0 // only logs are known, in which records may be among the output
 	var records []record
 	all := streams(e.Lines, book)
+	if afterwards {
+		introduce(all)
+	}
 	for _, st := range all {
 		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
 			st.common = all[i]
@@ -145,6 +149,30 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.rank, b.rank))
 	})
 	return members, records
+}
+
+// introduce gives a rank to logs without one whose programs say at their beginning which rank they are. Of
+// several logs, no two may be of the same rank and of the same stream.
+func introduce(all []*stream) {
+	type of struct {
+		rank   int
+		source job.Source
+	}
+	logs := map[of][]*stream{}
+	for _, st := range all {
+		if st.rank >= 0 {
+			return
+		}
+		if !st.records() {
+			k := of{roster.Introduced(st.text), st.lines[0].Source}
+			logs[k] = append(logs[k], st)
+		}
+	}
+	for k, found := range logs {
+		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !mixes(found[0].text)) {
+			found[0].rank = k.rank
+		}
+	}
 }
 
 // adopt takes the rank from a launcher's report if the log of all ranks has the exception but does

@@ -22,9 +22,26 @@ func exceptions(text []string, covered []bool, book *rules.Book) []*sign {
 			covered[k] = true
 		}
 		if !chain[0].Ignored {
-			signs = append(signs, judge(chain, book))
+			signs = append(signs, judge(chain[:len(chain)-pytrace.Cleanups(text, chain)], book))
+			signs[len(signs)-1].to = chain[len(chain)-1].To
 		}
 		i = j
+	}
+	return append(signs, escaped(text, covered, book)...)
+}
+
+// escaped finds the exceptions that a logger has written into one line each.
+func escaped(text []string, covered []bool, book *rules.Book) (signs []*sign) {
+	for i, t := range text {
+		if covered[i] {
+			continue
+		}
+		found, chain := pytrace.Escaped(t, len(text)-1-i)
+		if covered[i] = found; len(chain) > 0 {
+			g := judge(chain, book)
+			g.from, g.at, g.to = i, i, i+1
+			signs = append(signs, g)
+		}
 	}
 	return signs
 }

@@ -8,12 +8,13 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
+var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
 
 // mixes reports whether a log of no known rank has the output of several processes.
 func mixes(text []string) bool {
@@ -28,6 +29,14 @@ func (m *member) fromLogs() []*suspect {
 	for _, st := range m.streams {
 		all = append(all, m.ofLog(st)...)
 	}
+	for _, s := range all {
+		if s.rank < 0 && s.sign.report == nil {
+			s.rank = roster.Own(s.sign.title)
+		}
+		if s.rank < 0 && s.rule.Is(rules.Verdict) {
+			s.rank = roster.Pod(s.sign.title, false)
+		}
+	}
 	return all
 }
 
@@ -41,7 +50,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended):
+		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
 		case st.survived(g):
 			past = append(past, s)
 		default:
@@ -57,16 +66,19 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
 	}
-	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			return append(all, said)
+			if all = append(all, said); st.mixed { // other ranks may have said the same before
+				all = append(all, m.messages(st, false)...)
+			}
+			return all
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
-	if st.mixed && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
-		all = append(all, m.messages(st)...)
+	if (st.mixed || len(all) == 0 && st.failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
+		all = append(all, m.messages(st, !st.mixed)...)
 	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
@@ -84,19 +96,20 @@ func (m *member) ofLog(st *stream) []*suspect {
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other
-// ranks may have printed much after the one that failed.
-func (m *member) messages(st *stream) (all []*suspect) {
+// ranks may have printed much after the one that failed. If early is true, a program that failed may also have
+// printed the message before it printed what it had kept in a buffer.
+func (m *member) messages(st *stream, early bool) (all []*suspect) {
 	marks := st.marks()
 	for i := range st.text {
 		if marks[i]&outlook.Error == 0 {
 			continue
 		}
-		said := message.Read(st.text, i, i+1)
+		said := message.At(st.text, i)
 		if said == nil {
 			continue
 		}
 		g := spoken(said)
-		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) {
+		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.title)) {
 			continue
 		}
 		s := m.suspect(st, g)
@@ -155,7 +168,8 @@ func (s *suspect) wentOn() bool {
 	}
 	st := s.stream
 	fatal := s.crashed() || s.rule.Category == job.MPIError || s.rule.Category == job.Assertion
-	if fatal || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
+	banner := s.sign.from > 0 && message.Separator(st.text[s.sign.from-1]) && (s.rule.Category == job.LaunchError || s.rule.Category == job.MPIRuntime || s.rule.Category == job.HostLost)
+	if fatal || banner || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
 		return false
 	}
 	return !slices.ContainsFunc(st.marks()[s.sign.to:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
@@ -239,7 +253,7 @@ func chooseFromLogs(all []*suspect) *suspect {
 		}
 		best = s
 	}
-	return lowest(explained(best, all), all)
+	return lowest(explained(cancelled(best, all), all), all)
 }
 
 // explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
@@ -251,7 +265,8 @@ func explained(best *suspect, all []*suspect) *suspect {
 	}
 	for _, s := range all {
 		switch {
-		case s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
+		case best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown",
+			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
 			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
 			return s
 		}
@@ -287,7 +302,7 @@ func alike(a, b string) bool {
 func verdict(all []*suspect) *suspect {
 	var first *suspect
 	for _, s := range all {
-		if s.tier() == tierCause && (first == nil || before(s, first)) {
+		if s.tier() == tierCause && (first == nil || s.prior(first)) {
 			first = s
 		}
 	}
@@ -295,6 +310,34 @@ func verdict(all []*suspect) *suspect {
 		return nil
 	}
 	return first
+}
+
+// prior reports whether s comes before another sign, or is a verdict of which it is not known whether it does.
+func (s *suspect) prior(than *suspect) bool {
+	if s.stream != nil && than.stream != nil && (s.time.IsZero() || than.time.IsZero()) && s.stream.lines[0].File != than.stream.lines[0].File && s.rule.Is(rules.Verdict) != than.rule.Is(rules.Verdict) {
+		return s.rule.Is(rules.Verdict)
+	}
+	return before(s, than)
+}
+
+// cancelled returns the report that the batch system cancelled the job, if it comes before best in the same log,
+// and best only shows that ranks lost one another.
+func cancelled(best *suspect, all []*suspect) *suspect {
+	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rules.Cascade) {
+		return best
+	}
+	for _, s := range all {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && placeBefore(s, best) {
+			return s
+		}
+	}
+	return best
+}
+
+// placeBefore reports whether a stands before b in one log.
+func placeBefore(a, b *suspect) bool {
+	x, y := a.stream.lines[a.sign.from], b.stream.lines[b.sign.from]
+	return x.File == y.File && x.Line < y.Line
 }
 
 // repeated reports whether an exception soon after a plain line says the same as the line.

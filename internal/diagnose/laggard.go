@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -21,7 +23,8 @@ var (
 	enqueued    = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
 	groupRank   = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
 	worldSize   = textmatch.New(`(?i)\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\bon (\d{1,5}) (?:ranks|processes|gpus)\b|\bNCCL version .*nranks (\d{1,5})`)
-	stepCount   = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
+	stepCount   = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
+	joined      = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
 )
 
 // laggard returns the rank for which the others waited when they gave up, or -1 if the logs do not show it.
@@ -63,21 +66,54 @@ func laggard(members []*member, waiting map[int]bool) int {
 	if r := onlyMissing(members, waiting); r >= 0 {
 		return r
 	}
+	if r := notHeard(members); r >= 0 {
+		return r
+	}
+	if r := notReported(members); r >= 0 {
+		return r
+	}
+	return fewestSteps(members, clearlyBehind)
+}
+
+// fewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
+// behind by at least gap.
+func fewestSteps(members []*member, gap int) int {
 	steps := map[int]int{}
 	for _, m := range members {
-		if m.rank < 0 {
-			continue
-		}
 		for _, st := range m.streams {
 			for _, t := range st.text {
-				if c := stepCount.FindStringSubmatch(t); len(t) < 400 && c != nil {
-					steps[m.rank] = max(steps[m.rank], logtext.Number(c[1]))
+				c := stepCount.FindStringSubmatch(t)
+				if len(t) >= 400 || c == nil {
+					continue
+				}
+				rank := m.rank
+				if rank < 0 {
+					rank = roster.Own(t)
+				}
+				if rank >= 0 {
+					steps[rank] = max(steps[rank], logtext.Number(c[1]))
 				}
 			}
 		}
 	}
-	return onlyLowest(steps)
+	if len(steps) != 2 {
+		return onlyLowest(steps)
+	}
+	lowest, most := -1, 0
+	for r, n := range steps {
+		if lowest < 0 || n < steps[lowest] {
+			lowest = r
+		}
+		most = max(most, n)
+	}
+	if most-steps[lowest] < gap {
+		return -1
+	}
+	return lowest
 }
+
+// clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
+const clearlyBehind = 3
 
 var maybe = textmatch.New(`most likely|\bmay be\b|can be caused`)
 
@@ -117,6 +153,68 @@ func onlyLowest(values map[int]int) int {
 		return -1
 	}
 	return best
+}
+
+// notHeard returns the only rank of the job that has not printed its number, or -1. The job has as many ranks as
+// the report of a rendezvous says.
+func notHeard(members []*member) int {
+	heard, size := map[int]bool{}, 0
+	for _, m := range members {
+		heard[m.rank] = true
+		for _, st := range m.streams {
+			for _, t := range st.text {
+				if j := joined.FindStringSubmatch(t); j != nil && logtext.Number(j[1])+1 == logtext.Number(j[2]) {
+					size = logtext.Number(j[2])
+				}
+				if r := roster.Own(t); m.rank < 0 && r >= 0 {
+					heard[r] = true
+				}
+			}
+		}
+	}
+	missing := -1
+	for r := range size {
+		if !heard[r] && missing >= 0 {
+			return -1
+		} else if !heard[r] {
+			missing = r
+		}
+	}
+	return missing
+}
+
+// notReported returns the only rank that has printed its number and is not among those of which a launcher reports
+// that they ended with a code, or -1.
+func notReported(members []*member) int {
+	heard, ended := map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.report != nil && g.report.Rank >= 0 {
+					ended[g.report.Rank] = true
+				}
+			}
+			for _, t := range st.text {
+				if r := roster.Own(t); m.rank < 0 && r >= 0 && message.Advance.MatchString(t) {
+					heard[r] = true
+				}
+			}
+		}
+	}
+	left := -1
+	for r := range heard {
+		if ended[r] {
+			continue
+		}
+		if left >= 0 {
+			return -1
+		}
+		left = r
+	}
+	if len(ended) < 2 {
+		return -1
+	}
+	return left
 }
 
 // onlyMissing returns the only rank of the job that did not wait, or -1.

@@ -81,6 +81,8 @@ func (s *suspect) tellsMore(strong *suspect) bool {
 		return true
 	case !strong.sign.plain:
 		return false
+	case strong.stream == s.stream && strong.sign.from >= s.sign.to && strong.rule.Is(rules.Peer|rules.Cascade):
+		return true
 	case strong.stream == s.stream:
 		return strong.sign.to+adjacentLines < s.sign.from
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/nativetrace"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -38,6 +40,8 @@ type stream struct {
 	partners []*stream
 	reader   *outlook.Reader // of all streams
 	marked   []outlook.Mark  // see marks
+	// counted has, for each form of a line that counts something, the first line of that form.
+	counted map[string]int
 }
 
 // sign is one sign of failure.
@@ -127,8 +131,8 @@ func (s *stream) scan(kernel bool) {
 	for _, g := range exceptions(s.text, covered, s.book) {
 		add(g)
 	}
-	for _, g := range natives(s.text, covered) {
-		add(g)
+	for _, d := range nativetrace.Find(s.text, covered) {
+		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To})
 	}
 	for _, g := range reports(s.text, covered) {
 		add(g)
@@ -138,7 +142,7 @@ func (s *stream) scan(kernel bool) {
 			s.addOwn(i)
 			covered[i] = true
 		}
-		if covered[i] || len(text) < 4 {
+		if covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 			continue
 		}
 		if !s.book.Candidate(text) {

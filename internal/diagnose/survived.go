@@ -88,19 +88,40 @@ func (s *stream) survived(g *sign) bool {
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && ended < 0 {
+		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.familiar(g, i)) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
 		}
 	}
-	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || between > 0 && slices.ContainsFunc(s.partners, (*stream).endsDone))
+	if !bad && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+		return true
+	}
+	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, (*stream).endsDone))
 }
+
+// logged is how Python's logging begins a line if the program has not set it up.
+var logged = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 
 // buffered reports whether the text after a sign may have been printed before the sign and kept in
 // a buffer. That is so if no work was counted before the sign.
 func (s *stream) buffered(g *sign) bool {
 	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
+}
+
+// familiar reports whether a line that counts something has a form in which the program has counted before the
+// sign. Otherwise it may be part of a table that explains the sign.
+func (s *stream) familiar(g *sign, at int) bool {
+	if s.counted == nil {
+		s.counted = map[string]int{}
+		for i, m := range s.marks() {
+			form := outlook.CountForm(s.text[i])
+			if _, seen := s.counted[form]; m&outlook.Advance != 0 && !seen {
+				s.counted[form] = i
+			}
+		}
+	}
+	return s.counted[outlook.CountForm(s.text[at])] < g.from
 }
 
 // lastWord returns the last line that its program has printed before the end, or -1.
@@ -115,12 +136,24 @@ func (s *stream) lastWord() int {
 
 // endsDone reports whether the last words of a log say that the work is done.
 func (s *stream) endsDone() bool {
-	for _, m := range slices.Backward(s.marks()) {
+	for i, m := range slices.Backward(s.marks()) {
 		if m&(outlook.Aside|outlook.Epilogue) == 0 {
-			return m&outlook.Done != 0
+			return m&outlook.Done != 0 || outlook.Conclusive(s.text[i])
 		}
 	}
 	return false
+}
+
+// goesOnBeside reports whether a rank's other output in the log of a line shows much work after the line, and the
+// end of the work.
+func (s *stream) goesOnBeside(line job.Line) bool {
+	advanced := 0
+	for i, m := range s.marks() {
+		if s.lines[i].File == line.File && s.lines[i].Line > line.Line && m&outlook.Advance != 0 {
+			advanced++
+		}
+	}
+	return advanced >= ordinaryRun && s.endsDone()
 }
 
 // reportedEnd returns the line of the last report that a rank failed, or -1.
@@ -161,6 +194,26 @@ func done(members []*member) bool {
 			return s.ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
 		})
 	})
+}
+
+// sigterm is a report that a worker was asked to end.
+var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
+
+// toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
+// and there was no error between.
+func (s *stream) toldToEnd(g *sign) bool {
+	if !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
+		return false
+	}
+	for i := g.from - 1; i >= 0; i-- {
+		switch m := s.marks()[i]; {
+		case m&outlook.All != 0:
+			return true
+		case m&(outlook.Error|outlook.Bad) != 0:
+			return false
+		}
+	}
+	return false
 }
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.

@@ -2,25 +2,17 @@ package diagnose
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
-)
-
-var (
-	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
-	// othersRank is how it names another one.
-	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
-	pidThen    = textmatch.New(`(?i)\bpid[ =:]{0,3}(\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(\d{1,6})\b`)
-	rankThen   = textmatch.New(`(?i)\brank[ =:#]{0,3}(\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(\d{2,8})\b`)
-	ncclRank   = textmatch.New(`^\S+?:(\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (\d{1,6}) nranks`)
 )
 
 // nearRank is how many lines above a sign may name the rank whose sign it is.
@@ -31,11 +23,14 @@ const nearRank = 3
 // in what launchers report, and in the lines above the suspect.
 func (s *suspect) claim(members []*member, all []*suspect) {
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
+	if s.stream != nil && s.stream.rank < 0 && roster.Pod(s.sign.title, false) >= 0 && roster.Pod(s.sign.title, false) == s.rank {
+		s.rank = roster.Pod(s.sign.title, slices.ContainsFunc(members, (*member).hasMaster))
+	}
 	if s.rank >= 0 || s.stream == nil && s.record == nil {
 		return
 	}
 	if s.stream != nil {
-		s.rank = ownIn(s.sign.title)
+		s.rank = roster.Own(s.sign.title)
 	}
 	for _, o := range all {
 		if s.rank < 0 && o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) {
@@ -45,12 +40,100 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.rank < 0 && s.pid > 0 {
 		s.rank = rankOfPID(members, s.pid)
 	}
+	if s.rank < 0 && s.stream != nil {
+		s.rank = s.stream.printedBy(s.sign, members)
+	}
+	if s.rank < 0 && s.rule.Category == job.GPUOOM {
+		s.rank = lowestGPU(all, s)
+	}
 	if s.rank < 0 {
 		s.rank = s.reported(members)
+	}
+	if s.rank < 0 && s.everyRank() {
+		s.rank = 0
+	}
+	if s.rank < 0 {
+		s.rank = localRank(members)
+	}
+	if s.rank < 0 && s.crashed() && s.stream != nil { // the rank that crashed no longer counts
+		s.rank = fewestSteps(members, 1)
 	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.named(s.sign)
 	}
+}
+
+// hasMaster reports whether the logs name a pod of its own for rank 0.
+func (m *member) hasMaster() bool {
+	return slices.ContainsFunc(m.streams, func(st *stream) bool {
+		return roster.Master(st.lines[0].File) || slices.ContainsFunc(st.text, roster.Master)
+	})
+}
+
+// fullGPU names the GPU whose memory was full.
+var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
+
+// lowestGPU returns the lowest GPU whose memory was full, if several were in the log of all ranks of a host. There
+// each rank has the GPU of its number.
+func lowestGPU(all []*suspect, of *suspect) int {
+	seen := map[int]bool{}
+	for _, s := range all {
+		if g := fullGPU.FindStringSubmatch(s.title()); g != nil && s.rule.Signature == of.rule.Signature {
+			seen[logtext.Number(g[1])] = true
+		}
+	}
+	if len(seen) < 2 {
+		return -1
+	}
+	return slices.Min(slices.Collect(maps.Keys(seen)))
+}
+
+// everyRank reports whether a program could not be started and its log says so several times: then no rank has been.
+func (s *suspect) everyRank() bool {
+	if s.stream == nil || s.rule.Category != job.LaunchError && s.rule.Category != job.MissingLibrary {
+		return false
+	}
+	same := 0
+	for _, g := range s.stream.signs {
+		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
+			same++
+		}
+	}
+	return same > 1
+}
+
+// localRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
+// of ranks before it, or -1.
+func localRank(members []*member) int {
+	var t roster.Torchrun
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, text := range st.text {
+				t.Read(text)
+			}
+		}
+	}
+	return t.Rank()
+}
+
+// printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
+// or -1.
+func (s *stream) printedBy(g *sign, members []*member) int {
+	for _, o := range append([]*sign{g}, s.signs...) {
+		if o.rule.Signature != g.rule.Signature {
+			continue
+		}
+		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
+			pid := roster.Printer(s.lines[i].Text)
+			if pid == 0 {
+				continue
+			}
+			if r := rankOfPID(members, pid); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
 }
 
 // hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
@@ -76,18 +159,6 @@ func hostOf(members []*member, rank int) (host string) {
 	return host
 }
 
-// ownIn returns the rank that a line names as that of its program, or -1.
-func ownIn(t string) int {
-	if len(t) > 500 || othersRank.MatchString(t) {
-		return -1
-	}
-	m := ownRank.FindStringSubmatch(t)
-	if m == nil {
-		return -1
-	}
-	return logtext.Number(cmp.Or(m[1], m[2], m[3], m[4], m[5], m[6], m[7]))
-}
-
 // named returns the rank that a sign or a line above it names as its own, or -1.
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
@@ -95,7 +166,7 @@ func (s *stream) named(g *sign) int {
 		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
 			continue
 		}
-		if r := ownIn(t); r >= 0 {
+		if r := roster.Own(t); r >= 0 {
 			return r
 		}
 	}
@@ -111,18 +182,12 @@ func rankOfPID(members []*member, pid int) int {
 					return g.report.Rank
 				}
 			}
-			for _, t := range st.text {
-				if len(t) > 500 {
-					continue
+			for _, l := range st.lines {
+				if p, rank, ok := roster.Process(l.Text); ok && p == pid {
+					return rank
 				}
-				if p := pidThen.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
-					return logtext.Number(p[2])
-				}
-				if p := rankThen.FindStringSubmatch(t); p != nil && logtext.Number(p[2]) == pid {
-					return logtext.Number(p[1])
-				}
-				if p := ncclRank.FindStringSubmatch(t); p != nil && logtext.Number(p[1]) == pid {
-					return logtext.Number(p[2])
+				if m.rank >= 0 && roster.Printer(l.Text) == pid {
+					return m.rank
 				}
 			}
 		}

@@ -31,6 +31,8 @@ var (
 	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
+	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit) (?:with|from) (?:exit )?(?:status|code|signal)[ :=]*(-?\d{1,3})\b`)
+	deepspeed   = textmatch.New(`--local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
 
@@ -50,6 +52,8 @@ var parsers = []struct {
 	{"failed (exitcode: ", torchLine},
 	{"srun: error: ", srun},
 	{": line ", shell},
+	{"exits with return code = ", deepSpeed},
+	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -167,6 +171,32 @@ func srun(text []string, i int) (Report, int, bool) {
 	}
 	what, _, core := strings.Cut(m[3], " (core dumped)")
 	r := Report{Rank: logtext.Number(m[2]), Host: m[1], Code: logtext.Number(m[4]), Signal: words[what], Core: core}
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+// ofRank reads a program's or a script's own report of the end of a rank.
+func ofRank(text []string, i int) (Report, int, bool) {
+	m := rankCode.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := ended(m[3])
+	if strings.Contains(strings.ToLower(text[i]), " signal ") {
+		r.Signal, r.Code = r.Code, 0
+	} else if r.Code > 128 && r.Code < 160 {
+		r.Signal, r.Code = r.Code-128, 0
+	}
+	r.Rank, r.PID = logtext.Number(m[1]), logtext.Number(m[2])
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+func deepSpeed(text []string, i int) (Report, int, bool) {
+	m := deepspeed.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := ended(m[2])
+	r.Rank = logtext.Number(m[1])
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 

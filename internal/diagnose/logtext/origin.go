@@ -33,7 +33,11 @@ var (
 	// errorName is the name of a file in which PyTorch's elastic agent has a rank record its exception.
 	errorName = textmatch.New(`(?i)(?:^|[/._-])error\.json$|/reply\.json$`)
 	hostName  = textmatch.New(`(?i)(?:^|[/._-])((?:node|host|cn|nid|gpu|compute|worker-node|h|n)-?\d{1,6})(?:$|[/._-])`)
-	digits    = regexp.MustCompile(`\d+`)
+	// masterName and workerName are names of the logs of pods. If rank 0 has a pod of another name, the workers
+	// are the ranks after it.
+	masterName = textmatch.New(`(?i)(?:^|[/._-])(?:master|chief)-0(?:$|[^\w])`)
+	workerName = textmatch.New(`(?i)(?:^|[/._-])worker-\d+(?:$|[^\w])`)
+	digits     = regexp.MustCompile(`\d+`)
 )
 
 // Origins returns the Origin of each log of one job, from the names of the logs. If names differ only in a
@@ -50,6 +54,16 @@ func Origins(names []string) []Origin {
 	}
 	for _, group := range alike {
 		numberRanks(all, group)
+	}
+	if slices.ContainsFunc(names, masterName.MatchString) {
+		for i, name := range names {
+			switch {
+			case masterName.MatchString(name):
+				all[i].Rank = 0
+			case all[i].Rank >= 0 && workerName.MatchString(name):
+				all[i].Rank++
+			}
+		}
 	}
 	return all
 }

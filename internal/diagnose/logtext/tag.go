@@ -14,6 +14,8 @@ type tag struct {
 	// sure is true if one line is proof enough. Otherwise nearly all lines of a log must be
 	// marked so.
 	sure bool
+	// inner is true if the launcher writes the tag also within a line that the program wrote in parts.
+	inner bool
 }
 
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
@@ -27,20 +29,34 @@ const LocalRanks = 1 << 20
 var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
 
 var tags = []tag{
-	{textmatch.New(mpirunTag), true},
-	{textmatch.New(`^\[default(?P<local>\d+)\]: ?`), true},                      // torchrun
-	{textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), true},                          // torch
-	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
-	{textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), false},                            // hydra, Intel MPI
-	{textmatch.New(`^ *(?P<rank>\d+)[:>] ?`), false},                            // srun
-	{textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`), false},          // kubectl logs --prefix
-	{textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`), false}, // of programs
-	{textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`), false},                                                                                      // docker compose
-	{textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`), false},                                                                               // pdsh
+	{line: textmatch.New(mpirunTag), sure: true},
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                                            // torchrun
+	{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true},                                                                                // torch
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
+	{line: textmatch.New(`^ *(?P<rank>\d+)[:>] ?`)},                                                                                               // srun
+	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
+	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
+	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
+	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`)},                                                                               // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.
 var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+
+// hostTag is how Open MPI and UCX begin lines of a process.
+var hostTag = textmatch.New(`^\[[\w.-]+:\d+(?::\d+)*\] `)
+
+// untagged reports whether a line has no tag because a launcher, or the trace of a crash, has printed it.
+func untagged(t string) bool {
+	switch {
+	case strings.TrimSpace(t) == "", launchers.MatchString(t), strings.Contains(t, "[0x"):
+		return true
+	case t[0] == '[':
+		return hostTag.MatchString(t)
+	}
+	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
+}
 
 // unprefix removes the tags of lines, and sets the ranks that the tags name.
 func unprefix(lines []job.Line) {
@@ -73,7 +89,7 @@ func (t tag) holds(lines []job.Line) bool {
 			marked++
 			again = again || seen[m[at]]
 			seen[m[at]] = true
-		case strings.TrimSpace(l.Text) != "" && !launchers.MatchString(l.Text):
+		case !untagged(l.Text):
 			others++
 		}
 	}
@@ -89,6 +105,9 @@ func (t tag) strip(l *job.Line) bool {
 	l.Text = l.Text[len(m[0]):]
 	if strings.Contains(l.Text, ">:") {
 		l.Text = innerTag.ReplaceAllString(l.Text, "")
+	}
+	if inner := strings.TrimSuffix(m[0], " ") + " "; t.inner && strings.Contains(l.Text, inner[:len(inner)-1]) {
+		l.Text = strings.TrimSuffix(strings.ReplaceAll(l.Text, inner, ""), inner[:len(inner)-1])
 	}
 	for i, name := range t.line.SubexpNames() {
 		switch {

@@ -25,7 +25,7 @@ var (
 	// errorWord finds the word that announces an error.
 	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
-	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
+	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]>-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that is marked only by its capitals.
 	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
@@ -37,7 +37,7 @@ var (
 	announced = textmatch.New(`^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
-	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|nan\b|inf\b)`)
+	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
 	harmlessWords = textmatch.New(`(?i)\babort on error\b|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
@@ -51,7 +51,7 @@ var (
 	// unfinishedLine is a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
-	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
+	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// Advance matches a line of a program that goes on with its work.
@@ -128,6 +128,35 @@ func Own(text []string, taken []bool) *Message {
 	}
 	return nil
 }
+
+// numberTag is the number of a rank before a line.
+var numberTag = textmatch.New(`^\[\d+\] `)
+
+// At returns the message that line i announces, in the output of several ranks, or nil. If the line does not say
+// which error it is, the next line with the same number of a rank does.
+func At(text []string, i int) *Message {
+	tag := ""
+	if at := numberTag.FindStringIndex(text[i]); at != nil {
+		tag = text[i][:at[1]]
+	}
+	if !unfinished(text[i]) {
+		return Read(text, i, i+1)
+	}
+	for j := i + 1; j < len(text) && j <= i+adjacent; j++ {
+		rest, ok := strings.CutPrefix(text[j], tag)
+		if ok && plainWords(rest) != "" && (tag != "" || !numberTag.MatchString(text[j])) {
+			if g := Read([]string{text[i], rest}, 0, 2); g != nil {
+				g.From, g.At, g.To = i, j, j+1
+				return g
+			}
+			break
+		}
+	}
+	return Read(text, i, i+1)
+}
+
+// adjacent is how many lines after an announcement the message of the same rank may be.
+const adjacent = 6
 
 // endOfMessage returns the line after the last of the message that begins at
 // line from.

@@ -47,6 +47,14 @@ var (
 	more = textmatch.New(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
+// warning is how Python's module warnings begins what it prints.
+var warning = textmatch.New(`^\S+:\d+: \w*Warning: `)
+
+// Warning reports whether a line is a warning of Python, which warns of what may happen.
+func Warning(t string) bool {
+	return strings.Contains(t, "Warning: ") && warning.MatchString(t)
+}
+
 // Base returns a class without its module.
 func Base(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
 

@@ -32,6 +32,12 @@ var cpuOOM = []Rule{{
 	Match:   textmatch.New(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|\bOUT_OF_MEMORY\b|TERM_MEMLIMIT|low on resource: memory|node running low on memory|(?i)exceed\w* (?:\w+ )*(?:memory|mem|vmem|rss) ?(?:limit|allocation|request)|memory (?:usage|limit).{0,60}exceeded|(?:job|step|process|task|container|worker|pod) .{0,60}(?:oom[- ]killed|killed by (?:the )?(?:\w+ )?oom|over memory limit|exceed\w* (?:\w+ ){0,3}memory)|killed due to memory|job killed: mem|systemd-oomd killed|low memory!|over cgroup memory limit|earlyoom.*sending SIG|sending SIG(?:TERM|KILL) to process \d+ uid|out of memory: kill(?:ed)? process \d+|memory cgroup out of memory|oom-kill:constraint|invoked oom-killer|result 'oom-kill'|\bran out[- ]of[- ]memory\b|TERM_SWAP|running beyond (?:physical|virtual) memory limits?|gone over (?:cgroup )?memory limit|mem(?:ory)? limit exceeded|exceeds job (?:master )?hard limit "?[hs]_(?:vmem|rss|data)|job killed: (?:p?v?mem|rss)|exceeded \d+% memory budget|due to memory pressure|OOMKilling\b`),
 	Unless:  textmatch.New(`(?i)cuda|gpu memory|hit memory limit at least once|possible|potential root causes|may be|might be|could be|per-process|warning|setting|configur|spill|pausing|previous|oom_?killed"?\W{1,3}false|job hard limit "?[hs]_rt`),
 }, {
+	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.9, Traits: Verdict,
+	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
+	Needles: []string{"oom_kill ", "oom_kill: ", "oom_kill=", "oom_group_kill ", "oom kills: "},
+	Match:   textmatch.New(`\boom_(?:group_)?kill[ :=]+[1-9]\d*\b|\bOOM kills: [1-9]`),
+	Unless:  textmatch.New(`oom_kill[_ ]disable|oom_kill(?:_event)?s? event`),
+}, {
 	Category: job.CPUOOM, Signature: "python-memory-error", Confidence: 0.95,
 	Meaning: "Python or NumPy could not allocate memory",
 	Hint:    memoryHint,

@@ -98,4 +98,11 @@ var hostLost = []Rule{{
 	Classes: []string{"ActorDiedError", "RayActorError", "ActorUnavailableError", "WorkerCrashedError", "RayTaskError", "NodeDiedError", "ObjectLostError", "OwnerDiedError", "WorkerGroupError"},
 	Needles: []string{" died", "node has died", "node it was running on", "node was terminated", "node died", "node is dead", "node failure", "node id"},
 	Match:   textmatch.New(`(?i)node (?:\S+ )?(?:has |is )?(?:died|dead)|node (?:it )?was (?:terminated|running on is dead|preempted)|node failure|running on (?:\S+ ){0,3}is dead`),
+}, {
+	Category: job.HostLost, Signature: "jax-task-lost", Confidence: 0.8,
+	Meaning: "the coordination service of JAX or TensorFlow no longer hears from a task",
+	Hint:    "look at the host of task ${rank|named}: whether it is up, and what its own log and its kernel's say",
+	Needles: []string{"heartbeat timeout", "stopped sending heartbeats", "tasks are unhealthy", "has been set to error in coordination service", "unhealthy tasks"},
+	Match:   textmatch.New(`task:(?P<rank>\d+) heartbeat timeout|(?:unhealthy|stopped sending heartbeats).{0,80}/task:(?P<rank>\d+)|/task:(?P<rank>\d+) has been set to ERROR in coordination service: UNAVAILABLE`),
+	Unless:  textmatch.New(`(?i)preemption notice`),
 }}

@@ -51,8 +51,14 @@ var invalidMemoryAccess = []Rule{{
 	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "warp illegal", "hiperrorillegaladdress", "memory access fault by gpu"},
 }, {
-	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85,
+	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85, Traits: Verdict,
 	Meaning: "a child process of the program ended by a segmentation fault or bus error",
+	Hint:    "run the test by itself in a debugger: ctest -R ${artefact|NAME} -V shows its command",
+	Needles: []string{"***exception: segfault", "(segfault)", "***exception: bus error"},
+	Match:   textmatch.New(`\*\*\*Exception: (?:SegFault|Bus error)|^\s+\d+ - (?P<artefact>\S+) \(SEGFAULT\)`),
+	Find:    textmatch.New(`Test +#\d+: (?P<artefact>\S+) \.`),
+}, {
+	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85,
 	Hint:    debugHint,
 	Classes: []string{"*"},
 	Needles: []string{"is killed by signal: segmentation fault", "sigsegv", "sigbus", "exited with -11", "exit code -11", "exitcode -11", "returned -11", "code: -11", "code 139", "status 139"},

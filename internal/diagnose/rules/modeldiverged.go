@@ -48,7 +48,7 @@ var modelDiverged = []Rule{{
 	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
 	Hint:    divergedHint,
 	Classes: []string{Message},
-	Match: textmatch.New(`(?i)\b(?:loss|gradients?|grad[ _-]?norm|parameters?|activations?|weights?|logits|objective|elbo|energy|temperature|pressure|density|velocity|residuals?|solution|divergence|value|norm|field|potential)\b.{0,40}(?:[:=]|\b(?:is|are|was|were|became|becomes|has|have|turned|contains?|went)\b).{0,20}\b(?:nan|[+-]?inf(?:inite|inity)?|not finite|non-?finite|exploded|diverged)s?\b` +
+	Match: textmatch.New(`(?i)\b(?:nan|inf)s? (?:\w+ )?in (?:the )?(?:\w+ )?(?:loss|gradients?|velocity|pressure|density|energy|temperature|solution|residuals?|fields?|state|forces?|flux\w*)\b|\b(?:loss|gradients?|grad[ _-]?norm|parameters?|activations?|weights?|logits|objective|elbo|energy|temperature|pressure|density|velocity|residuals?|solution|divergence|value|norm|field|potential)\b.{0,40}(?:[:=]|\b(?:is|are|was|were|became|becomes|has|have|turned|contains?|went)\b).{0,20}\b(?:nan|[+-]?inf(?:inite|inity)?|not finite|non-?finite|exploded|diverged)s?\b` +
 		`|\bnans? (?:or infs? )?(?:encountered|detected|found|in (?:the )?(?:loss|gradients?|solution|state|field|forces?|energy))\b|\b(?:solution|solver|simulation|training|computation|calculation|run) (?:has |is )?diverg(?:ed|ing)\b`),
 	Unless: textmatch.New(`(?i)input (?:file|data)|dataset|column|label`),
 }, {

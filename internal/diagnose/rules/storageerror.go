@@ -69,7 +69,7 @@ var storageError = []Rule{{
 	Hint:    "mount it again on that host; the server or the program that serves the mount may be away",
 	Classes: []string{"OSError", "TimeoutError", "ConnectionAbortedError"},
 	Needles: []string{"errno 103] ", "errno 107] ", "errno 108] ", "errno 110] ", "errno 112] ", "errno 121] ", "errno 70] ", "errno 61] ", "errno 19] ", "errno 6] ", "errno 512] "},
-	Match:   textmatch.New(`\[Errno (?:103|107|108|110|112|121|70|61|19|6|512)\] [^:]+: b?['"](?P<artefact>/[^'"]+)['"]`),
+	Match:   textmatch.New(`\[Errno (?:103|107|108|110|112|121|70|61|19|6|512)\] [^:]+: b?['"](?P<artefact>[^'"]*/[^'"]+)['"]`),
 }, {
 	Category: job.StorageError, Signature: "file-lock", Confidence: 0.85,
 	Meaning: "a file cannot be locked: another process holds it, or its file system does not lock files",

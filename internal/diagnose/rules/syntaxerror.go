@@ -29,4 +29,11 @@ var syntaxError = []Rule{{
 	Needles: []string{"error: unexpected ", "parse error:", "invalid expression. check for", "invalid expression.", "syntax error at ", "had compilation errors", "awk: syntax error", "awk: line ", "awk: cmd. line", "error: incomplete string", "unexpected end of input", "error: file: ", "expected near"},
 	Match:   textmatch.New(`^Error: unexpected (?:symbol|string constant|numeric constant|'|end of input|input|assignment|INCOMPLETE_STRING)|^Error in parse\(|^parse error:$|^parse error near line \d+|Invalid expression\. (?:Check for|When calling)|^Error: File: .* Line: \d+ Column: \d+|^syntax error at \S+ line \d+|had compilation errors\.$|^[gm]?awk: (?:syntax error|line \d+: syntax error|cmd\. line:\d+: .*\^ (?:syntax error|parse error))|^lua\S*: .*(?:expected|unexpected symbol) near|: unexpected end of input$`),
 	Unless:  textmatch.New(`(?i)warning|json|jq:`),
+}, {
+	Category: job.SyntaxError, Signature: "compile-error", Confidence: 0.85,
+	Meaning: "a compiler refuses the program that the job builds",
+	Hint:    "correct the line named, or choose the compiler and the standard for which it was written",
+	Needles: []string{": error: ", "): error: ", "): error #", "error: syntax error in ", "error: unclassifiable statement"},
+	Match:   textmatch.New(`^[\w./+-]+\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|m|f|f90|f95|F|F90)(?::\d+(?::\d+)?: error: |\(\d+\): error(?: #\d+)?: )|^Error: (?:Syntax error in|Unclassifiable statement)`),
+	Unless:  textmatch.New(`(?i)No such file|undefined reference|cannot find|static assertion`),
 }}

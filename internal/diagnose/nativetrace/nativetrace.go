@@ -1,4 +1,6 @@
-package diagnose
+// Package nativetrace reads the ends that programs in C++, Rust, Go, Java, JavaScript, Julia and Fortran announce
+// themselves, and the traces of Python's fault handler and of pytest.
+package nativetrace
 
 import (
 	"fmt"
@@ -25,15 +27,25 @@ var (
 	fortAt     = textmatch.New(`^At line (\d+) of file (\S+)`)
 )
 
-// natives finds the deaths of programs in C++, Rust, Go, Julia and Fortran
-// that announce themselves.
-func natives(text []string, covered []bool) []*sign {
-	var signs []*sign
+// Death is the end of a program that the program announces.
+type Death struct {
+	Class string // of the exception, without its module
+	Title string // what is shown to people
+	Text  string // what rules look at
+	Where string // the place in the program, or empty
+	From  int    // its first line
+	At    int    // the line that says most
+	To    int    // the line after its last
+}
+
+// Find returns the deaths in a text, in their order. It skips line i if covered[i] is true.
+func Find(text []string, covered []bool) []*Death {
+	var all []*Death
 	for i, t := range text {
 		if covered[i] || t == "" {
 			continue
 		}
-		var g *sign
+		var g *Death
 		switch {
 		case strings.HasPrefix(t, "Fatal Python error: "):
 			g = faulted(text, i)
@@ -47,22 +59,24 @@ func natives(text []string, covered []bool) []*sign {
 			g = pytest(text, i)
 		case strings.HasPrefix(t, "Exception in thread "):
 			g = java(text, i)
+		case strings.Contains(t, "Error [") || strings.HasPrefix(t, "Uncaught "):
+			g = javascript(text, i)
 		case strings.HasPrefix(t, "ERROR: "):
 			g = juliaError(text, i)
 		case strings.HasPrefix(t, "Fortran runtime error") || strings.HasPrefix(t, "forrtl: severe"):
 			g = fortranError(text, i)
 		}
 		if g != nil {
-			g.to = max(g.to, g.at+1)
-			signs = append(signs, g)
+			g.To = max(g.To, g.At+1)
+			all = append(all, g)
 		}
 	}
-	return signs
+	return all
 }
 
 // faulted reads what Python's fault handler prints: the innermost frame first.
-func faulted(text []string, i int) *sign {
-	g := &sign{title: text[i], text: text[i], from: i, at: i}
+func faulted(text []string, i int) *Death {
+	g := &Death{Title: text[i], Text: text[i], From: i, At: i}
 	var e pytrace.Exception
 	for j := i + 1; j < len(text) && j <= i+60; j++ {
 		t := text[j]
@@ -74,11 +88,11 @@ func faulted(text []string, i int) *sign {
 			j = len(text)
 		}
 	}
-	g.where = e.Where()
+	g.Where = e.Where()
 	return g
 }
 
-func cpp(text []string, i int) *sign {
+func cpp(text []string, i int) *Death {
 	m := thrown.FindStringSubmatch(text[i])
 	if m == nil {
 		if m = libcxx.FindStringSubmatch(text[i]); m == nil {
@@ -94,29 +108,29 @@ func cpp(text []string, i int) *sign {
 	return native(m[1], "", i, i)
 }
 
-func native(class, message string, from, at int) *sign {
-	g := &sign{class: class, title: class, from: from, at: at}
+func native(class, message string, from, at int) *Death {
+	g := &Death{Class: class, Title: class, From: from, At: at}
 	if message != "" && message != class {
-		g.title += ": " + message
+		g.Title += ": " + message
 	}
-	g.text = g.title
+	g.Text = g.Title
 	return g
 }
 
-func rust(text []string, i int) *sign {
+func rust(text []string, i int) *Death {
 	m := rustLine.FindStringSubmatch(text[i])
 	if m == nil {
 		return nil
 	}
 	if m[2] == "" {
-		return &sign{class: "rust panic", title: "stack overflow", text: "panic: stack overflow", from: i, at: i}
+		return &Death{Class: "rust panic", Title: "stack overflow", Text: "panic: stack overflow", From: i, At: i}
 	}
 	if old := rustOld.FindStringSubmatch(m[2]); old != nil {
-		return &sign{class: "rust panic", title: "panic: " + old[1], text: "panic: " + old[1], where: fmt.Sprintf("%s line %s", old[2], old[3]), from: i, at: i}
+		return &Death{Class: "rust panic", Title: "panic: " + old[1], Text: "panic: " + old[1], Where: fmt.Sprintf("%s line %s", old[2], old[3]), From: i, At: i}
 	}
-	g := &sign{class: "rust panic", title: "panic", text: "panic", from: i, at: i}
+	g := &Death{Class: "rust panic", Title: "panic", Text: "panic", From: i, At: i}
 	if at := rustAt.FindStringSubmatch(m[2]); at != nil {
-		g.where = fmt.Sprintf("%s line %s", at[1], at[2])
+		g.Where = fmt.Sprintf("%s line %s", at[1], at[2])
 	}
 	for j := i + 1; j < len(text) && j <= i+4; j++ {
 		t := text[j]
@@ -124,17 +138,17 @@ func rust(text []string, i int) *sign {
 			break
 		}
 		if j == i+1 {
-			g.title = "panic: " + t
+			g.Title = "panic: " + t
 		}
-		g.text += "\n" + t
-		g.at = j
+		g.Text += "\n" + t
+		g.At = j
 	}
 	return g
 }
 
-func golang(text []string, i int) *sign {
+func golang(text []string, i int) *Death {
 	m := goPanic.FindStringSubmatch(text[i])
-	g := &sign{class: "go panic", title: text[i], text: text[i], from: i, at: i}
+	g := &Death{Class: "go panic", Title: text[i], Text: text[i], From: i, At: i}
 	if m == nil {
 		return nil
 	}
@@ -143,7 +157,7 @@ func golang(text []string, i int) *sign {
 		t := text[j]
 		switch {
 		case strings.HasPrefix(t, "[signal "):
-			g.text += "\n" + t
+			g.Text += "\n" + t
 		case strings.HasPrefix(t, "goroutine "):
 			if stack {
 				return g
@@ -153,7 +167,7 @@ func golang(text []string, i int) *sign {
 			return nil
 		}
 		if at := goFrame.FindStringSubmatch(t); at != nil && stack && !strings.Contains(t, "/src/runtime/") {
-			g.where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
+			g.Where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
 			return g
 		}
 	}
@@ -163,14 +177,14 @@ func golang(text []string, i int) *sign {
 	return g
 }
 
-func juliaError(text []string, i int) *sign {
+func juliaError(text []string, i int) *Death {
 	m := julia.FindStringSubmatch(text[i])
 	if m == nil {
 		return nil
 	}
-	g := &sign{class: m[1], title: strings.TrimPrefix(strings.TrimPrefix(text[i], "ERROR: "), "LoadError: "), text: text[i], from: i, at: i}
-	if g.class == "" {
-		g.class = "ErrorException"
+	g := &Death{Class: m[1], Title: strings.TrimPrefix(strings.TrimPrefix(text[i], "ERROR: "), "LoadError: "), Text: text[i], From: i, At: i}
+	if g.Class == "" {
+		g.Class = "ErrorException"
 	}
 	trace := false
 	for j := i + 1; j < len(text) && j <= i+60; j++ {
@@ -178,10 +192,10 @@ func juliaError(text []string, i int) *sign {
 			trace = true
 		}
 		if !trace && j <= i+3 {
-			g.text += "\n" + text[j]
+			g.Text += "\n" + text[j]
 		}
 		if at := juliaAt.FindStringSubmatch(text[j]); at != nil {
-			g.where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
+			g.Where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
 			return g
 		}
 		if !trace && j > i+10 {
@@ -198,12 +212,24 @@ func juliaError(text []string, i int) *sign {
 var pytestLine = textmatch.New(`^E {3,}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Exit)?): (.*)$`)
 
 // pytest reads the exception that a test of pytest has raised.
-func pytest(text []string, i int) *sign {
+func pytest(text []string, i int) *Death {
 	m := pytestLine.FindStringSubmatch(text[i])
 	if m == nil {
 		return nil
 	}
 	return native(pytrace.Base(m[1]), m[2], i, i)
+}
+
+// javascriptLine is an exception of Node.js.
+var javascriptLine = textmatch.New(`^(?:Uncaught )?([A-Z]\w*Error|Error)(?: \[(\w+)\])?: (.*)$`)
+
+// javascript reads an uncaught exception of a JavaScript program.
+func javascript(text []string, i int) *Death {
+	m := javascriptLine.FindStringSubmatch(text[i])
+	if m == nil || i+1 >= len(text) || !strings.HasPrefix(text[i+1], "    at ") {
+		return nil
+	}
+	return native(m[1], m[3], i, i)
 }
 
 var (
@@ -213,42 +239,42 @@ var (
 )
 
 // java reads an uncaught exception of a Java program. What caused it counts more than the exception.
-func java(text []string, i int) *sign {
+func java(text []string, i int) *Death {
 	m := javaLine.FindStringSubmatch(text[i])
 	if m == nil {
 		return nil
 	}
 	g := native(pytrace.Base(m[1]), m[2], i, i)
-	g.text += "\n" + text[i]
-	g.to = i + 1
+	g.Text += "\n" + text[i]
+	g.To = i + 1
 	for j := i + 1; j < len(text); j++ {
 		switch c := javaCause.FindStringSubmatch(text[j]); {
 		case c != nil:
-			to := g.to
+			to := g.To
 			g = native(pytrace.Base(c[1]), c[2], i, j)
-			g.text += "\n" + text[i]
-			g.to = max(to, j+1)
+			g.Text += "\n" + text[i]
+			g.To = max(to, j+1)
 		case !javaFrame.MatchString(text[j]):
 			return g
 		default:
-			g.to = j + 1
+			g.To = j + 1
 		}
 	}
 	return g
 }
 
-func fortranError(text []string, i int) *sign {
+func fortranError(text []string, i int) *Death {
 	m := fortran.FindStringSubmatch(text[i])
 	if m == nil {
 		return nil
 	}
-	g := &sign{class: "fortran runtime error", title: text[i], text: text[i], from: i, at: i}
+	g := &Death{Class: "fortran runtime error", Title: text[i], Text: text[i], From: i, At: i}
 	if strings.HasPrefix(m[1], "forrtl") {
-		g.class = "forrtl severe"
+		g.Class = "forrtl severe"
 	}
 	if i > 0 {
 		if at := fortAt.FindStringSubmatch(text[i-1]); at != nil {
-			g.where, g.from = fmt.Sprintf("%s line %s", path.Base(at[2]), at[1]), i-1
+			g.Where, g.From = fmt.Sprintf("%s line %s", path.Base(at[2]), at[1]), i-1
 		}
 	}
 	return g

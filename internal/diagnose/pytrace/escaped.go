@@ -1,0 +1,37 @@
+package pytrace
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
+
+// fatalLevel is the level of a message with which a program ends.
+var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
+
+// afterEscaped is how many lines may follow an exception in one line if the exception ended the program.
+const afterEscaped = 3
+
+// Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found
+// is true if the line has one. There are no exceptions if the program went on: if more than a few lines follow,
+// and the message is not one of the highest level. after is the number of the lines that follow.
+func Escaped(t string, after int) (found bool, chain []Exception) {
+	at := strings.Index(t, header)
+	if at < 0 || !strings.Contains(t, `\n  File `) {
+		return false, nil
+	}
+	if after > afterEscaped && !fatalLevel.MatchString(t) {
+		return true, nil
+	}
+	t = t[at:]
+	for end := 1; end < len(t); end++ {
+		closes := (t[end] == '"' || t[end] == '\'') && t[end-1] != '\\' && (end+1 == len(t) || strings.IndexByte(",}) ]", t[end+1]) >= 0)
+		if closes && !strings.Contains(t[end:], `\n`) { // the string ends
+			t = t[:end]
+			break
+		}
+	}
+	return true, Tracebacks(strings.Split(unescape.Replace(t), "\n"))
+}

@@ -1,0 +1,159 @@
+// Package roster finds out from the lines of logs which rank has printed a line, and which rank a process is.
+package roster
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// longLine is how many bytes a line has that is too long to name a process and its rank.
+const longLine = 1000
+
+// processes are forms of lines that name a process and its rank. The groups are pid and rank.
+var processes = []*textmatch.Pattern{
+	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
+	textmatch.New(`(?i)\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
+	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
+	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*--local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
+}
+
+// Process returns the process and the rank that a line says to be one. ok is false if it says nothing such.
+func Process(t string) (pid, rank int, ok bool) {
+	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") {
+		return 0, -1, false
+	}
+	for _, p := range processes {
+		if m := p.FindStringSubmatch(t); m != nil {
+			return logtext.Number(m[p.SubexpIndex("pid")]), logtext.Number(m[p.SubexpIndex("rank")]), true
+		}
+	}
+	return 0, -1, false
+}
+
+// printer is how libraries and Ray begin the lines of a process, and how Ray names the process of an exception.
+var printer = textmatch.New(`^\((?:\w[\w.]* )?pid=(\d{2,8})\b|\bray::\S+ \(pid=(\d{2,8})\b|^[\w.-]+:(\d{2,8}):\d+ \[\d+\] |^\[[\w.-]+:(\d{2,8})(?::\d+)*\] |^[\w-]+\.(\d{2,8})PSM2 `)
+
+// Printer returns the process that has printed a line, or 0 if the line does not name it.
+func Printer(t string) int {
+	m := printer.FindStringSubmatch(t[:min(len(t), longLine)])
+	for i := 1; i < len(m); i++ {
+		if m[i] != "" {
+			return logtext.Number(m[i])
+		}
+	}
+	return 0
+}
+
+var (
+	// ownRank is how a program names its own rank in a message.
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
+	// othersRank is how it names another one.
+	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
+	// introduced is a line with which a program says at its beginning which rank it is.
+	introduced = textmatch.New(`(?i)^\W*(?:i am |this is )?(?:global[_ ])?rank[ =:]+(\d{1,6})(?: ?/ ?| of | out of )\d+\b|^ *taskid: (\d{1,6}) hostname:|^process index: (\d{1,6})$|\bProcess \(global: (\d{1,6}), local|\bmy rank (?:is|=) ?(\d{1,6})\b|\b(?:node|host) [\w.-]+,? (?:is )?rank (\d{1,6})$|^(?:export )?(?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d{1,6})$`)
+)
+
+// first returns the first group of a match that is not empty as a number, or -1 if there is none.
+func first(m []string) int {
+	for i := 1; i < len(m); i++ {
+		if m[i] != "" {
+			return logtext.Number(m[i])
+		}
+	}
+	return -1
+}
+
+// Own returns the rank that a line names as that of its program, or -1.
+func Own(t string) int {
+	if len(t) > 500 || othersRank.MatchString(t) {
+		return -1
+	}
+	return first(ownRank.FindStringSubmatch(t))
+}
+
+// pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
+var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
+
+// workerPod is the name of a pod of a job that has a pod for its rank 0, too.
+var workerPod = textmatch.New(`-worker-\d`)
+
+// Pod returns the rank whose pod a line names, or -1. master says whether the job has a pod of its own for rank 0.
+func Pod(t string, master bool) int {
+	if len(t) > longLine {
+		return -1
+	}
+	r := first(pod.FindStringSubmatch(t))
+	if r >= 0 && master && workerPod.MatchString(t) {
+		r++
+	}
+	return r
+}
+
+// masterPod is the name of a pod or of its log that belongs to rank 0, beside those of workers.
+var masterPod = textmatch.New(`(?i)(?:^|[/._-])(?:master|chief)-0(?:$|[^\w])`)
+
+// Master reports whether a text names a pod of its own for rank 0.
+func Master(t string) bool {
+	return len(t) < longLine && (strings.Contains(t, "aster-0") || strings.Contains(t, "hief-0")) && masterPod.MatchString(t)
+}
+
+var (
+	localFailed = textmatch.New(`failed \(exitcode: -?\d+\) local_rank: (\d{1,5}) \(pid`)
+	nodeCount   = textmatch.New(`\bnnodes[=: ]+(\d{1,5})\b`)
+	nodeRank    = textmatch.New(`\bnode[_-]rank[=: ]+(\d{1,5})\b`)
+	perNode     = textmatch.New(`\bnproc[_-]per[_-]node[=: ]+(\d{1,5})\b`)
+)
+
+// Torchrun collects what torchrun's logs say about its hosts and the rank that failed first.
+type Torchrun struct{ local, nodes, node, each []int }
+
+// Read reads one line.
+func (t *Torchrun) Read(line string) {
+	if len(line) > longLine || !strings.Contains(line, "local_rank: ") && !strings.Contains(line, "nnodes") {
+		return
+	}
+	for _, f := range []struct {
+		p    *textmatch.Pattern
+		into *[]int
+	}{{localFailed, &t.local}, {nodeCount, &t.nodes}, {nodeRank, &t.node}, {perNode, &t.each}} {
+		if n := first(f.p.FindStringSubmatch(line)); n >= 0 {
+			*f.into = append(*f.into, n)
+		}
+	}
+}
+
+// Rank returns the number of the rank that failed, or -1 if the lines do not show it.
+func (t *Torchrun) Rank() int {
+	switch {
+	case len(t.local) != 1:
+		return -1
+	case len(t.nodes) == 0 || t.nodes[0] == 1:
+		return t.local[0]
+	case len(t.node) == 0 || len(t.each) == 0:
+		return -1
+	}
+	return t.node[0]*t.each[0] + t.local[0]
+}
+
+// headLines is how far from the beginning of a log its program says which rank it is.
+const headLines = 60
+
+// Introduced returns the rank that the program of a log says to be. It returns -1 if the log names none, or
+// several.
+func Introduced(text []string) int {
+	rank := -1
+	for i, t := range text {
+		if i >= headLines || len(t) > 500 {
+			continue
+		}
+		r := first(introduced.FindStringSubmatch(t))
+		if r >= 0 && rank >= 0 && r != rank {
+			return -1
+		}
+		rank = max(rank, r)
+	}
+	return rank
+}
