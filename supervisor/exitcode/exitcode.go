@@ -76,7 +76,7 @@ type exitRule struct {
 
 // exitRules are tried in order; the last one applies to every ending.
 var exitRules = []exitRule{
-	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
+	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0, and the records of the run are complete.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
 	{codes: "0", doc: "gangrun stopped the run early (`early-stop`) because the run had reached its target, or because it no longer improved (`plateau`), and the run has written a good checkpoint after that verdict became true. gangrun has found no NaN and no +Inf in that checkpoint.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Worth && e.Saved })},
