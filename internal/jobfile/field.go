@@ -122,7 +122,7 @@ var table = withDefaults([]Field{
 		Usage: "count a host as lost after this time without contact, at least 2s", shortest: twoBeats,
 		at: func(s *job.Spec) any { return &s.HostTimeout }},
 	{Name: "orphan-grace", Kind: Duration, Value: "TIME", Flag: true, Key: true,
-		Usage: "let ranks on other hosts run for this long, at least 2s, while their agent receives nothing from gangrun; after the loss of a host, the next attempt waits for this time", shortest: twoBeats,
+		Usage: "let ranks on other hosts run for this long, at least 2s, while their agent receives nothing from gangrun; after the loss of a host, the next attempt waits for this time and 5s, unless the host confirms earlier that no rank is left", shortest: twoBeats,
 		at: func(s *job.Spec) any { return &s.OrphanGrace }},
 	{Name: "locality", Kind: Choice, Value: "LEVEL", Flag: true, Key: true, Choices: texts(job.Localities()),
 		Usage: "the widest level over which the gang's GPUs may be spread",
