@@ -26,7 +26,7 @@ type placeError struct{ error }
 // Unwrap returns the reason why no place was found.
 func (e placeError) Unwrap() error { return e.error }
 
-// attempt returns the next attempt of the trial, with its own directories, and a function that
+// attempt returns the attempt for the next round of the trial, with its own directories, and a function that
 // releases its place and removes directories that are no longer needed.
 func (t *trial) attempt(ctx context.Context, ranks int) (job.Attempt, func(), error) {
 	placement, release, err := t.place(ctx, ranks)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// judgement is what one step of the trial shows.
+// judgement is what one round of the trial shows.
 type judgement string
 
 // The judgements. All except good are also the ends of the Problems' signatures.

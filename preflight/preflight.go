@@ -49,12 +49,12 @@ type Preflight struct {
 	// Env is the environment that the ranks get in addition to the job's own variables. Memory
 	// distinguishes trials in different environments.
 	Env []string
-	// Run is the ID of the run. The first attempt of the trial uses this ID. Later attempts append -trial2,
+	// Run is the ID of the run. The first round of the trial uses this ID. Later rounds append -trial2,
 	// -trial3 and so on to it. This is necessary because launchers identify an attempt by its run and number,
 	// and the number of a trial is always 0.
 	Run string
-	// LogDir is an existing directory for the logs of the first attempt of the trial. The logs
-	// of later attempts go to the subdirectories trial2, trial3 and so on.
+	// LogDir is an existing directory for the logs of the first round of the trial. The logs
+	// of later rounds go to the subdirectories trial2, trial3 and so on.
 	LogDir string
 	// Input identifies the standard input of this run. It is empty if the run has no standard input, and
 	// UnknownInput if the standard input cannot be identified.

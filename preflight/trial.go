@@ -49,7 +49,7 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 	return findings, nil
 }
 
-// steps runs the trial's steps until one passes or shows what becomes of the gang, and
+// steps runs the trial's rounds until one passes or shows what becomes of the gang, and
 // returns the last one.
 func (t *trial) steps(ctx context.Context) (findings []job.Finding, last step, err error) {
 	for i, ranks := range sizes(t.spec) {

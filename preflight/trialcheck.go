@@ -28,7 +28,7 @@ var trialRanksCheck = Check{
 	Problems: trialProblems(CodeTrialRanks),
 }
 
-// trialProblems returns the Problems of a step of the trial. If the cause of a failure was
+// trialProblems returns the Problems of a round of the trial. If the cause of a failure was
 // diagnosed, it takes the place of a Cause made from the Problem.
 func trialProblems(code string) []Problem {
 	return []Problem{

@@ -13,7 +13,7 @@ import (
 // agent needs over a slow connection.
 const StartLimit = 2 * time.Minute
 
-// watch finds out from the events of one attempt of the trial whether the attempt has passed.
+// watch finds out from the events of one round of the trial whether the round has passed.
 type watch struct {
 	ranks, steps int
 	limit        time.Duration

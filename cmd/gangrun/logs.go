@@ -27,7 +27,7 @@ func logsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run has ended"},
 			&cli.StringFlag{Name: "rank", Aliases: []string{"r"}, Usage: "only this `RANK`"},
-			&cli.StringFlag{Name: "attempt", Usage: "this `ATTEMPT`, not the latest: a number, or trial; trial1, trial2 ... are the steps of the trial"},
+			&cli.StringFlag{Name: "attempt", Usage: "this `ATTEMPT`, not the latest: a number, or trial; trial1, trial2 ... are the rounds of the trial"},
 			&cli.StringFlag{Name: "stream", Usage: "only out or err, as `STREAM`"},
 			formatFlag(),
 		},

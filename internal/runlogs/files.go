@@ -90,9 +90,9 @@ func (q Query) Files(s home.Summary) ([]File, error) {
 	return files, nil
 }
 
-// trialStep returns the name of a step of the trial, and where its log files are:
+// trialStep returns the name of a round of the trial, and where its log files are:
 // those of the first are in dir, those of others in directories of their own there.
-// "trial" is the latest step.
+// "trial" is the latest round.
 func trialStep(dir, step string) (name, logs string) {
 	if step == "trial" {
 		step = "trial1"

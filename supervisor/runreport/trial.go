@@ -14,12 +14,12 @@ import (
 type Trial struct {
 	// Text is what the trial reported last.
 	Text string `json:"text"`
-	// Steps has an entry for each time when gangrun started ranks for the trial, in order. It is empty if
+	// Steps has the rounds of the trial, in order: one for each time when gangrun started ranks. It is empty if
 	// gangrun remembered that a trial of the same job had passed.
 	Steps []TrialStep `json:"steps"`
 }
 
-// TrialStep is one time when gangrun started ranks for a trial. Ended is null while these ranks run.
+// TrialStep is one round of a trial. Ended is null while these ranks run.
 type TrialStep struct {
 	Ranks   int        `json:"ranks"`
 	Hosts   []string   `json:"hosts"`
