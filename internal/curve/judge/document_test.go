@@ -171,14 +171,14 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | ` + "`slower`" + ` | the throughput has been 20 % lower than before for at least 15 % of the run so far, for at least 30 steps and, while a job runs, for at least 20 s | never |
 
 ### When diverged is sure
-Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
+Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in variational models, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
 - A validation has taken place since the loss became high. The loss had fallen before, and is now about as high as at its highest before it fell. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
 - The loss has never fallen, and is now a thousand times as high as at first. It is also ten times as high as it could be if the job printed the sum of the losses of all steps so far.
 
-` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning or GANs: policy, actor, critic, reward, return, episode, generator, discriminator and the like.
+` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 
 A loss that rises and falls again soon gives no verdict. In the training of BLOOM-176B, the loss rose from 2.2 to 5.1 and fell again within 30 steps.
 
@@ -218,7 +218,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-These are the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
+The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
 `
 
 const limits = `

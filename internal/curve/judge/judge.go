@@ -67,8 +67,8 @@ type Setup struct {
 	Settled *int64
 	Target  *float64 // the value that Validation should reach, or Train if there is no Validation
 	Earlier []Trace  // earlier runs of the same job that succeeded
-	// Indirect is true if the loss does not tell how good the model is, as in reinforcement learning and with
-	// GANs. No verdict of kind Diverged is then sure.
+	// Indirect is true if the loss does not tell how good the model is, as in reinforcement learning, and with
+	// GANs and variational models. No verdict of kind Diverged is then sure.
 	Indirect bool
 }
 

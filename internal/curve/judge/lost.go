@@ -8,7 +8,8 @@ import (
 const (
 	// ordinary is the most that a Diverged may be sure of without strong evidence. Losses rise, and stay high,
 	// in many runs that are in order: if the task becomes harder or another one, if a part of the loss gets
-	// more weight, in reinforcement learning, of GANs, in a warm-up, and if the job prints a sum.
+	// more weight, in reinforcement learning, of GANs and variational models, in a warm-up, and if the job
+	// prints a sum.
 	ordinary = 0.85
 	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before,
 	// still rises, and has become so high in less time than it had fallen.
