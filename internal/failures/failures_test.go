@@ -193,7 +193,7 @@ func TestPage(t *testing.T) {
 		"| S | [`cpu-oom`](categories.md#cpu-oom) | yes | `never` | gang | 2.0 | 30.0 | 6.7 % | 6.0 |\n",
 		"| O | [`cpu-oom`](categories.md#cpu-oom) | NO | `once` | gang | 2.0 | 10.0 | 20.0 % | 10.0 |\n",
 		"| all |  |  |  |  | 4.0 | 40.0 | 10.0 % | 16.0 |\n",
-		"account for 75.0 % of the total of the loop. gangrun wastes 25.0 % of the time that the loop that resumes wastes.",
+		"account for 75.0 % of the total of the loop. gangrun wastes 25.0 % of what the resuming loop wastes.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the page lacks %q:\n%s", want, got)

@@ -108,7 +108,7 @@ func page(rows []row, longest time.Duration) string {
 			saving += r.loop.wasted
 		}
 	}
-	fmt.Fprintf(&b, "\nThe jobs that save checkpoints account for %s of the total of the loop. gangrun wastes %s of the time that the loop that resumes wastes.\n",
+	fmt.Fprintf(&b, "\nThe jobs that save checkpoints account for %s of the total of the loop. gangrun wastes %s of what the resuming loop wastes.\n",
 		percent(saving, t.loop), percent(t.gangrun, t.resuming))
 	return b.String()
 }
