@@ -21,7 +21,7 @@ const (
 	GPUUnwatched GPUSign = "gpu-unwatched"
 )
 
-// GPU is a sign of trouble with a GPU of a gang. The gang may have the whole GPU, or MIG slices
+// GPU is a sign of trouble with a GPU of a gang. The gang may have the whole GPU, or MIG instances
 // of it.
 type GPU struct {
 	Sign GPUSign `json:"sign"`

@@ -27,14 +27,14 @@ type Host struct {
 	NICs  []NIC    `json:"nics,omitempty"`
 }
 
-// Device is one GPU of a host, or one MIG slice.
+// Device is one GPU of a host, or one MIG instance.
 type Device struct {
 	// UUID is the UUID that the driver reports. If it reports none, UUID is the word GPU and
 	// the index, as in "GPU0".
 	UUID  string `json:"uuid"`
 	Index int    `json:"index"`
 	Name  string `json:"name,omitempty"`
-	// GPU is the UUID of the GPU to which a MIG slice belongs.
+	// GPU is the UUID of the GPU to which a MIG instance belongs.
 	GPU    string `json:"gpu,omitempty"`
 	PCI    string `json:"pci,omitempty"`    // bus id, as in 0000:3b:00.0
 	Memory int64  `json:"memory,omitempty"` // bytes
@@ -62,7 +62,7 @@ type Link string
 
 // The links other than NVLinks, the closest first.
 const (
-	LinkPSB  Link = "PSB"  // on the same board, or MIG slices of the same GPU
+	LinkPSB  Link = "PSB"  // on the same board, or MIG instances of the same GPU
 	LinkPIX  Link = "PIX"  // at most one PCIe bridge
 	LinkPXB  Link = "PXB"  // several PCIe bridges, no host bridge
 	LinkPHB  Link = "PHB"  // a PCIe host bridge, as a rule the CPU
