@@ -20,7 +20,7 @@ type Verdict string
 const (
 	Good        Verdict = "good"
 	Suspect     Verdict = "suspect"      // it may have been cut off, or be a mixture of two saves
-	WeightsOnly Verdict = "weights-only" // it can be loaded, but a training cannot resume from it
+	WeightsOnly Verdict = "weights-only" // it can be loaded, but has no state of the training
 	NotFinite   Verdict = "not-finite"   // its tensors have NaN or +Inf
 	Broken      Verdict = "broken"
 	Unfinished  Verdict = "unfinished" // it still has the name of a temporary file

@@ -1,7 +1,7 @@
 // Package supervisor runs a job attempt by attempt until the job succeeds, or until another attempt would be
-// wasted. Supervisor.Run is the loop. Policy and the packages runreport and exitcode make the decisions; they
-// have no side effects. The package uses launchers, placers, the preflight and checkpoints only through
-// interfaces.
+// wasted. Supervisor.Run is the loop. The packages retry and exitcode make the decisions, and runreport
+// computes the report; they have no side effects. The package uses launchers, placers, the preflight and
+// checkpoints only through interfaces.
 package supervisor
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 // Launcher starts one gang. Run blocks until every rank is gone or is listed in Outcome.Unreaped. If ctx is
-// cancelled, Run ends the gang within its grace period. An error means that gangrun itself failed. Calls of
-// emit do not overlap, and Run calls emit no more after it has returned.
+// cancelled, Run ends the gang within its grace period. An error means that no gang could be started, or that
+// gangrun itself failed. Calls of emit do not overlap, and Run calls emit no more after it has returned.
 type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
@@ -142,8 +142,8 @@ type Run struct {
 	Controller job.Controller
 	Findings   []job.Finding // about the job, from before the run
 	Batch      *job.BatchJob // nil outside of batch jobs
-	// User ends when the user cancels the run, with an Interrupted as its cause, even if the run is already
-	// being ended for another reason. If it is nil, it is the context with which the run begins.
+	// User ends when the user cancels the run, with an order.Interrupted as its cause, even if the run is
+	// already being ended for another reason. Nil means the context that is passed to Supervisor.Run.
 	User context.Context
 	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The limits on restarts
 	// also count the restarts of these runs. If one of them could not load a checkpoint, the checkpoint counts
@@ -158,7 +158,7 @@ type Run struct {
 
 // Run runs a job to its end and returns the report. The report is complete even if the journal is not. spec
 // must be valid. An error means that gangrun itself failed; the report also says so. If ctx is cancelled, Run
-// ends the gang, and then the run. The cause of ctx should then be an Interrupted.
+// ends the gang, and then the run. The cause of ctx should then be an order.Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }

@@ -19,12 +19,12 @@ var innocent = []job.Category{
 	job.Straggler, job.TimeLimit, job.Cancelled, job.StoppedEarly,
 }
 
-// Moved reports whether an attempt made progress: a rank printed a step, or the attempt left a
-// newer checkpoint. Step 0 does not count, because a program may print it before it loads.
+// Moved reports whether an attempt got past loading: a rank printed a step above 0, or the attempt
+// left a newer checkpoint. A program may print step 0 before it loads.
 func (p Past) Moved() bool { return p.Step > 0 || Newer(p.From, p.Saved) }
 
-// Stuck reports whether an attempt may have failed to load its checkpoint: it made no progress, and
-// its cause does not exclude that.
+// Stuck reports whether an attempt may have failed to load its checkpoint: it did not move, and its
+// cause does not exclude that.
 func (p Past) Stuck() bool {
 	return p.Resumed != nil && !p.Moved() && !slices.Contains(innocent, CategoryOf(p.Cause))
 }
@@ -33,10 +33,14 @@ func (p Past) Stuck() bool {
 // from which one may start only if there is no other (rather).
 //
 // If the program itself reported the failure, it would happen again, so another checkpoint is
-// better at once. A failure that may be chance, such as a signal, is worth a second attempt from
-// the same checkpoint. If the run began without a checkpoint, one that cannot be loaded is given
-// up at once, and a run that has given up all of them starts from the beginning of the job. A run
-// with --resume does not, because it could overwrite the checkpoints that the user wants to keep.
+// better at once: the checkpoint is in rather after its first failure. A failure that may be
+// chance, such as a signal, is worth a second attempt from the same checkpoint. After two
+// failures, the checkpoint is in never.
+//
+// In a run that began without a checkpoint, a checkpoint is in never after its first failure if
+// that is a job.CheckpointError. When all checkpoints are in never, such a run starts from the
+// beginning of the job. A run with --resume does not, because it could overwrite the checkpoints
+// that the user wants to keep.
 func Avoided(past []Past) (never, rather []job.Checkpoint) {
 	type use struct {
 		of    *job.Checkpoint

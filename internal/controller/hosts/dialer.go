@@ -41,7 +41,7 @@ func (d Dialer) Close(ctx context.Context) error {
 	return d.steps.Close(ctx)
 }
 
-// Dial implements launcher.Dialer.
+// Dial implements agents.Dialer.
 func (d Dialer) Dial(ctx context.Context, host string) (agents.Link, error) {
 	if d.Here(host) {
 		link, err := d.local.Dial(ctx, host)

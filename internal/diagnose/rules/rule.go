@@ -42,7 +42,7 @@ type Rule struct {
 	Confidence float64
 
 	// Classes has classes of exceptions without their modules, or "*" for any class. A rule without Classes
-	// fits exceptions and plain lines.
+	// fits exceptions, plain lines and error messages.
 	Classes []string
 	// Needles has texts of at least 4 bytes, in lower case. One of them must occur in the text of the sign,
 	// where it may be in upper or lower case. Every rule for plain lines has Needles.

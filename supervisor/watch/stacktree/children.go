@@ -54,8 +54,8 @@ func LeftWaiting(ranks []int, groups []job.StackGroup) string {
 	return Left(ranks) + ", while the others wait: " + some(groups)
 }
 
-// Processes tells the processes of ranks apart from those at another time: a rank that starts and ends processes is at
-// work, even if it always waits at the same place for them.
+// Processes returns a text that differs if the ranks have started or ended processes between two calls. Such ranks
+// are at work, even if they always wait for their processes at the same place.
 func Processes(stacks []job.RankStack, ranks []int) string {
 	var pids []int
 	for _, s := range stacks {
