@@ -13,10 +13,10 @@ const share = 1000
 const slowest = time.Minute
 
 // Pace returns how long to wait between the end of a round and the next round. cost is the CPU time that the
-// round has used: the more it has used, the longer is the wait. The wait is at least least, and at most a
-// minute unless least is longer.
-func Pace(least, cost time.Duration) time.Duration {
-	return min(max(least, share*cost), max(least, slowest))
+// round has used: the more it has used, the longer is the wait. The wait is at least shortest, and at most
+// a minute unless shortest is longer.
+func Pace(shortest, cost time.Duration) time.Duration {
+	return min(max(shortest, share*cost), max(shortest, slowest))
 }
 
 // Spent returns the CPU time of the calling thread. The calling goroutine must be locked to its thread.
