@@ -6,7 +6,9 @@ type FlightRecord struct {
 	Rank    int                     `json:"rank"` // the global rank
 	Version string                  `json:"version"`
 	Groups  map[string]ProcessGroup `json:"groups"` // process groups of the rank, by their names
-	Calls   []CollectiveCall        `json:"calls"`  // the newest calls, in the order in which they were made
+	// Calls has calls in the order in which they were made. After flightrecord.Brief, it has only the newest
+	// calls and the oldest incomplete ones of each process group.
+	Calls []CollectiveCall `json:"calls"`
 }
 
 // ProcessGroup is a process group of PyTorch, as one of its ranks sees it.

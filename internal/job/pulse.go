@@ -54,9 +54,10 @@ type Delays struct {
 	// File is true if the process that does the work (see Pulse.State) now waits for a file system or a disk.
 	File bool `json:"file,omitempty"`
 	// The following fields are about the TCP connections of the rank to other hosts. For each connection, the
-	// kernel measures how long sent data was not acknowledged yet. Sending adds up, over all looks of the agent,
-	// the longest such time since the look before. Rate is the rate of the fastest connection, in bytes a second.
-	// RTT is the shortest round-trip time. Rate and RTT are 0 if nothing was sent lately.
+	// kernel measures how long sent data was not acknowledged yet. At each look, the agent takes the longest
+	// such time since the look before; Sending is the sum of these. Rate is the rate of the fastest
+	// connection, in bytes a second. RTT is the shortest round-trip time. Rate and RTT are 0 if nothing was sent
+	// lately.
 	Sending Duration `json:"sending,omitempty"`
 	Rate    int64    `json:"rate,omitempty"`
 	RTT     Duration `json:"rtt,omitempty"`
@@ -87,8 +88,8 @@ type Pulses struct {
 	Host  string    `json:"host"`
 	Time  time.Time `json:"time"`
 	Ranks []Pulse   `json:"ranks"`
-	// MemoryStall is for how long since boot all processes of the host that had work to do have waited for
-	// memory at the same time ("full" in /proc/pressure/memory).
+	// MemoryStall is the total time since boot in which every process of the host that had work to do was
+	// waiting for memory ("full" in /proc/pressure/memory).
 	MemoryStall Duration `json:"memory_stall,omitempty"`
 	// Every is the time until the next pulses. The more CPU time it takes to take the pulses, the longer it is.
 	Every Duration `json:"every"`

@@ -21,7 +21,7 @@ const (
 )
 
 // Measure makes all hosts measure how fast they are. If the hosts are on several machines, they also measure
-// how fast the links between them are. If a result is slower than the results of its peers, Measure repeats the
+// how fast the links between them are. If a result is far slower than those of its peers, Measure repeats the
 // measurement a few times, and the best result counts. Measure takes at most job.HealthLimit; it then returns
 // the results so far, with a Speed with an Error for each host that has not answered. connected has the agents
 // of the hosts. Simulated hosts are all on one machine, so only the first of them measures.

@@ -4,7 +4,7 @@ package pmi1
 // barrier while another rank waits for an answer from that rank.
 type WaitReport struct {
 	// Stuck is true if another rank waits for an answer from a rank in Ranks, and this host alone cannot tell
-	// whether that rank can be released.
+	// whether the rank in Ranks can be released.
 	Stuck bool        `json:"stuck,omitempty"`
 	Ranks []RankLinks `json:"ranks"`
 }

@@ -23,8 +23,8 @@ type Agents struct {
 	HostTimeout time.Duration
 	// Note is called with notes for the user. It may be nil.
 	Note func(host, text string)
-	// Started is called with each agent that Dial has started, before Dial returns. Started should store its
-	// argument at (the job.Agent): a later controller finds the agent by it. Started may be nil.
+	// Started is called with each agent that Dial has started, before Dial returns. Started should store the
+	// job.Agent, because a later controller finds the agent by it. Started may be nil.
 	Started func(host string, at job.Agent)
 	// Held are the agents that an earlier controller has started. Dial adopts those that still
 	// run.

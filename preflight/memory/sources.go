@@ -12,7 +12,7 @@ import (
 )
 
 // Limits on the search of Key for the job's own code: how many levels Key descends into a
-// directory, and how many files it reads. The code of most jobs stays below both limits.
+// directory, and how many entries it looks at. The code of most jobs stays below both limits.
 const (
 	SourceDepth   = 5
 	SourceEntries = 20000

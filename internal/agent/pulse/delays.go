@@ -106,8 +106,8 @@ func waitsForFile(s procfs.Stat) bool {
 	return err == nil && (string(where) == "request_wait_answer" || strings.HasPrefix(string(where), "fuse_"))
 }
 
-// MemoryStall returns for how long since boot all processes of this host that had work to do have waited for
-// memory at the same time. It returns 0 if the kernel does not report that.
+// MemoryStall returns the total time since boot in which every process of this host that had work to do was
+// waiting for memory. It returns 0 if the kernel does not report that.
 func MemoryStall() job.Duration {
 	data, err := os.ReadFile("/proc/pressure/memory")
 	if err != nil {

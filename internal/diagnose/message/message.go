@@ -132,8 +132,8 @@ func Own(text []string, taken []bool) *Message {
 // numberTag is the number of a rank before a line.
 var numberTag = textmatch.New(`^\[\d+\] `)
 
-// At returns the message that line i announces, in the output of several ranks, or nil. If the line does not say
-// which error it is, the next line with the same number of a rank does.
+// At returns the message that line i announces, or nil. text is the output of several ranks. If the line does not
+// say which error it is, At takes the error from the next line with the same rank number.
 func At(text []string, i int) *Message {
 	tag := ""
 	if at := numberTag.FindStringIndex(text[i]); at != nil {

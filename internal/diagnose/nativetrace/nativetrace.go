@@ -1,5 +1,5 @@
-// Package nativetrace reads the ends that programs in C++, Rust, Go, Java, JavaScript, Julia and Fortran announce
-// themselves, and the traces of Python's fault handler and of pytest.
+// Package nativetrace reads the messages by which programs in C++, Rust, Go, Java, JavaScript, Julia and Fortran
+// themselves announce that they end. It also reads the traces of Python's fault handler and of pytest.
 package nativetrace
 
 import (

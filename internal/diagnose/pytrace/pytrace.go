@@ -50,7 +50,7 @@ var (
 // warning is how Python's module warnings begins what it prints.
 var warning = textmatch.New(`^\S+:\d+: \w*Warning: `)
 
-// Warning reports whether a line is a warning of Python, which warns of what may happen.
+// Warning reports whether a line is a warning of Python. Such a line is no sign of failure.
 func Warning(t string) bool {
 	return strings.Contains(t, "Warning: ") && warning.MatchString(t)
 }

@@ -20,7 +20,8 @@ var processes = []*textmatch.Pattern{
 	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*--local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
 }
 
-// Process returns the process and the rank that a line says to be one. ok is false if it says nothing such.
+// Process returns the PID and the rank that a line names. Some lines say that a process is a certain rank; ok is
+// false for all other lines.
 func Process(t string) (pid, rank int, ok bool) {
 	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") {
 		return 0, -1, false
@@ -95,7 +96,7 @@ func Pod(t string, master bool) int {
 // masterPod is the name of a pod or of its log that belongs to rank 0, beside those of workers.
 var masterPod = textmatch.New(`(?i)(?:^|[/._-])(?:master|chief)-0(?:$|[^\w])`)
 
-// Master reports whether a text names a pod of its own for rank 0.
+// Master reports whether a text names a pod that is reserved for rank 0.
 func Master(t string) bool {
 	return len(t) < longLine && (strings.Contains(t, "aster-0") || strings.Contains(t, "hief-0")) && masterPod.MatchString(t)
 }
@@ -141,8 +142,8 @@ func (t *Torchrun) Rank() int {
 // headLines is how far from the beginning of a log its program says which rank it is.
 const headLines = 60
 
-// Introduced returns the rank that the program of a log says to be. It returns -1 if the log names none, or
-// several.
+// Introduced returns the rank as which the program that wrote the log introduces itself. It returns -1 if the log
+// names none, or several.
 func Introduced(text []string) int {
 	rank := -1
 	for i, t := range text {
