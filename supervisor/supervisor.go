@@ -122,7 +122,8 @@ type Supervisor struct {
 	Rand func() float64
 	// Asker asks the ranks for a checkpoint before gangrun ends them. If it is nil, nobody asks them.
 	Asker Asker
-	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil, gangrun ends a hung gang without collecting its stacks first.
+	// Stacks returns where the ranks of the running gang are, within a limited time. If it is nil, gangrun
+	// ends a hung gang without collecting its stacks first.
 	Stacks func(ctx context.Context, limit time.Duration) []job.RankStack
 	// Pulse is called with the pulses of the ranks of an attempt. Emit gets no events with pulses. Pulse may be
 	// nil.
