@@ -32,7 +32,7 @@ var (
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
 	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit) (?:with|from) (?:exit )?(?:status|code|signal)[ :=]*(-?\d{1,3})\b`)
-	deepspeed   = textmatch.New(`--local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
+	deepspeed   = textmatch.New(`-{2}local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
 

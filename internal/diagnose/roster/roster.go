@@ -17,7 +17,7 @@ var processes = []*textmatch.Pattern{
 	textmatch.New(`(?i)\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
 	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
-	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*--local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
+	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*-{2}local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
 }
 
 // Process returns the PID and the rank that a line names. Some lines say that a process is a certain rank; ok is
