@@ -49,7 +49,7 @@ type digitsKill struct {
 	At     int    // the step, or the number of the checkpoint
 	After  time.Duration
 	Rank   int // -1 for all
-	Beyond int // the attempt must have made more than so many steps, unless Moment is start
+	Beyond int // the attempt must have made more than so many steps, or fewer if Moment is start
 }
 
 // TestSoakDigitsKilled kills ranks of the example digits, over torch and over MPI, at random moments, COUNT times:
@@ -178,6 +178,7 @@ func (r *controlled) killDigits(t *testing.T, k digitsKill, attempt int, extensi
 		return true
 	})
 	time.Sleep(k.After) // the random moment
+	r.await("another step", func() bool { return over() || k.Beyond == 0 || r.digitsStep(attempt) != k.Beyond })
 	for rank := range digitsRanks {
 		if over() || k.Rank >= 0 && rank != k.Rank {
 			continue
