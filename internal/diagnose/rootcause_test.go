@@ -96,7 +96,7 @@ func TestRootCause(t *testing.T) {
 			"mpi-no-finalize", 0, ""},
 		{"a rank left before MPI_Init, and mpirun says how it ended",
 			four().exit(2, 9.3, job.Exit{Fault: "it never called MPI_Init, and the others wait for it there", Reason: job.ReasonNoInit}).
-				lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "mpirun has exited due to process rank 2 with PID 0 on\nnode h2 exiting improperly. There are three reasons this could occur:").exit(0, 10.1, stopped).exit(1, 10.1, stopped).exit(3, 10.1, stopped),
+				lines(job.SourceStderr, "h0", -1, "mpirun.log", 9.1, "mpirun has exited due to process rank 2 with PID 0 on\nnode h2 exiting improperly. There are three reasons this could occur:").exit(0, 10.1, stopped).exit(1, 10.1, stopped).exit(3, 10.1, stopped),
 			"zero-exit", 2, ""},
 		{"a host is gone, and mpirun noticed it first",
 			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more", Reason: job.ReasonHostGone}),
