@@ -49,7 +49,7 @@ var mpiError = []Rule{{
 	Hint:    "call MPI_Finalize on every way out of the program",
 	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize"},
 }, {
-	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Generic | Continued,
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Mute | Weak | Continued,
 	Hint:    "call MPI_Finalize on every way out of the program",
 	Needles: []string{"has exited due to process rank "},
 	Match:   textmatch.New(`has exited due to process rank (?P<rank>\d+) with PID \d+ on`),
