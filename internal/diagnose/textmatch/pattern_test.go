@@ -22,7 +22,7 @@ func FuzzPattern(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		re, err := regexp.Compile(pattern)
 		if err != nil || len(pattern) > 200 {
-			t.Skip("not a pattern of a usual size")
+			return // not a pattern of a usual size
 		}
 		p := New(pattern)
 		if got, want := p.MatchString(text), re.MatchString(text); got != want {
