@@ -68,7 +68,7 @@ func (k Keep) Superfluous(list []Listed) (out []Listed) {
 }
 
 // Remove deletes the files of l, a checkpoint that List has returned for dir. It deletes nothing outside of
-// dir. It returns an error if the checkpoint has changed since List verified it, or if Own of l is empty.
+// dir. It returns an error if the checkpoint has changed since List verified it, or if l.Own is empty.
 func Remove(dir string, l Listed) error {
 	if len(l.Own) == 0 {
 		return fmt.Errorf("%q is not removed: its files cannot be told from others", l.Path)

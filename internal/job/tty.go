@@ -14,7 +14,7 @@ const (
 // TTYs lists every TTY.
 func TTYs() []TTY { return []TTY{TTYAuto, TTYOn, TTYOff} }
 
-// For reports whether the ranks of a gang with that MPI get a terminal. With TTYAuto, only ranks of Open MPI
+// For reports whether ranks get a terminal in a gang that uses the MPI library mpi. With TTYAuto, only ranks of Open MPI
 // get a terminal, as they do from mpirun. MPICH's mpiexec and torchrun give ranks no terminal. An empty TTY
 // means TTYAuto.
 func (t TTY) For(mpi MPI) bool {

@@ -1,5 +1,5 @@
-// Package network chooses the network over which the ranks of a gang communicate. It chooses from the
-// interfaces that the agents report. Its functions have no side effects.
+// Package network chooses the network over which the ranks of a gang communicate, from the network interfaces
+// that the agents report. Its functions have no side effects.
 package network
 
 import (

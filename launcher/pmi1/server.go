@@ -26,8 +26,8 @@ type Config struct {
 	// arrange that Release is called, immediately or later. Calls of Enter do not overlap. Enter is not called
 	// for a group if all of its ranks are on this host.
 	Enter func(group string, entries []Pair)
-	// If the gang has ranks on other hosts, ShareName is called when a rank of this host has published,
-	// withdrawn or looked up a name. For a published or withdrawn name, ShareName must arrange that ReceiveName
+	// The Server calls ShareName when a rank of this host has published, withdrawn or looked up a name, if the
+	// gang has ranks on other hosts. For a published or withdrawn name, ShareName must arrange that ReceiveName
 	// of the servers of the other hosts is called. After that, and also for a name that was looked up, it must
 	// arrange that ReceiveName of this Server is called. ShareName must not block.
 	ShareName func(Name)

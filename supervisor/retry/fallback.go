@@ -23,8 +23,8 @@ var innocent = []job.Category{
 // left a newer checkpoint. A program may print step 0 before it loads.
 func (p Past) Moved() bool { return p.Step > 0 || Newer(p.From, p.Saved) }
 
-// Stuck reports whether an attempt may have failed to load its checkpoint: it did not move, and its
-// cause does not exclude that.
+// Stuck reports whether an attempt may have failed to load its checkpoint: Moved is false, and
+// its cause does not rule that out.
 func (p Past) Stuck() bool {
 	return p.Resumed != nil && !p.Moved() && !slices.Contains(innocent, CategoryOf(p.Cause))
 }

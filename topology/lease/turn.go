@@ -48,8 +48,8 @@ type Waiting struct {
 	// Leases has the Devices of the ticket, in the order of the ticket, and after them all other GPUs of the
 	// host that were ever leased.
 	Leases []Lease `json:"leases"`
-	// Ahead has the gangs with older tickets, the oldest first. Blocking has the runs because of whose tickets
-	// the request was refused: it would have taken GPUs from them.
+	// Ahead has the gangs with older tickets, the oldest first. Blocking has the runs of those gangs from which
+	// the request would have taken GPUs. That is why it was refused.
 	Ahead    []Waiter `json:"ahead,omitempty"`
 	Blocking []string `json:"blocking,omitempty"`
 	// Spare has the GPUs that the gang may take now according to the ticket rule. It may take all or some of

@@ -110,9 +110,9 @@ func sharedName(path string) bool {
 	return false
 }
 
-// Remove removes the shared memory files that killed ranks have left. These are files of this user that the
-// ranks had mapped, that were made after start, and that no living process has open or mapped. start is when
-// the gang began.
+// Remove deletes the shared memory files that killed ranks have left. start is the time at which the gang began.
+// A file is such a file if it belongs to this user, was made after start, was mapped by one of the ranks, and is
+// neither open nor mapped in any living process.
 func (s *SharedMemory) Remove(start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,15 +11,16 @@ const (
 	// more weight, in reinforcement learning, of GANs and variational models, in a warm-up, and if the job
 	// prints a sum.
 	ordinary = 0.85
-	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before,
+	// A loss without a validation has certainly diverged if it is this many times as high as it ever was before,
 	// still rises, and has become so high in less time than it had fallen.
 	tenfold = 10
-	// A loss without a validation has certainly diverged if it is so many times as high as it ever was before.
+	// A loss without a validation has certainly diverged if it is this many times as high as it ever was before.
 	// If it has never fallen, it must also be ten times as high as a sum of all losses.
 	thousandfold = 1000
-	// worse is the share of its former gain by which a validation metric must be worse than at first.
+	// A validation metric is worse than at first if it has fallen behind its first value by more than this share
+	// of what it had gained before.
 	worse = 0.05
-	// A gradient has exploded if its norm is so many times as high as before the loss rose.
+	// A gradient has exploded if its norm is this many times as high as before the loss rose.
 	exploded = 100
 )
 
