@@ -3,12 +3,12 @@ package launcher
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // lookLimit bounds how long an agent looks at a job's files. It runs at most four programs,
@@ -60,11 +60,7 @@ func surveyed(ask job.Survey) string {
 	if ask.CheckpointDir != "" {
 		of = append(of, fmt.Sprintf("the checkpoint directory %q", ask.CheckpointDir))
 	}
-	last := len(of) - 1
-	if last == 0 {
-		return of[0]
-	}
-	return strings.Join(of[:last], ", ") + " and " + of[last]
+	return text.And(of)
 }
 
 // mostInputs is how many of a survey's inputs an error names.

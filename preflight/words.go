@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // mostNames is how many names a sentence lists before it counts the others.
@@ -16,11 +18,7 @@ func names(list []string) string {
 	if over := len(list) - mostNames; over > 1 {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:mostNames], ", "), over)
 	}
-	if len(list) < 2 {
-		return strings.Join(list, "")
-	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " and " + list[last]
+	return text.And(list)
 }
 
 // where says on which of a gang's hosts something holds, as the end of a

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // vainCheck is the Check of the findings of Vain.
 const vainCheck = "no-effect"
 
-// Vain warns of settings that have no effect because of other settings. These are no errors: the other setting may be a flag,
-// which takes precedence over the job file.
+// Vain warns of settings that have no effect because of other settings. These are not errors: the other setting may
+// be a flag, which takes precedence over the job file.
 func Vain(s job.Spec) (findings []job.Finding) {
 	warn := func(because, hint string, names ...string) {
 		if len(names) == 0 {
@@ -23,7 +24,7 @@ func Vain(s job.Spec) (findings []job.Finding) {
 			have = "have"
 		}
 		findings = append(findings, job.Finding{
-			Check: vainCheck, Severity: job.SeverityWarning, Text: fmt.Sprintf("%s %s no effect: %s", list(names), have, because), Hint: hint,
+			Check: vainCheck, Severity: job.SeverityWarning, Text: fmt.Sprintf("%s %s no effect: %s", text.And(names), have, because), Hint: hint,
 		})
 	}
 	standard := job.Default()
@@ -68,13 +69,13 @@ func Vain(s job.Spec) (findings []job.Finding) {
 	return findings
 }
 
-// named is a setting.
+// named is a setting and its name.
 type named struct {
 	set  bool // it differs from its default
 	name string
 }
 
-// set returns the names of those that are set.
+// set returns the names of those settings that are set.
 func set(all ...named) (names []string) {
 	for _, n := range all {
 		if n.set {
@@ -82,13 +83,4 @@ func set(all ...named) (names []string) {
 		}
 	}
 	return names
-}
-
-// list returns names as in "a, b and c".
-func list(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

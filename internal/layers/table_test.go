@@ -50,7 +50,7 @@ var world = []string{"os/...", "io/ioutil", "net/...", "!net/netip", "!net/url",
 // may stand here; a package that exists must.
 var rooms = []room{
 	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
-	{paths: []string{"internal/jobcheck"}, ours: only("internal/job", "internal/template"), stdOnly: true, not: world, noClock: true},
+	{paths: []string{"internal/jobcheck"}, ours: only("internal/job", "internal/template", "internal/text"), stdOnly: true, not: world, noClock: true},
 	{paths: []string{"internal/template"}, ours: only(), stdOnly: true, not: world, noClock: true},
 	{paths: []string{"internal/exact"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/faulthandler"}, ours: withLeaves("internal/job")},

@@ -1,5 +1,5 @@
-// Package eventkey recognises reports of what was reported before: an agent whose gang another controller adopts reports all events
-// again.
+// Package eventkey recognises events that were reported before. If another controller adopts a gang, the agents
+// report all events of the gang again.
 package eventkey
 
 import (
