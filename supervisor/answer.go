@@ -40,13 +40,13 @@ func (g *gangEnd) asking(s job.Spec) job.Event {
 	return e
 }
 
-// noWait is why nobody waits any longer for a checkpoint.
+// noWait is the reason for which gangrun no longer waits for a checkpoint.
 type noWait string
 
 // Error says why.
 func (n noWait) Error() string { return string(n) }
 
-// follow watches what happens while the ranks are waited for: skip ends the wait. A call of stop ends the watch.
+// follow watches for what ends the wait for a checkpoint early, and calls skip then. A call of stop ends the watch.
 func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseFunc) (stop func()) {
 	g.mu.Lock()
 	g.skip, g.heard = skip, map[string]bool{}
@@ -83,8 +83,9 @@ func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseF
 	}
 }
 
-// hear tells a user who ends the run while its gang is being ended already how to end the ranks at once. If this becomes the
-// reason for the end of the run, the journal has it. hear returns when over is closed.
+// hear waits until the user ends the run. If gangrun is already ending the gang then, hear tells the user how to end
+// the ranks at once. If the user's order becomes the reason for the end of the run, hear adds it to the journal. hear
+// returns when over is closed.
 func (l *loop) hear(g *gangEnd, over <-chan struct{}) {
 	select {
 	case <-over:
@@ -107,8 +108,8 @@ func (l *loop) hear(g *gangEnd, over <-chan struct{}) {
 	l.emit(e)
 }
 
-// signalled notes how many ranks of a host the signal that asks for a checkpoint went to. If no rank of the gang handles it,
-// nobody waits.
+// signalled notes how many ranks of a host handle the signal that asks for a checkpoint. If no rank of the gang
+// handles it, signalled ends the wait for a checkpoint.
 func (g *gangEnd) signalled(e job.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

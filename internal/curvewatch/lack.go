@@ -3,18 +3,18 @@ package curvewatch
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/metrics"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
-// patience is how long a job may report other metrics, or progress, before the user is told that the metric which he has
-// named is not among them.
+// patience is how long a job may report other metrics, or progress, before gangrun tells the user that the job
+// does not report the metric that the user has named.
 const patience = time.Minute
 
-// lack decides whether the user is told that the metric which he has named was not found: once while the job runs, and at the
-// end of an attempt.
+// lack decides when gangrun tells the user that the metric that the user has named was not found: once while the
+// job runs, and at the end of an attempt.
 type lack struct {
 	metric   string // "" if none was named
 	progress bool   // ranks have reported progress
@@ -51,8 +51,8 @@ func (l *lack) during(t *track, now time.Time) string {
 	return l.text("so far ", seen)
 }
 
-// atEnd returns what to tell at the end of an attempt; "" for nothing. An attempt that failed before it has reported anything
-// has another problem.
+// atEnd returns what to tell at the end of an attempt; "" for nothing. It tells nothing if the attempt failed before
+// it had reported anything: then the attempt has another problem.
 func (l *lack) atEnd(t *track, good bool) string {
 	found, seen := l.found(t)
 	if found || len(seen) == 0 && !l.progress && !good {
@@ -67,10 +67,7 @@ const most = 12
 func (l *lack) text(when string, seen []string) string {
 	others := "no other either"
 	if len(seen) > 0 {
-		others = "seen: " + strings.Join(seen[:min(most, len(seen))], ", ")
-	}
-	if len(seen) > most {
-		others += fmt.Sprintf(", and %d more", len(seen)-most)
+		others = "seen: " + text.Some(seen, most)
 	}
 	return fmt.Sprintf("no metric %q was found %s(--metric); %s", l.metric, when, others)
 }
