@@ -103,8 +103,9 @@ func recorded(records []record, members []*member) *suspect {
 	for _, s := range unexplained(records) {
 		switch s.rule.Category {
 		case job.CPUOOM, job.GPUHardware, job.StorageError, job.HostLost, job.NetworkError:
-			if s.pid = logtext.Number(s.names["pid"]); s.pid > 0 {
-				s.rank = rankOfPID(members, s.pid)
+			s.pid = logtext.Number(s.names["pid"])
+			if rank, ok := ranksByPID(members)[s.pid]; ok && s.pid > 0 {
+				s.rank = rank
 			}
 			return s
 		}

@@ -37,8 +37,8 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 			s.rank = o.rank
 		}
 	}
-	if s.rank < 0 && s.pid > 0 {
-		s.rank = rankOfPID(members, s.pid)
+	if rank, ok := ranksByPID(members)[s.pid]; ok && s.rank < 0 && s.pid > 0 {
+		s.rank = rank
 	}
 	if s.rank < 0 && s.stream != nil {
 		s.rank = s.stream.printedBy(s.sign, members)
@@ -119,6 +119,7 @@ func localRank(members []*member) int {
 // printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
 // or -1.
 func (s *stream) printedBy(g *sign, members []*member) int {
+	ranks := ranksByPID(members)
 	for _, o := range append([]*sign{g}, s.signs...) {
 		if o.rule.Signature != g.rule.Signature {
 			continue
@@ -128,7 +129,7 @@ func (s *stream) printedBy(g *sign, members []*member) int {
 			if pid == 0 {
 				continue
 			}
-			if r := rankOfPID(members, pid); r >= 0 {
+			if r, ok := ranks[pid]; ok {
 				return r
 			}
 		}
@@ -173,26 +174,33 @@ func (s *stream) named(g *sign) int {
 	return -1
 }
 
-// rankOfPID returns the rank of a process, or -1.
-func rankOfPID(members []*member, pid int) int {
+// ranksByPID returns the ranks of the processes that reports, lines or the logs of ranks name. Of several ranks for a
+// process, the first counts.
+func ranksByPID(members []*member) map[int]int {
+	ranks := map[int]int{}
+	add := func(pid, rank int) {
+		if _, ok := ranks[pid]; !ok {
+			ranks[pid] = rank
+		}
+	}
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.signs {
-				if g.report != nil && g.report.PID == pid && g.report.Rank >= 0 {
-					return g.report.Rank
+				if g.report != nil && g.report.Rank >= 0 {
+					add(g.report.PID, g.report.Rank)
 				}
 			}
 			for _, l := range st.lines {
-				if p, rank, ok := roster.Process(l.Text); ok && p == pid {
-					return rank
+				if pid, rank, ok := roster.Process(l.Text); ok {
+					add(pid, rank)
 				}
-				if m.rank >= 0 && roster.Printer(l.Text) == pid {
-					return m.rank
+				if m.rank >= 0 {
+					add(roster.Printer(l.Text), m.rank)
 				}
 			}
 		}
 	}
-	return -1
+	return ranks
 }
 
 var (
