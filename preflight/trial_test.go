@@ -202,7 +202,7 @@ func TestTrial(t *testing.T) {
 		}}, said: []string{announced2, "passed after 60.0 s (still running)"}},
 
 		{name: "the layer is full", plays: []play{dies("disk-full: no room")},
-			want: []string{"trial warning disk-full h1: the trial on 1 rank wrote more than it may keep in memory, so that it shows nothing: no room"},
+			want: []string{"trial warning disk-full h1: the trial on 1 rank wrote more than the memory for the files of trials can hold, so it does not show whether the job works: no room"},
 			said: []string{announced, "not conclusive (full): no room"}},
 		{name: "what only a contained rank meets", plays: []play{dies("permission-error: chown: Operation not permitted")},
 			want: []string{"trial warning permission-error h1: the trial failed on 1 rank after 1.0 s, perhaps because it was contained: chown: Operation not permitted"},

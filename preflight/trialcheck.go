@@ -42,7 +42,7 @@ func trialProblems(code string) []Problem {
 		{code + "-memory", job.SeverityWarning, "",
 			"the job does not fit on {ranks}, so that it could not be tried: {cause}", trialHint},
 		{code + "-full", job.SeverityWarning, "",
-			"the trial on {ranks} wrote more than it may keep in memory, so that it shows nothing: {cause}",
+			"the trial on {ranks} wrote more than the memory for the files of trials can hold, so it does not show whether the job works: {cause}",
 			"let it write less, as with `trial: {args: [...]}`; --trial uncontained lets it write to the job's own file systems; --trial off omits the trial"},
 		{code + "-contained", job.SeverityWarning, "",
 			"the trial failed on {ranks} after {elapsed}, perhaps because it was contained: {cause}",

@@ -75,8 +75,8 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on how many of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. The last two columns show on how many days the
-result would have been the same in all %d seeds.
+days) gangrun puts more gangs on an island, or fewer. The last two columns show on how many of the %d
+days it puts more there in none of the %d seeds, and in all of them.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
 one gang starts a little earlier, all later gangs get other places. The difference between
@@ -95,7 +95,7 @@ One seed and two days on the mixed cluster, which is empty at first. Together, t
 twice as many GPUs as the cluster has. `+"`make test`"+` computes this table and compares it with this page;
 `+"`make soak`"+` does the same for the other tables.
 
-%s`, len(seeds), longRun/day, len(seeds), f.chances, f.patience, f.slice)
+%s`, len(seeds), longRun/day, longRun/day, len(seeds), f.chances, f.patience, f.slice)
 	return b.String()
 }
 

@@ -15,7 +15,7 @@ const (
 	KindState       Kind = "state"       // State, Text: why
 	KindFinding     Kind = "finding"     // Finding
 	KindFingerprint Kind = "fingerprint" // Text: the fingerprint of the job and its code
-	KindTrial       Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
+	KindTrial       Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a round of the trial begins; Attempt 0
 	KindPlaced      Kind = "placed"      // Attempt, Placement, Explanation
 	KindAttempt     Kind = "attempt"     // Attempt, ResumeFrom; Checkpoint: what the attempt resumes from
 	KindHost        Kind = "host"        // Host, Agent: an agent was started there

@@ -1,6 +1,7 @@
 package job
 
-// Severity says whether gangrun starts the gang in spite of a Finding.
+// Severity says how serious a Finding or a sign of poor health is. Of a Finding, it says whether gangrun starts the
+// gang in spite of it.
 type Severity string
 
 // The severities.

@@ -12,7 +12,7 @@ const (
 	SaveBroken    SaveState = "broken"    // the gang no longer writes it, and it is no good checkpoint
 	SaveShrinking SaveState = "shrinking" // it is complete, but much smaller than those before it
 	SaveOverdue   SaveState = "overdue"   // there is no new checkpoint for much longer than usual
-	SaveDisk      SaveState = "disk"      // the file system has no room for the next two checkpoints
+	SaveDisk      SaveState = "disk"      // the file system has no room for the next two checkpoints, or for one if the job removes old ones
 )
 
 // SaveReport is about a checkpoint that a gang has written or should have written. All files with the same step

@@ -19,7 +19,7 @@ func (w *Watch) Moving() bool {
 	return slices.ContainsFunc(w.living(), func(r int) bool { return !w.asleep(w.ranks[r]) })
 }
 
-// Looks collects stacks by read: once within limit, and several times more if ranks move. It stops as soon as read does
+// Looks collects stacks by read: once within limit, and twice more if ranks use CPU time (moving). It stops as soon as read does
 // not give the stacks of all ranks. The latest stacks are the last.
 func Looks(limit time.Duration, moving bool, read func(limit time.Duration) []job.RankStack) [][]job.RankStack {
 	unread := func(s job.RankStack) bool { return len(s.Threads) == 0 }

@@ -15,8 +15,8 @@ var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
 const afterEscaped = 3
 
 // Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found
-// is true if the line has one. There are no exceptions if the program went on: if more than a few lines follow,
-// and the message is not one of the highest level. after is the number of the lines that follow.
+// is true if the line has one. chain is empty if the program went on, that is, if more than a few lines follow and
+// the level of the message is not the highest. after is the number of the lines that follow.
 func Escaped(t string, after int) (found bool, chain []Exception) {
 	at := strings.Index(t, header)
 	if at < 0 || !strings.Contains(t, `\n  File `) {

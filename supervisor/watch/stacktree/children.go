@@ -11,8 +11,8 @@ import (
 // maxChildren is how many processes of a rank Children writes out.
 const maxChildren = 2
 
-// Children says where processes are that a single suspected rank has started, besides the one that does its work: the
-// rank may wait for them. Stopped ones come first. It returns "" if there are several ranks or no such processes.
+// Children says at which places in the code the child processes of a single suspected rank are, except the one that
+// does the work of the rank: the rank may wait for its children. Stopped ones come first. It returns "" if there are several ranks or no such processes.
 func Children(stacks []job.RankStack, ranks []int) string {
 	if len(ranks) != 1 {
 		return ""
