@@ -1,4 +1,4 @@
-package main
+package main_test
 
 import (
 	"bytes"
@@ -16,11 +16,23 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs testdata/script/*.txtar, each in a directory, a home and a
-// GANGRUN_HOME of its own. Beside testscript's own commands they have those of
-// scriptCommands.
+// TestScripts runs the scripts with gangrun as users get it. Under the race detector, which TestSoakScripts
+// is for, a program takes four times as long to start.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts(t, func(e *testscript.Env) error {
+		e.Setenv("PATH", filepath.Dir(path)+string(filepath.ListSeparator)+e.Getenv("PATH"))
+		return setUp(e)
+	})
+}
+
+// scripts runs testdata/script/*.txtar, each in a directory, a home and a GANGRUN_HOME of its own. Beside
+// testscript's own commands they have those of scriptCommands.
+func scripts(t *testing.T, setUp func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Dir:                filepath.Join("testdata", "script"),
 		Cmds:               scriptCommands,
@@ -71,7 +83,7 @@ func setUp(e *testscript.Env) error {
 				<-b.done
 			}
 		}
-		left = append(left, processes(e.WorkDir)...)
+		left = append(left, scriptProcesses(e.WorkDir)...)
 		races, _ := filepath.Glob(filepath.Join(e.WorkDir, "race.*"))
 		for _, path := range races {
 			report, _ := os.ReadFile(path)
@@ -84,9 +96,9 @@ func setUp(e *testscript.Env) error {
 	return os.Mkdir(filepath.Join(e.WorkDir, "user"), 0o700)
 }
 
-// processes names the processes of a script, told by their environment, that
+// scriptProcesses names the processes of a script, told by their environment, that
 // do not end by themselves, and kills them.
-func processes(work string) (left []string) {
+func scriptProcesses(work string) (left []string) {
 	mark := []byte("\x00WORK=" + work + "\x00")
 	for looks := 1; ; looks++ {
 		var pids []int
