@@ -16,14 +16,20 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// TestSoakImageDigits trains over Open MPI in an image of Debian that no host had before, on four hosts. A
-// rank is killed in the middle: the second attempt ends with the weights of a training that nobody has
-// disturbed.
+// TestSoakImageDigits trains in an image of Debian that no host had before, on four hosts: with mpi4py over
+// Open MPI, and with PyTorch in a gang of MPICH and in one without MPI. A rank is killed in the middle: the second
+// attempt ends with the weights of a training that nobody has disturbed.
 func TestSoakImageDigits(t *testing.T) {
-	t.Parallel()
-	archive := testimage.Debian(t)
+	t.Run("openmpi", func(t *testing.T) { imageDigits(t, job.MPIOpenMPI, testimage.Debian(t), "digits-mpi/train.py") })
+	for _, family := range []job.MPI{job.MPIMPICH, job.MPINone} {
+		t.Run(string(family), func(t *testing.T) { imageDigits(t, family, testimage.Torch(t), "digits/train.py") })
+	}
+}
+
+// imageDigits trains with a program of the examples in an image.
+func imageDigits(t *testing.T, family job.MPI, archive, program string) {
 	bed := testhosts.Up(t, farHosts, testhosts.Containerd())
-	for _, name := range []string{"digits-mpi/train.py", "digits/digits.csv.gz"} {
+	for _, name := range []string{program, "digits/digits.csv.gz"} {
 		data, err := os.ReadFile(filepath.Join("../../examples", name))
 		if filepath.Base(name) == "train.py" {
 			data = pausing(t, data)
@@ -38,8 +44,8 @@ func TestSoakImageDigits(t *testing.T) {
 		writeProgram(t, path, data)
 	}
 	train := func(out string) *farRun {
-		return startFarCommand(t, bed, "h1:2,h2:2,h3:2,h4:2", farRanks, job.MPIOpenMPI,
-			[]string{"python3", "examples/digits-mpi/train.py", "--epochs=4", "--batch=32", "--checkpoint-every=5", "--out=" + out},
+		return startFarCommand(t, bed, "h1:2,h2:2,h3:2,h4:2", farRanks, family,
+			[]string{"python3", "examples/" + program, "--epochs=4", "--batch=32", "--checkpoint-every=5", "--out=" + out},
 			"--preflight", "full", "--image", archive, "--mount", bed.Shared()+":rw", "--checkpoint-dir", filepath.Join(bed.Shared(), "checkpoints"))
 	}
 	hold := filepath.Join(bed.Shared(), "hold.1")

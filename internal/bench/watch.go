@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -11,20 +12,31 @@ import (
 	"time"
 )
 
-// watchTime is how long a gang works in a run of watchCost.
+// watchTime is how many seconds a gang works in a run of watchCost.
 const watchTime = "10"
 
-// watchCost compares the work that ranks do with the watch and without, in alternating runs: rounds of
-// an allreduce of MPI, and training steps of Python. It also prints the CPU time of gangrun itself.
+// ownBegin and ownEnd are when watchCost reads the CPU time of gangrun's processes, counted from the start of a run.
+// The start of the gang is over by then, and its end has not begun.
+const (
+	ownBegin = 3 * time.Second
+	ownEnd   = 9 * time.Second
+)
+
+// watchCost compares the work that ranks do with the watch and without, in alternating runs: training steps of
+// Python and of PyTorch, and rounds of an allreduce of MPI. It also prints the CPU time of gangrun itself, which
+// varies far less than the speed of the ranks.
 func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Printf("work that ranks do in %s s, with --watch on and off, %d alternating runs\n", watchTime, runs)
-	commands := map[string][]string{"python": {"python3", "internal/bench/testdata/train.py", watchTime}}
-	order := []string{"python"}
+	fmt.Printf("work of 2 ranks for %s s or more, with --watch on and off, %d alternating runs; gangrun's own CPU time in a second\n", watchTime, runs)
+	commands := map[string][]string{
+		"python": {"python3", "internal/bench/testdata/train.py", watchTime},
+		"digits": {"/usr/bin/python3", "examples/digits/train.py", "--epochs=120", "--checkpoint-every=1000000"},
+	}
+	order := []string{"python", "digits"}
 	for _, mpi := range g.mpis {
 		program := filepath.Join(dir, "busy."+mpi)
 		if out, err := exec.CommandContext(ctx, "mpicc."+mpi, "-O2", "-o", program, "internal/bench/testdata/busy.c").CombinedOutput(); err != nil {
@@ -33,41 +45,87 @@ func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 		commands[mpi], order = []string{program, watchTime}, append(order, mpi)
 	}
 	for _, name := range order {
-		var with, without sample
+		var each, own = map[string]sample{}, map[string]sample{}
 		for i := range runs {
 			for j := range 2 {
 				mode := []string{"on", "off"}[(i+j)%2]
-				rounds, err := workDone(ctx, gangrun, mode, commands[name])
+				round, cpu, err := workOf(ctx, gangrun, mode, commands[name])
 				if err != nil {
 					return err
 				}
-				each := time.Duration(float64(time.Hour) / rounds) // a time, so that ratios are of the same kind as elsewhere
-				if mode == "on" {
-					with = append(with, each)
-				} else {
-					without = append(without, each)
-				}
+				each[mode], own[mode] = append(each[mode], round), append(own[mode], cpu)
 			}
 		}
-		r := ratioOf(with, without)
-		fmt.Printf("  %-8s time of a round, on/off: %.4f (%.4f to %.4f)\n", name, r.of, r.low, r.high)
+		r := ratioOf(each["on"], each["off"])
+		fmt.Printf("  %-8s time of a round, on/off: %.4f (%.4f to %.4f)  own CPU time: on %v, off %v\n",
+			name, r.of, r.low, r.high, own["on"].median().Round(10*time.Microsecond), own["off"].median().Round(10*time.Microsecond))
 	}
 	return nil
 }
 
-// workDone runs two ranks, and returns how many rounds rank 0 has done.
-func workDone(ctx context.Context, gangrun, mode string, command []string) (float64, error) {
+// workOf runs two ranks. It returns the mean time of a round (for PyTorch, of a training step), and the CPU time
+// that gangrun's own processes use in a second.
+func workOf(ctx context.Context, gangrun, mode string, command []string) (round, own time.Duration, err error) {
 	cmd, done := limited(ctx, append([]string{gangrun, "run", "--preflight", "off", "--retries", "0", "--watch", mode, "-n", "2", "--"}, command...)...)
 	defer done()
-	out, err := cmd.Output()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	_, rest, ok := strings.Cut(string(out), "rounds ")
-	number, _, _ := strings.Cut(rest, "\n")
-	rounds, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if !ok || err != nil || rounds <= 0 {
-		return 0, fmt.Errorf("%v has not said how many rounds it has done: %q", command, out)
+	if err := cmd.Start(); err != nil {
+		return 0, 0, err
 	}
-	return rounds, nil
+	measured := make(chan time.Duration, 1)
+	go func() {
+		time.Sleep(ownBegin)
+		begin := cpuTime(gangrun)
+		time.Sleep(ownEnd - ownBegin)
+		measured <- time.Duration(float64(cpuTime(gangrun)-begin) / (ownEnd - ownBegin).Seconds())
+	}()
+	defer func() { own = <-measured }()
+	var first time.Time // when the line of the step begun was printed
+	var begun int
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		line := lines.Text()
+		if _, number, found := strings.Cut(line, "rounds "); found {
+			rounds, _ := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			seconds, _ := strconv.ParseFloat(watchTime, 64)
+			round = time.Duration(seconds / max(rounds, 1) * float64(time.Second))
+			continue
+		}
+		var step, total int
+		if n, _ := fmt.Sscanf(line[max(strings.Index(line, "step "), 0):], "step %d/%d", &step, &total); n < 2 {
+			continue
+		}
+		if first.IsZero() {
+			first, begun = time.Now(), step
+		} else {
+			round = time.Since(first) / time.Duration(max(step-begun, 1))
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return 0, 0, fmt.Errorf("%v: %w", command, err)
+	}
+	if round == 0 {
+		return 0, 0, fmt.Errorf("%v has not said how many rounds it has done", command)
+	}
+	return round, 0, nil
+}
+
+// cpuTime returns the CPU time of all living processes of a program.
+func cpuTime(program string) (sum time.Duration) {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, link := range links {
+		if path, err := os.Readlink(link); err != nil || path != program {
+			continue
+		}
+		threads, _ := filepath.Glob(filepath.Join(filepath.Dir(link), "task", "*", "schedstat"))
+		for _, path := range threads {
+			data, _ := os.ReadFile(path)
+			var ns int64
+			_, _ = fmt.Sscan(string(data), &ns)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }

@@ -23,14 +23,26 @@ var cache, cacheErr = os.UserCacheDir()
 // needs root and Debian's packages. Later calls find the archive.
 func Debian(t testing.TB) string {
 	t.Helper()
+	return cached(t)
+}
+
+// Torch is like Debian. The image also has PyTorch for CPUs.
+func Torch(t testing.TB) string {
+	t.Helper()
+	return cached(t, "python3-torch")
+}
+
+// cached makes an image in the user's directory for caches.
+func cached(t testing.TB, packages ...string) string {
+	t.Helper()
 	if cacheErr != nil {
 		t.Fatal(cacheErr)
 	}
-	return debian(t, cache)
+	return debian(t, cache, packages...)
 }
 
-// debian is Debian with a directory for caches.
-func debian(t testing.TB, cache string) string {
+// debian is Debian with a directory for caches, and with at most one package more.
+func debian(t testing.TB, cache string, packages ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		noskip.Skip(t, "only root can make an image of Debian")
@@ -39,7 +51,7 @@ func debian(t testing.TB, cache string) string {
 	if err := os.WriteFile(script, []byte(buildScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "bash", script)
+	cmd := exec.CommandContext(t.Context(), "bash", append([]string{script}, packages...)...)
 	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
