@@ -33,6 +33,9 @@ import (
 // limit bounds each operation of a bed on the system: one that takes longer hangs.
 const limit = time.Minute
 
+// downLimit bounds the end of a bed: hosts may have unpacked large images.
+const downLimit = 5 * time.Minute
+
 // maxHosts bounds the hosts of a bed: a network has 254 addresses, and tests need some unused
 // ones.
 const maxHosts = 200
@@ -290,7 +293,7 @@ func (b *Bed) end() error {
 
 // awaitKeeper waits for the keeper, which ends because its lifeline is closed.
 func (b *Bed) awaitKeeper() error {
-	timer := time.AfterFunc(limit, func() { _ = b.keeper.Process.Kill() })
+	timer := time.AfterFunc(downLimit, func() { _ = b.keeper.Process.Kill() })
 	defer timer.Stop()
 	err := b.keeper.Wait()
 	if err != nil {
