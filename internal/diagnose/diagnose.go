@@ -79,7 +79,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		s.adopt(members)
 	} else {
 		s.claim(members, all)
-		s.blameLaggard(members, all)
+		s.blameLaggard(members)
 	}
 	if !found.about(s) {
 		return s.cause(e, all)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
+	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
@@ -18,48 +20,61 @@ import (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
+// logsOf returns the logs of members.
+func logsOf(members []*member) (logs []roster.Log) {
+	for _, m := range members {
+		for _, st := range m.streams {
+			logs = append(logs, roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text})
+		}
+	}
+	return logs
+}
+
 // claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
 // looks in the suspect's own words, in those of another rank with the same failure, at the process,
-// in what launchers report, and in the lines above the suspect.
+// in what launchers report, in the lines above the suspect, and at the host.
 func (s *suspect) claim(members []*member, all []*suspect) {
+	logs := logsOf(members)
+	census := roster.Count(logs)
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.stream != nil && s.stream.rank < 0 && roster.Pod(s.sign.title, false) >= 0 && roster.Pod(s.sign.title, false) == s.rank {
 		s.rank = roster.Pod(s.sign.title, slices.ContainsFunc(members, (*member).hasMaster))
 	}
-	if s.rank >= 0 || s.stream == nil && s.record == nil {
-		return
-	}
-	if s.stream != nil {
-		s.rank = roster.Own(s.sign.title)
-	}
-	for _, o := range all {
-		if s.rank < 0 && o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) {
-			s.rank = o.rank
+	if s.rule.Signature == "collective-mismatch" || s.rule.Signature == "nccl-version-mismatch" {
+		if r := laggard.Odd(s.likeWords(all)); r >= 0 {
+			s.rank, s.host = r, ""
 		}
 	}
-	if rank, ok := ranksByPID(members)[s.pid]; ok && s.rank < 0 && s.pid > 0 {
-		s.rank = rank
+	if r := s.ofHost(census); r >= 0 && (s.rank < 0 || s.aboutHost()) {
+		s.rank = r
 	}
-	if s.rank < 0 && s.stream != nil {
-		s.rank = s.stream.printedBy(s.sign, members)
+	if s.stream == nil && s.record == nil {
+		return
 	}
-	if s.rank < 0 && s.rule.Category == job.GPUOOM {
-		s.rank = lowestGPU(all, s)
+	for _, find := range []func() int{
+		func() int { return s.ownWords(census) },
+		func() int { return s.ofSame(all) },
+		func() int { return census.OfPID(s.recordPID()) },
+		func() int { return s.printedBy(census) },
+		func() int { return s.fromSource() },
+		func() int { return s.inTable(members) },
+		func() int { return lowestGPU(all, s) },
+		func() int { return s.ofEvery(logs, census) },
+		func() int { return localRank(members, true) },
+		func() int { return s.reported(members) },
+		func() int { return localRank(members, false) },
+		func() int { return s.behind(logs) },
+		func() int { return s.namedAbove() },
+		func() int { return laggard.Silent(logs) },
+		func() int { return s.besideOthers(all) },
+	} {
+		if s.rank >= 0 {
+			break
+		}
+		s.rank = find()
 	}
-	if s.rank < 0 {
-		s.rank = s.reported(members)
-	}
-	if s.rank < 0 && s.everyRank() {
-		s.rank = 0
-	}
-	if s.rank < 0 {
-		s.rank = localRank(members)
-	}
-	if s.rank < 0 && s.crashed() && s.stream != nil { // the rank that crashed no longer counts
-		s.rank = fewestSteps(members, 1)
-	}
-	if s.rank < 0 && s.stream != nil {
-		s.rank = s.stream.named(s.sign)
+	if s.stream != nil && s.stream.rank < 0 && s.record == nil {
+		s.lowestCopy(census)
 	}
 }
 
@@ -70,41 +85,175 @@ func (m *member) hasMaster() bool {
 	})
 }
 
+// aboutHost reports whether a suspect is the failure of a host or of a part of it, which its ranks only report.
+func (s *suspect) aboutHost() bool {
+	return s.rule.Category == job.HostLost || s.record != nil && s.rule.Category != job.CPUOOM || s.rule.Category == job.Preempted && s.rule.Is(rules.Verdict)
+}
+
+// ofHost returns the lowest rank of the host that a suspect is about, or -1.
+func (s *suspect) ofHost(census *roster.Census) int {
+	hosts := []string{s.names["host"], s.host}
+	if s.record != nil {
+		hosts = append(hosts, s.record.Host)
+	}
+	if s.stream != nil {
+		hosts = append(hosts, hostWords(s.title())...)
+		hosts = append(hosts, hostWords(s.stream.lines[0].File)...)
+	}
+	for _, h := range hosts {
+		if census.Knows(h) {
+			return census.OfHost(h)
+		}
+	}
+	if s.rule.Category == job.HostLost {
+		return census.OfHost(cmp.Or(s.names["host"], s.host))
+	}
+	return -1
+}
+
+// hostWords returns the words of a text that may be the names of hosts.
+func hostWords(text string) []string {
+	return strings.FieldsFunc(text[:min(len(text), 500)], func(r rune) bool {
+		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-')
+	})
+}
+
+// ownWords returns the rank that a suspect names as its own, or -1.
+func (s *suspect) ownWords(census *roster.Census) int {
+	if s.stream == nil {
+		return -1
+	}
+	if r := roster.Own(s.sign.title); r >= 0 {
+		return r
+	}
+	for i := s.sign.at; i >= s.sign.from; i-- {
+		if r := roster.Own(s.stream.lines[i].Text); r >= 0 && !pytrace.FrameLine.MatchString(s.stream.text[i]) {
+			return r
+		}
+	}
+	return census.OfUnit(s.sign.title)
+}
+
+// ofSame returns the lowest rank with the same failure, or -1.
+func (s *suspect) ofSame(all []*suspect) int {
+	lowest := -1
+	for _, o := range all {
+		if o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) && (lowest < 0 || o.rank < lowest) {
+			lowest = o.rank
+		}
+	}
+	return lowest
+}
+
+// likeWords returns the titles of the suspects with the same signature.
+func (s *suspect) likeWords(all []*suspect) (titles []string) {
+	for _, o := range append([]*suspect{s}, all...) {
+		if o.sign != nil && o.rule.Signature == s.rule.Signature && !slices.Contains(titles, o.sign.text) {
+			titles = append(titles, o.sign.text)
+		}
+	}
+	return titles
+}
+
+// recordPID returns the process that a record or a report names.
+func (s *suspect) recordPID() int {
+	if s.record != nil {
+		if pid := logtext.Number(s.rule.Groups(s.record.Text)["pid"]); pid > 0 {
+			return pid
+		}
+	}
+	return s.pid
+}
+
+// fromSource returns the rank that the source line of a traceback requires, as "if rank == 2: raise ..." does.
+func (s *suspect) fromSource() int {
+	if s.sign == nil {
+		return -1
+	}
+	for _, f := range slices.Backward(strings.Split(s.sign.context, "\n")) {
+		if m := onlyRank.FindStringSubmatch(f); m != nil {
+			return logtext.Number(cmp.Or(m[1], m[2]))
+		}
+	}
+	return -1
+}
+
+// onlyRank is a condition that holds on one rank.
+var onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
+
+// inTable returns the rank for which torchrun's table shows the error of a suspect, or -1.
+func (s *suspect) inTable(members []*member) int {
+	words, _, _ := strings.Cut(s.title(), "\n")
+	if words = words[:min(len(words), 100)]; len(words) < 4 {
+		return -1
+	}
+	lowest := -1
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, f := range endreport.Table(st.text) {
+				if strings.Contains(f.Text, words) && (lowest < 0 || f.Rank < lowest) {
+					lowest = f.Rank
+				}
+			}
+		}
+	}
+	return lowest
+}
+
 // fullGPU names the GPU whose memory was full.
 var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
 
-// lowestGPU returns the lowest GPU whose memory was full, if several were in the log of all ranks of a host. There
-// each rank has the GPU of its number.
+// lowestGPU returns the lowest GPU whose memory was full, if the log of all ranks of a host does not show the rank.
+// There each rank has the GPU of its number.
 func lowestGPU(all []*suspect, of *suspect) int {
+	if of.rule.Category != job.GPUOOM {
+		return -1
+	}
 	seen := map[int]bool{}
 	for _, s := range all {
 		if g := fullGPU.FindStringSubmatch(s.title()); g != nil && s.rule.Signature == of.rule.Signature {
 			seen[logtext.Number(g[1])] = true
 		}
 	}
-	if len(seen) < 2 {
+	if len(seen) == 0 || len(seen) == 1 && seen[0] { // a rank that sees one GPU calls it GPU 0
 		return -1
 	}
 	return slices.Min(slices.Collect(maps.Keys(seen)))
 }
 
-// everyRank reports whether a program could not be started and its log says so several times: then no rank has been.
-func (s *suspect) everyRank() bool {
-	if s.stream == nil || s.rule.Category != job.LaunchError && s.rule.Category != job.MissingLibrary {
-		return false
+// moreAborted is how Open MPI says that further ranks have called MPI_Abort.
+var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
+
+// ofEvery returns 0 if every rank has failed in the same way, or if a program could not be started at all. It returns
+// -1 otherwise.
+func (s *suspect) ofEvery(logs []roster.Log, census *roster.Census) int {
+	if s.stream == nil {
+		return -1
 	}
-	same := 0
-	for _, g := range s.stream.signs {
-		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
-			same++
+	copies := 0
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) < longTitle && alike(t, s.stream.text[s.sign.at]) {
+				copies++
+			}
+			if m := moreAborted.FindStringSubmatch(t); m != nil && s.rule.Signature != "mpi-abort" {
+				copies += logtext.Number(m[1])
+			}
 		}
 	}
-	return same > 1
+	start := s.rule.Category == job.LaunchError || s.rule.Category == job.MissingLibrary
+	if copies > 1 && (start || copies >= census.Heard()) {
+		return 0
+	}
+	return -1
 }
 
+// longTitle is how many bytes a line has that is too long to be compared with others.
+const longTitle = 1000
+
 // localRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
-// of ranks before it, or -1.
-func localRank(members []*member) int {
+// of ranks before it, or -1. restarted is true if torchrun must have reported several failures.
+func localRank(members []*member, restarted bool) int {
 	var t roster.Torchrun
 	for _, m := range members {
 		for _, st := range m.streams {
@@ -113,23 +262,24 @@ func localRank(members []*member) int {
 			}
 		}
 	}
+	if t.Restarted() != restarted {
+		return -1
+	}
 	return t.Rank()
 }
 
 // printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
 // or -1.
-func (s *stream) printedBy(g *sign, members []*member) int {
-	ranks := ranksByPID(members)
-	for _, o := range append([]*sign{g}, s.signs...) {
-		if o.rule.Signature != g.rule.Signature {
+func (s *suspect) printedBy(census *roster.Census) int {
+	if s.stream == nil {
+		return -1
+	}
+	for _, o := range append([]*sign{s.sign}, s.stream.signs...) {
+		if o.rule.Signature != s.sign.rule.Signature {
 			continue
 		}
 		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
-			pid := roster.Printer(s.lines[i].Text)
-			if pid == 0 {
-				continue
-			}
-			if r, ok := ranks[pid]; ok {
+			if r := census.OfPID(roster.Printer(s.stream.lines[i].Text)); r >= 0 {
 				return r
 			}
 		}
@@ -137,12 +287,55 @@ func (s *stream) printedBy(g *sign, members []*member) int {
 	return -1
 }
 
-// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
-func hostOf(members []*member, rank int) (host string) {
-	for _, m := range members {
-		if rank < 0 {
-			break
+// lowestCopy sets the rank to the lowest of those that print the same sign in the same log.
+func (s *suspect) lowestCopy(census *roster.Census) {
+	for i, t := range s.stream.text {
+		if s.rank <= 0 || len(t) >= longTitle || !alike(t, s.stream.text[s.sign.at]) {
+			continue
 		}
+		raw := s.stream.lines[i].Text
+		r := roster.Own(raw)
+		if r < 0 {
+			r = census.OfPID(roster.Printer(raw))
+		}
+		if r >= 0 {
+			s.rank = min(s.rank, r)
+		}
+	}
+}
+
+// behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.
+func (s *suspect) behind(logs []roster.Log) int {
+	if s.stream == nil {
+		return -1
+	}
+	return laggard.FewestSteps(logs, 1)
+}
+
+// besideOthers returns the lowest of the ranks that failed by themselves, if the log of a suspect belongs to no rank.
+func (s *suspect) besideOthers(all []*suspect) int {
+	var best *suspect
+	for _, o := range all {
+		if o.rank < 0 || o.tier() > tierGeneric {
+			continue
+		}
+		if best == nil || o.tier() < best.tier() || o.tier() == best.tier() && o.rank < best.rank {
+			best = o
+		}
+	}
+	if best == nil {
+		return -1
+	}
+	return best.rank
+}
+
+// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
+func hostOf(members []*member, rank int) string {
+	if rank < 0 {
+		return ""
+	}
+	host := ""
+	for _, m := range members {
 		if m.rank == rank {
 			host = cmp.Or(host, m.host)
 		}
@@ -160,6 +353,14 @@ func hostOf(members []*member, rank int) (host string) {
 	return host
 }
 
+// namedAbove returns the rank that a sign or a line above it names as its own, or -1.
+func (s *suspect) namedAbove() int {
+	if s.stream == nil {
+		return -1
+	}
+	return s.stream.named(s.sign)
+}
+
 // named returns the rank that a sign or a line above it names as its own, or -1.
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
@@ -172,88 +373,4 @@ func (s *stream) named(g *sign) int {
 		}
 	}
 	return -1
-}
-
-// ranksByPID returns the ranks of the processes that reports, lines or the logs of ranks name. Of several ranks for a
-// process, the first counts.
-func ranksByPID(members []*member) map[int]int {
-	ranks := map[int]int{}
-	add := func(pid, rank int) {
-		if _, ok := ranks[pid]; !ok {
-			ranks[pid] = rank
-		}
-	}
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.report != nil && g.report.Rank >= 0 {
-					add(g.report.PID, g.report.Rank)
-				}
-			}
-			for _, l := range st.lines {
-				if pid, rank, ok := roster.Process(l.Text); ok {
-					add(pid, rank)
-				}
-				if m.rank >= 0 {
-					add(roster.Printer(l.Text), m.rank)
-				}
-			}
-		}
-	}
-	return ranks
-}
-
-var (
-	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
-	// codeOf is how a launcher names a rank that ended with a code.
-	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
-)
-
-// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
-// launchers name no rank or several.
-func (s *suspect) reported(members []*member) int {
-	var aborted, ended, first []int
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, t := range st.text {
-				if a := abortedBy.FindStringSubmatch(t); len(t) < 500 && a != nil {
-					aborted = append(aborted, logtext.Number(cmp.Or(a[1], a[2], a[3])))
-				}
-				if c := codeOf.FindStringSubmatch(t); c != nil {
-					ended = append(ended, logtext.Number(c[1]))
-				}
-			}
-			for _, g := range st.signs {
-				if g.report == nil || g.report.Rank < 0 || !s.fits(g.report) {
-					continue
-				}
-				if ended = append(ended, g.report.Rank); g.discount == 0 {
-					first = append(first, g.report.Rank)
-				}
-			}
-		}
-	}
-	for _, ranks := range [][]int{aborted, ended, first} {
-		slices.Sort(ranks)
-		if ranks = slices.Compact(ranks); len(ranks) == 1 {
-			return ranks[0]
-		}
-	}
-	return -1
-}
-
-// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
-// exception with a code.
-func (s *suspect) fits(r *endreport.Report) bool {
-	switch {
-	case s.signal != 0:
-		return r.Signal == s.signal
-	case s.rule.Category == job.InvalidMemoryAccess:
-		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
-	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
-		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
-	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
-		return r.Signal == 9 || r.Code > 0
-	}
-	return r.Code > 0 || r.Signal == 6
 }

@@ -2,6 +2,7 @@
 package roster
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -13,8 +14,9 @@ const longLine = 1000
 
 // processes are forms of lines that name a process and its rank. The groups are pid and rank.
 var processes = []*textmatch.Pattern{
-	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
-	textmatch.New(`(?i)\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?(?:\b|world_|global_)rank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
+	textmatch.New(`(?i)(?:^|[^_])(?:rank|task)[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`^\[(?P<rank>\d{1,6})\] (?:\w+ )?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
 	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
 	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*-{2}local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
@@ -23,7 +25,7 @@ var processes = []*textmatch.Pattern{
 // Process returns the PID and the rank that a line names. Some lines say that a process is a certain rank; ok is
 // false for all other lines.
 func Process(t string) (pid, rank int, ok bool) {
-	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") {
+	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") && !strings.Contains(t, "pid") {
 		return 0, -1, false
 	}
 	for _, p := range processes {
@@ -50,7 +52,9 @@ func Printer(t string) int {
 
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\(proc (\d{1,6})\)|\(r(?:ank)? ?(\d{1,6})\)`)
+	// stamp is the time at the beginning of a line.
+	stamp = textmatch.New(`^\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?[ :-]+(?:(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL)[ :-]+)?`)
 	// othersRank is how it names another one.
 	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
 	// introduced is a line with which a program says at its beginning which rank it is.
@@ -69,8 +73,13 @@ func first(m []string) int {
 
 // Own returns the rank that a line names as that of its program, or -1.
 func Own(t string) int {
-	if len(t) > 500 || othersRank.MatchString(t) {
+	if len(t) > 500 && !strings.HasPrefix(t, `{"`) || othersRank.MatchString(t) {
 		return -1
+	}
+	if t != "" && (t[0] == '[' || t[0] >= '0' && t[0] <= '9') {
+		if at := stamp.FindStringIndex(t); at != nil {
+			t = t[at[1]:]
+		}
 	}
 	return first(ownRank.FindStringSubmatch(t))
 }
@@ -126,8 +135,16 @@ func (t *Torchrun) Read(line string) {
 	}
 }
 
+// Restarted reports whether ranks have failed several times.
+func (t *Torchrun) Restarted() bool { return len(t.local) > 1 }
+
 // Rank returns the number of the rank that failed, or -1 if the lines do not show it.
 func (t *Torchrun) Rank() int {
+	if t.Restarted() { // torchrun names rank 0 if ranks seem to have failed at once, but rarely does so each time
+		t.local = slices.DeleteFunc(t.local, func(r int) bool { return r == 0 })
+		slices.Sort(t.local)
+		t.local = slices.Compact(t.local)
+	}
 	switch {
 	case len(t.local) != 1:
 		return -1

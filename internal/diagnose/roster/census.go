@@ -1,0 +1,231 @@
+package roster
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Log is one log, or what one rank has printed of a log.
+type Log struct {
+	Rank  int // -1 if it is not known
+	Host  string
+	Lines []job.Line
+	Text  []string // of the lines, without the prefixes of launchers
+}
+
+// Census is what logs say of the ranks of a job: their processes, their hosts and their number.
+type Census struct {
+	size  int
+	pids  map[int]int
+	hosts map[string]map[int]bool
+	heard map[int]bool
+	units map[string]map[int]bool // what a program counts its ranks in, as in "tile 3 of 4"
+}
+
+var (
+	// worldSize is how programs and libraries name the number of ranks.
+	worldSize = textmatch.New(`(?i)\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\b(?:on|with|using) +(\d{1,5}) +(?:mpi )?(?:ranks|processes|gpus|procs|tasks)\b|\bNCCL version .*nranks (\d{1,5})|\bprocess: \d+ ?/ ?(\d{1,5})$`)
+	// unit is a line such as "tile 3 of 4".
+	unit = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5}) ?(?:/|of|out of) ?(\d{1,5})\b`)
+	// hostOfRank are forms of lines that name a host and its rank, or the first of its ranks.
+	hostOfRank = []*textmatch.Pattern{
+		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? (?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
+		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
+		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO .*(?: rank (?P<rank>\d{1,6}) nranks |: \d+\[\w+\] -> \d+\[\w+\] \[receive\])`),
+		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Channel .*: (?P<rank>\d{1,6})\[\w+\] -> \d+\[\w+\] (?:\[send\]|via (?:P2P|SHM))`),
+		textmatch.New(`\(ranks? (?P<rank>[\d,-]+)\).*\bnode[ /](?P<host>[\w.-]+)`),
+		textmatch.New(`\bnode[ /](?P<host>[\w.-]+).*\(ranks? (?P<rank>[\d,-]+)\)`),
+	}
+	// tagHost is a host with a process of its own rank, as NCCL, Open MPI and UCX write it.
+	tagHost = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
+	// pidHere is how a program names its process in its own log.
+	pidHere = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
+)
+
+// Count reads the logs of a job.
+func Count(logs []Log) *Census {
+	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, units: map[string]map[int]bool{}}
+	parts := map[string]int{}
+	for _, l := range logs {
+		if l.Rank >= 0 {
+			c.heard[l.Rank] = true
+			c.lives(l.Host, l.Rank)
+		}
+		for i, t := range l.Text {
+			if len(t) > longLine {
+				t = t[:longLine]
+			}
+			c.read(l, l.Lines[i], t, parts)
+		}
+	}
+	for word, seen := range c.units {
+		if len(seen) < 2 || parts[word] < 0 || len(seen) < parts[word]-1 {
+			delete(c.units, word)
+		}
+	}
+	return c
+}
+
+// read reads one line.
+func (c *Census) read(l Log, line job.Line, t string, parts map[string]int) {
+	if pid, rank, ok := Process(line.Text); ok {
+		c.process(pid, rank)
+	}
+	rank := l.Rank
+	if rank < 0 {
+		rank = Own(t)
+	}
+	if rank >= 0 {
+		c.heard[rank] = true
+		c.lives(line.Host, rank)
+	}
+	if l.Rank >= 0 {
+		c.process(Printer(line.Text), l.Rank)
+		if m := pidHere.FindStringSubmatch(t); m != nil && line.Source != job.SourceKernel {
+			c.process(logtext.Number(m[1]), l.Rank)
+		}
+		if m := tagHost.FindStringSubmatch(t); m != nil {
+			c.lives(m[1], l.Rank)
+		}
+	}
+	for _, p := range hostOfRank {
+		if m := p.FindStringSubmatch(t); m != nil && m[p.SubexpIndex("rank")] != "" {
+			for _, r := range numbers(m[p.SubexpIndex("rank")]) {
+				c.lives(m[p.SubexpIndex("host")], r)
+			}
+			break
+		}
+	}
+	if m := worldSize.FindStringSubmatch(t); m != nil && len(t) < 500 {
+		c.size = max(c.size, first(m))
+	}
+	if m := unit.FindStringSubmatch(t); m != nil {
+		word, of := strings.ToLower(m[1]), logtext.Number(m[3])
+		if seen, ok := parts[word]; ok && seen != of {
+			of = -1 // it counts several things
+		}
+		parts[word] = of
+		if k := logtext.Number(m[2]); k < of {
+			if c.units[word] == nil {
+				c.units[word] = map[int]bool{}
+			}
+			if c.units[word][k] {
+				parts[word] = -1 // each rank introduces itself once
+			}
+			c.units[word][k] = true
+		}
+	}
+}
+
+// numbers reads a list such as 0-2,5.
+func numbers(list string) (all []int) {
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if from == "" {
+			continue
+		}
+		last := logtext.Number(from)
+		if ranged {
+			last = min(logtext.Number(to), last+longestList)
+		}
+		for r := logtext.Number(from); r <= last; r++ {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// longestList bounds how many ranks one line names.
+const longestList = 4096
+
+func (c *Census) process(pid, rank int) {
+	if _, ok := c.pids[pid]; !ok && pid > 0 {
+		c.pids[pid] = rank
+	}
+}
+
+func (c *Census) lives(host string, rank int) {
+	if host == "" || host == "localhost" {
+		return
+	}
+	if c.hosts[host] == nil {
+		c.hosts[host] = map[int]bool{}
+	}
+	c.hosts[host][rank] = true
+}
+
+// OfPID returns the rank of a process, or -1.
+func (c *Census) OfPID(pid int) int {
+	if r, ok := c.pids[pid]; ok && pid > 0 {
+		return r
+	}
+	return -1
+}
+
+// Size returns the number of ranks of the job, as a line names it, or 0.
+func (c *Census) Size() int { return c.size }
+
+// Heard reports how many ranks the job has at least.
+func (c *Census) Heard() int {
+	n := c.size
+	for r := range c.heard {
+		n = max(n, r+1)
+	}
+	return n
+}
+
+// OfHost returns the lowest rank of a host, or -1. If the logs show the ranks of all other hosts, the ranks that are
+// left are those of the host.
+func (c *Census) OfHost(host string) int {
+	if host == "" {
+		return -1
+	}
+	if ranks := c.ranksOf(host); len(ranks) > 0 {
+		return slices.Min(ranks)
+	}
+	others := map[int]bool{}
+	for _, ranks := range c.hosts {
+		for r := range ranks {
+			others[r] = true
+		}
+	}
+	for r := range c.Heard() {
+		if !others[r] && len(c.hosts) > 0 && c.heard[r] {
+			return r
+		}
+	}
+	return -1
+}
+
+// Knows reports whether the logs name a rank of a host.
+func (c *Census) Knows(host string) bool { return host != "" && len(c.ranksOf(host)) > 0 }
+
+// ranksOf returns the ranks of a host, which may also be written with its domain.
+func (c *Census) ranksOf(host string) (all []int) {
+	short, _, _ := strings.Cut(host, ".")
+	for h, ranks := range c.hosts {
+		if name, _, _ := strings.Cut(h, "."); h == host || name == short {
+			for r := range ranks {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// unitNumber is a word and its number.
+var unitNumber = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5})\b`)
+
+// OfUnit returns the rank that a text names with the word that its program uses for ranks, or -1.
+func (c *Census) OfUnit(t string) int {
+	if m := unitNumber.FindStringSubmatch(t); m != nil && c.units[strings.ToLower(m[1])] != nil {
+		return logtext.Number(m[2])
+	}
+	return -1
+}
