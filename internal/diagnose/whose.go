@@ -45,35 +45,45 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 			s.rank, s.host = r, ""
 		}
 	}
-	if r := s.ofHost(census); r >= 0 && (s.rank < 0 || s.aboutHost()) {
+	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
 		s.rank = r
 	}
 	if s.stream == nil && s.record == nil {
 		return
 	}
+	onHost := func() int { return s.ofHost(census, all) }
 	for _, find := range []func() int{
 		func() int { return s.ownWords(census) },
 		func() int { return s.ofSame(all) },
 		func() int { return census.OfPID(s.recordPID()) },
 		func() int { return s.printedBy(census) },
+		func() int {
+			if s.record == nil {
+				return -1
+			}
+			return onHost()
+		},
 		func() int { return s.fromSource() },
 		func() int { return s.inTable(members) },
-		func() int { return lowestGPU(all, s) },
+		func() int { return lowestGPU(all, s, 2) },
 		func() int { return s.ofEvery(logs, census) },
 		func() int { return localRank(members, true) },
 		func() int { return s.reported(members) },
 		func() int { return localRank(members, false) },
-		func() int { return s.behind(logs) },
+		func() int { return s.behind(logs, s.crashed()) },
 		func() int { return s.namedAbove() },
+		onHost,
+		func() int { return lowestGPU(all, s, 1) },
 		func() int { return laggard.Silent(logs) },
-		func() int { return s.besideOthers(all) },
+		func() int { return s.behind(logs, true) },
+		func() int { return s.besideOthers(all, nil) },
 	} {
 		if s.rank >= 0 {
 			break
 		}
 		s.rank = find()
 	}
-	if s.stream != nil && s.stream.rank < 0 && s.record == nil {
+	if s.stream != nil && s.stream.rank < 0 && s.record == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) && s.sign.report == nil {
 		s.lowestCopy(census)
 	}
 }
@@ -87,11 +97,11 @@ func (m *member) hasMaster() bool {
 
 // aboutHost reports whether a suspect is the failure of a host or of a part of it, which its ranks only report.
 func (s *suspect) aboutHost() bool {
-	return s.rule.Category == job.HostLost || s.record != nil && s.rule.Category != job.CPUOOM || s.rule.Category == job.Preempted && s.rule.Is(rules.Verdict)
+	return s.rule.Category == job.HostLost || s.rule.Category == job.Preempted && s.rule.Is(rules.Verdict)
 }
 
-// ofHost returns the lowest rank of the host that a suspect is about, or -1.
-func (s *suspect) ofHost(census *roster.Census) int {
+// ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
+func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	hosts := []string{s.names["host"], s.host}
 	if s.record != nil {
 		hosts = append(hosts, s.record.Host)
@@ -101,9 +111,13 @@ func (s *suspect) ofHost(census *roster.Census) int {
 		hosts = append(hosts, hostWords(s.stream.lines[0].File)...)
 	}
 	for _, h := range hosts {
-		if census.Knows(h) {
-			return census.OfHost(h)
+		if !census.Knows(h) {
+			continue
 		}
+		if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 && s.rule.Category != job.HostLost {
+			return r
+		}
+		return census.OfHost(h)
 	}
 	if s.rule.Category == job.HostLost {
 		return census.OfHost(cmp.Or(s.names["host"], s.host))
@@ -126,7 +140,7 @@ func (s *suspect) ownWords(census *roster.Census) int {
 	if r := roster.Own(s.sign.title); r >= 0 {
 		return r
 	}
-	for i := s.sign.at; i >= s.sign.from; i-- {
+	for _, i := range []int{s.sign.at, s.sign.from} {
 		if r := roster.Own(s.stream.lines[i].Text); r >= 0 && !pytrace.FrameLine.MatchString(s.stream.text[i]) {
 			return r
 		}
@@ -203,9 +217,9 @@ func (s *suspect) inTable(members []*member) int {
 // fullGPU names the GPU whose memory was full.
 var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
 
-// lowestGPU returns the lowest GPU whose memory was full, if the log of all ranks of a host does not show the rank.
+// lowestGPU returns the lowest GPU whose memory was full, if the log of all ranks of a host names at least as many.
 // There each rank has the GPU of its number.
-func lowestGPU(all []*suspect, of *suspect) int {
+func lowestGPU(all []*suspect, of *suspect, least int) int {
 	if of.rule.Category != job.GPUOOM {
 		return -1
 	}
@@ -215,7 +229,7 @@ func lowestGPU(all []*suspect, of *suspect) int {
 			seen[logtext.Number(g[1])] = true
 		}
 	}
-	if len(seen) == 0 || len(seen) == 1 && seen[0] { // a rank that sees one GPU calls it GPU 0
+	if len(seen) < least || len(seen) == 1 && seen[0] { // a rank that sees one GPU calls it GPU 0
 		return -1
 	}
 	return slices.Min(slices.Collect(maps.Keys(seen)))
@@ -224,25 +238,29 @@ func lowestGPU(all []*suspect, of *suspect) int {
 // moreAborted is how Open MPI says that further ranks have called MPI_Abort.
 var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
 
-// ofEvery returns 0 if every rank has failed in the same way, or if a program could not be started at all. It returns
-// -1 otherwise.
+// ofEvery returns 0 if every rank has failed in the same way, else -1.
 func (s *suspect) ofEvery(logs []roster.Log, census *roster.Census) int {
 	if s.stream == nil {
 		return -1
 	}
-	copies := 0
+	copies, printers := 0, map[int]bool{}
 	for _, l := range logs {
-		for _, t := range l.Text {
+		last := ""
+		for i, t := range l.Text {
 			if len(t) < longTitle && alike(t, s.stream.text[s.sign.at]) {
-				copies++
+				pid := roster.Printer(l.Lines[i].Text)
+				again := printers[pid] || last != t && alike(t, last) // one assertion in many threads
+				if printers[pid] = pid > 0; !again {
+					copies++
+				}
 			}
 			if m := moreAborted.FindStringSubmatch(t); m != nil && s.rule.Signature != "mpi-abort" {
 				copies += logtext.Number(m[1])
 			}
+			last = t
 		}
 	}
-	start := s.rule.Category == job.LaunchError || s.rule.Category == job.MissingLibrary
-	if copies > 1 && (start || copies >= census.Heard()) {
+	if copies > 1 && copies >= census.Heard() {
 		return 0
 	}
 	return -1
@@ -305,18 +323,19 @@ func (s *suspect) lowestCopy(census *roster.Census) {
 }
 
 // behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.
-func (s *suspect) behind(logs []roster.Log) int {
-	if s.stream == nil {
+func (s *suspect) behind(logs []roster.Log, sure bool) int {
+	if s.stream == nil || !sure {
 		return -1
 	}
 	return laggard.FewestSteps(logs, 1)
 }
 
-// besideOthers returns the lowest of the ranks that failed by themselves, if the log of a suspect belongs to no rank.
-func (s *suspect) besideOthers(all []*suspect) int {
+// besideOthers returns the lowest of the ranks that failed by themselves, for a suspect whose log belongs to no rank.
+// If of is not nil, it tells which ranks may be meant; one that only lost others counts then, too.
+func (s *suspect) besideOthers(all []*suspect, of func(rank int) bool) int {
 	var best *suspect
 	for _, o := range all {
-		if o.rank < 0 || o.tier() > tierGeneric {
+		if o.rank < 0 || of == nil && o.tier() > tierGeneric || of != nil && !of(o.rank) {
 			continue
 		}
 		if best == nil || o.tier() < best.tier() || o.tier() == best.tier() && o.rank < best.rank {

@@ -77,7 +77,7 @@ func unprefix(lines []job.Line) {
 // holds reports whether nearly all lines are marked in this way, with numbers that occur several
 // times. The numbers of ranks do; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
-	marked, others, again := 0, 0, false
+	marked, others, between, again := 0, 0, 0, false // others counts the lines between marked ones
 	seen := map[string]bool{}
 	at, most := t.line.SubexpIndex("rank"), 3
 	if at < 0 {
@@ -87,10 +87,11 @@ func (t tag) holds(lines []job.Line) bool {
 		switch m := t.line.FindStringSubmatch(l.Text); {
 		case m != nil:
 			marked++
+			others, between = others+between, 0
 			again = again || seen[m[at]]
 			seen[m[at]] = true
-		case !untagged(l.Text):
-			others++
+		case marked > 0 && !untagged(l.Text):
+			between++
 		}
 	}
 	return marked >= 3 && again && others*most <= marked

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -44,6 +45,8 @@ var (
 	}
 	// tagHost is a host with a process of its own rank, as NCCL, Open MPI and UCX write it.
 	tagHost = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
+	// tableRow is a row of torchrun's table of failures.
+	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank)`)
 	// pidHere is how a program names its process in its own log.
 	pidHere = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
 )
@@ -57,9 +60,15 @@ func Count(logs []Log) *Census {
 			c.heard[l.Rank] = true
 			c.lives(l.Host, l.Rank)
 		}
+		host := ""
 		for i, t := range l.Text {
 			if len(t) > longLine {
 				t = t[:longLine]
+			}
+			if m := tableRow.FindStringSubmatch(t); m != nil {
+				if host = cmp.Or(m[1], host); m[2] != "" {
+					c.lives(host, logtext.Number(m[2]))
+				}
 			}
 			c.read(l, l.Lines[i], t, parts)
 		}
@@ -157,7 +166,7 @@ func (c *Census) lives(host string, rank int) {
 	if c.hosts[host] == nil {
 		c.hosts[host] = map[int]bool{}
 	}
-	c.hosts[host][rank] = true
+	c.hosts[host][rank], c.heard[rank] = true, true
 }
 
 // OfPID returns the rank of a process, or -1.
@@ -202,6 +211,9 @@ func (c *Census) OfHost(host string) int {
 	}
 	return -1
 }
+
+// OnHost reports whether the logs say that a rank is on a host.
+func (c *Census) OnHost(rank int, host string) bool { return slices.Contains(c.ranksOf(host), rank) }
 
 // Knows reports whether the logs name a rank of a host.
 func (c *Census) Knows(host string) bool { return host != "" && len(c.ranksOf(host)) > 0 }
