@@ -66,7 +66,7 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 		func() int { return s.fromSource() },
 		func() int { return s.inTable(members) },
 		func() int { return lowestGPU(all, s, 2) },
-		func() int { return s.ofEvery(logs, census) },
+		func() int { return s.ofEvery(members, census) },
 		func() int { return localRank(members, true) },
 		func() int { return s.reported(members) },
 		func() int { return localRank(members, false) },
@@ -140,10 +140,13 @@ func (s *suspect) ownWords(census *roster.Census) int {
 	if r := roster.Own(s.sign.title); r >= 0 {
 		return r
 	}
-	for _, i := range []int{s.sign.at, s.sign.from} {
-		if r := roster.Own(s.stream.lines[i].Text); r >= 0 && !pytrace.FrameLine.MatchString(s.stream.text[i]) {
+	for i := s.sign.at; i < s.sign.to; i++ {
+		if r := roster.Printed(s.stream.lines[i].Text); r >= 0 {
 			return r
 		}
+	}
+	if r := roster.Own(s.stream.lines[s.sign.from].Text); r >= 0 {
+		return r
 	}
 	return census.OfUnit(s.sign.title)
 }
@@ -239,25 +242,28 @@ func lowestGPU(all []*suspect, of *suspect, least int) int {
 var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
 
 // ofEvery returns 0 if every rank has failed in the same way, else -1.
-func (s *suspect) ofEvery(logs []roster.Log, census *roster.Census) int {
+func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 	if s.stream == nil {
 		return -1
 	}
 	copies, printers := 0, map[int]bool{}
-	for _, l := range logs {
-		last := ""
-		for i, t := range l.Text {
-			if len(t) < longTitle && alike(t, s.stream.text[s.sign.at]) {
-				pid := roster.Printer(l.Lines[i].Text)
-				again := printers[pid] || last != t && alike(t, last) // one assertion in many threads
-				if printers[pid] = pid > 0; !again {
+	for _, m := range members {
+		for _, st := range m.streams {
+			seen := -1 // the last sign with a copy: an exception and what caused it may say the same
+			for i, t := range st.text {
+				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
+					copies += logtext.Number(a[1])
+				}
+				pid := roster.Printer(st.lines[i].Text)
+				if t != s.stream.text[s.sign.at] && (pid == 0 || !alike(t, s.stream.text[s.sign.at])) {
+					continue
+				}
+				within := slices.IndexFunc(st.signs, func(g *sign) bool { return g.from <= i && i < g.to })
+				if !printers[pid] && (within < 0 || within != seen) {
 					copies++
 				}
+				seen, printers[pid] = within, pid > 0
 			}
-			if m := moreAborted.FindStringSubmatch(t); m != nil && s.rule.Signature != "mpi-abort" {
-				copies += logtext.Number(m[1])
-			}
-			last = t
 		}
 	}
 	if copies > 1 && copies >= census.Heard() {
@@ -312,7 +318,7 @@ func (s *suspect) lowestCopy(census *roster.Census) {
 			continue
 		}
 		raw := s.stream.lines[i].Text
-		r := roster.Own(raw)
+		r := roster.Printed(raw)
 		if r < 0 {
 			r = census.OfPID(roster.Printer(raw))
 		}

@@ -34,7 +34,7 @@ var tags = []tag{
 	{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true},                                                                                // torch
 	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
-	{line: textmatch.New(`^ *(?P<rank>\d+)[:>] ?`)},                                                                                               // srun
+	{line: textmatch.New(`^ *(?P<rank>\d+)[:>](?: |$)`)},                                                                                          // srun
 	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
@@ -77,7 +77,7 @@ func unprefix(lines []job.Line) {
 // holds reports whether nearly all lines are marked in this way, with numbers that occur several
 // times. The numbers of ranks do; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
-	marked, others, between, again := 0, 0, 0, false // others counts the lines between marked ones
+	marked, others, again := 0, 0, false // others counts the lines after the first marked one
 	seen := map[string]bool{}
 	at, most := t.line.SubexpIndex("rank"), 3
 	if at < 0 {
@@ -87,11 +87,10 @@ func (t tag) holds(lines []job.Line) bool {
 		switch m := t.line.FindStringSubmatch(l.Text); {
 		case m != nil:
 			marked++
-			others, between = others+between, 0
 			again = again || seen[m[at]]
 			seen[m[at]] = true
 		case marked > 0 && !untagged(l.Text):
-			between++
+			others++
 		}
 	}
 	return marked >= 3 && again && others*most <= marked

@@ -47,6 +47,8 @@ var (
 	tagHost = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
 	// tableRow is a row of torchrun's table of failures.
 	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank)`)
+	// reported is how launchers name a rank.
+	reported = textmatch.New(`Process name: \[\S+,(\d+)\]|on rank (\d+) in communicator|process rank (\d+) with PID|- process (\d+)$|\(rank (\d+) in comm|exit status of rank (\d+):`)
 	// pidHere is how a program names its process in its own log.
 	pidHere = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
 )
@@ -110,6 +112,9 @@ func (c *Census) read(l Log, line job.Line, t string, parts map[string]int) {
 			}
 			break
 		}
+	}
+	if m := reported.FindStringSubmatch(t); m != nil {
+		c.heard[first(m)] = true
 	}
 	if m := worldSize.FindStringSubmatch(t); m != nil && len(t) < 500 {
 		c.size = max(c.size, first(m))

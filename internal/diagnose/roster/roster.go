@@ -84,6 +84,17 @@ func Own(t string) int {
 	return first(ownRank.FindStringSubmatch(t))
 }
 
+// labelled is how srun marks a line.
+var labelled = textmatch.New(`^ *(\d{1,5}): [^\d\s]`)
+
+// Printed returns the rank whose line of a sign of failure this is, as the line names it, or -1.
+func Printed(t string) int {
+	if r := Own(t); r >= 0 {
+		return r
+	}
+	return first(labelled.FindStringSubmatch(t))
+}
+
 // pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
 var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
 
