@@ -78,7 +78,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	if live {
 		s.adopt(members)
 	} else {
-		s.claim(members, all)
+		s.claim(members, all, records)
 		s.blameLaggard(members)
 	}
 	if !found.about(s) {

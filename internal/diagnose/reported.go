@@ -16,7 +16,7 @@ import (
 var (
 	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
 	// codeOf is how a launcher names a rank that ended with a code.
-	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]|due to process rank (\d+) with PID`)
+	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]|due to process rank (\d+) with PID|attempting to start process rank (\d+)|Caught a fatal signal \(proc (\d+)\)`)
 )
 
 // reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
@@ -30,7 +30,7 @@ func (s *suspect) reported(members []*member) int {
 					aborted = append(aborted, logtext.Number(cmp.Or(a[1], a[2], a[3])))
 				}
 				if c := codeOf.FindStringSubmatch(t); c != nil {
-					ended = append(ended, logtext.Number(cmp.Or(c[1], c[2])))
+					ended = append(ended, logtext.Number(cmp.Or(c[1], c[2], c[3], c[4])))
 				}
 			}
 			for _, g := range st.signs {
@@ -63,7 +63,7 @@ func (s *suspect) fits(r *endreport.Report) bool {
 	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
 		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
 	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
-		return r.Signal == 9 || r.Code > 0
+		return r.Signal == 9 || r.Signal == 6 || r.Code > 0
 	}
 	return r.Code > 0 || r.Signal == 6
 }

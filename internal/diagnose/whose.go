@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -33,17 +32,22 @@ func logsOf(members []*member) (logs []roster.Log) {
 // claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
 // looks in the suspect's own words, in those of another rank with the same failure, at the process,
 // in what launchers report, in the lines above the suspect, and at the host.
-func (s *suspect) claim(members []*member, all []*suspect) {
+func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 	logs := logsOf(members)
 	census := roster.Count(logs)
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.stream != nil && s.stream.rank < 0 && roster.Pod(s.sign.title, false) >= 0 && roster.Pod(s.sign.title, false) == s.rank {
 		s.rank = roster.Pod(s.sign.title, slices.ContainsFunc(members, (*member).hasMaster))
 	}
+	odd := -1
 	if s.rule.Signature == "collective-mismatch" || s.rule.Signature == "nccl-version-mismatch" {
-		if r := laggard.Odd(s.likeWords(all)); r >= 0 {
-			s.rank, s.host = r, ""
+		if odd = laggard.Odd(s.likeWords(all)); odd >= 0 {
+			s.rank, s.host = odd, ""
 		}
+	}
+	if r := s.listed(); r >= 0 {
+		s.rank, s.host = r, ""
+		return
 	}
 	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
 		s.rank = r
@@ -51,41 +55,126 @@ func (s *suspect) claim(members []*member, all []*suspect) {
 	if s.stream == nil && s.record == nil {
 		return
 	}
-	onHost := func() int { return s.ofHost(census, all) }
 	for _, find := range []func() int{
 		func() int { return s.ownWords(census) },
 		func() int { return s.ofSame(all) },
 		func() int { return census.OfPID(s.recordPID()) },
 		func() int { return s.printedBy(census) },
-		func() int {
-			if s.record == nil {
-				return -1
-			}
-			return onHost()
-		},
+		func() int { return s.ofRecord(records, census, all) },
 		func() int { return s.fromSource() },
 		func() int { return s.inTable(members) },
-		func() int { return lowestGPU(all, s, 2) },
+		s.lowestGPU,
 		func() int { return s.ofEvery(members, census) },
+		s.ofMaster,
 		func() int { return localRank(members, true) },
 		func() int { return s.reported(members) },
 		func() int { return localRank(members, false) },
 		func() int { return s.behind(logs, s.crashed()) },
-		func() int { return s.namedAbove() },
-		onHost,
-		func() int { return lowestGPU(all, s, 1) },
+		s.namedAbove,
+		func() int { return s.ofHost(census, all) },
+		func() int { return s.besideOthers(all, nil) },
 		func() int { return laggard.Silent(logs) },
 		func() int { return s.behind(logs, true) },
-		func() int { return s.besideOthers(all, nil) },
+		func() int { return s.ofStart(members) },
+		func() int { return onlyReporter(all) },
 	} {
 		if s.rank >= 0 {
 			break
 		}
 		s.rank = find()
 	}
-	if s.stream != nil && s.stream.rank < 0 && s.record == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) && s.sign.report == nil {
+	if odd < 0 && s.stream != nil && s.stream.rank < 0 && s.record == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) && s.sign.report == nil {
 		s.lowestCopy(census)
 	}
+}
+
+// listed returns the rank that a suspect says is lost or has been told to end, or -1.
+func (s *suspect) listed() int {
+	if s.stream == nil || s.rule.Category != job.HostLost && s.rule.Category != job.Preempted {
+		return -1
+	}
+	if r := laggard.Listed(s.stream.text, s.sign.from, s.sign.to); r >= 0 {
+		return r
+	}
+	for i := s.sign.from; i < min(len(s.stream.text), s.sign.to+nearRank); i++ {
+		if r := laggard.Task(s.stream.text[i]); r >= 0 {
+			return r
+		}
+		if m := podRanks.FindStringSubmatch(s.stream.text[i]); m != nil {
+			return logtext.Number(m[1])
+		}
+	}
+	return -1
+}
+
+// podRanks names the ranks of a pod or a host.
+var podRanks = textmatch.New(`\(ranks? (\d{1,6})(?:-\d+)?\)`)
+
+// ofRecord returns the rank of a process that a record of the same kernel names, or else the rank of its host or the
+// only rank that has left no log. It returns -1 if the suspect is no record.
+func (s *suspect) ofRecord(records []record, census *roster.Census, all []*suspect) int {
+	if s.record == nil {
+		return -1
+	}
+	for _, r := range records {
+		m := recordedPID.FindStringSubmatch(r.line.Text)
+		if m == nil || r.line.Host != s.record.Host {
+			continue
+		}
+		if rank := census.OfPID(logtext.Number(cmp.Or(m[1], m[2]))); rank >= 0 {
+			return rank
+		}
+	}
+	if r := s.ofHost(census, all); r >= 0 {
+		return r
+	}
+	return census.Unheard()
+}
+
+// recordedPID is how the kernel names a process.
+var recordedPID = textmatch.New(`\bpid[ :=]{1,2}(\d{2,8})\b|\btask \S+?:(\d{2,8}) blocked for`)
+
+// ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
+func (s *suspect) ofMaster() int {
+	if s.rule.Category == job.PortInUse && s.stream != nil && masterPort.MatchString(s.sign.text) {
+		return 0
+	}
+	return -1
+}
+
+// masterPort is an error of the process that waits for the others.
+var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
+
+// ofStart returns 0 if a program could not be started several times, else -1.
+func (s *suspect) ofStart(members []*member) int {
+	if s.stream == nil || s.rule.Category != job.LaunchError && s.rule.Category != job.MissingLibrary {
+		return -1
+	}
+	copies := 0
+	for _, g := range s.stream.signs {
+		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
+			copies++
+		}
+	}
+	if copies < 2 {
+		return -1
+	}
+	return 0
+}
+
+// onlyReporter returns the rank of all suspects if they have the same, or -1.
+func onlyReporter(all []*suspect) int {
+	only := -1
+	for _, o := range all {
+		if o.rank < 0 || o.rank == only {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = o.rank
+	}
+	return only
 }
 
 // hasMaster reports whether the logs name a pod of its own for rank 0.
@@ -220,22 +309,26 @@ func (s *suspect) inTable(members []*member) int {
 // fullGPU names the GPU whose memory was full.
 var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
 
-// lowestGPU returns the lowest GPU whose memory was full, if the log of all ranks of a host names at least as many.
-// There each rank has the GPU of its number.
-func lowestGPU(all []*suspect, of *suspect, least int) int {
-	if of.rule.Category != job.GPUOOM {
+// lowestGPU returns the lowest GPU whose memory was full, if the log of all ranks of a host does not name the rank.
+// There each rank has the GPU of its number. It returns -1 if that is not known.
+func (s *suspect) lowestGPU() int {
+	if s.rule.Category != job.GPUOOM || s.stream == nil || s.stream.rank >= 0 {
 		return -1
 	}
-	seen := map[int]bool{}
-	for _, s := range all {
-		if g := fullGPU.FindStringSubmatch(s.title()); g != nil && s.rule.Signature == of.rule.Signature {
-			seen[logtext.Number(g[1])] = true
+	lowest, several := -1, false
+	for _, t := range s.stream.text {
+		if g := fullGPU.FindStringSubmatch(t); g != nil && strings.Contains(t, "memory") {
+			n := logtext.Number(g[1])
+			several = several || lowest >= 0 && n != lowest
+			if lowest < 0 || n < lowest {
+				lowest = n
+			}
 		}
 	}
-	if len(seen) < least || len(seen) == 1 && seen[0] { // a rank that sees one GPU calls it GPU 0
+	if lowest == 0 && !several { // a rank that sees one GPU calls it GPU 0
 		return -1
 	}
-	return slices.Min(slices.Collect(maps.Keys(seen)))
+	return lowest
 }
 
 // moreAborted is how Open MPI says that further ranks have called MPI_Abort.
@@ -313,14 +406,17 @@ func (s *suspect) printedBy(census *roster.Census) int {
 
 // lowestCopy sets the rank to the lowest of those that print the same sign in the same log.
 func (s *suspect) lowestCopy(census *roster.Census) {
-	for i, t := range s.stream.text {
-		if s.rank <= 0 || len(t) >= longTitle || !alike(t, s.stream.text[s.sign.at]) {
+	st := s.stream
+	for i, t := range st.text {
+		if s.rank <= 0 || len(t) >= longTitle || !alike(t, st.text[s.sign.at]) {
 			continue
 		}
-		raw := s.stream.lines[i].Text
-		r := roster.Printed(raw)
+		r := roster.Printed(st.lines[i].Text)
 		if r < 0 {
-			r = census.OfPID(roster.Printer(raw))
+			r = census.OfPID(roster.Printer(st.lines[i].Text))
+		}
+		for k := i - 1; r < 0 && k >= max(0, i-nearRank) && !message.Separator(st.text[k]) && !message.Advance.MatchString(st.text[k]); k-- {
+			r = roster.Own(st.text[k])
 		}
 		if r >= 0 {
 			s.rank = min(s.rank, r)
@@ -386,16 +482,29 @@ func (s *suspect) namedAbove() int {
 	return s.stream.named(s.sign)
 }
 
-// named returns the rank that a sign or a line above it names as its own, or -1.
+// named returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1.
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
 		t := s.text[i]
-		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
+		if i >= g.from && i < g.at { // other ranks may have printed lines between
+			continue
+		}
+		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t) && !trouble.MatchString(t)) {
 			continue
 		}
 		if r := roster.Own(t); r >= 0 {
 			return r
 		}
 	}
+	for i := g.to; i < min(len(s.text), g.to+nearRank); i++ {
+		if t := s.text[i]; trouble.MatchString(t) {
+			if r := roster.Own(t); r >= 0 {
+				return r
+			}
+		}
+	}
 	return -1
 }
+
+// trouble is a word of a line that tells of a failure.
+var trouble = textmatch.New(`(?i)\b(?:nan|error|critical|fatal|fail\w*|abort\w*|diverg\w*)\b`)

@@ -195,8 +195,7 @@ func deepSpeed(text []string, i int) (Report, int, bool) {
 	if m == nil {
 		return Report{}, 0, false
 	}
-	r := ended(m[2])
-	r.Rank = logtext.Number(m[1])
+	r := ended(m[2]) // the command line is always that of the last rank, whichever failed
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -23,6 +22,7 @@ var (
 	// listHead is the line above a list of such ranks.
 	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
 	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})[\], ]*(?:\d|$))`)
+	task     = textmatch.New(`/task:(\d{1,6})\b`)
 	// others names a rank that was not the last.
 	others    = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
 	maybe     = textmatch.New(`most likely|\bmay be\b|can be caused`)
@@ -66,6 +66,24 @@ func absent(text []string, i int) int {
 	}
 	return first(absentRank.FindStringSubmatch(t))
 }
+
+// Listed returns the rank that a list names whose head is one of the lines from from to to, or -1.
+func Listed(text []string, from, to int) int {
+	for k := from; k < to; k++ {
+		if !listHead.MatchString(text[k]) {
+			continue
+		}
+		for _, t := range text[k+1 : min(len(text), k+4)] {
+			if r := first(listItem.FindStringSubmatch(t)); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+// Task returns the task of JAX or TensorFlow that a line is about, or -1.
+func Task(t string) int { return first(task.FindStringSubmatch(t)) }
 
 // reach is how many lines around a sign may name the rank for which others wait.
 const reach = 12
@@ -111,8 +129,8 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 		func() int { return onlyLowest(behind) },
 		func() int { return onlyMissing(census, waiting) },
 		func() int { return notHeard(logs) },
-		func() int { return notReported(logs, ended) },
-		func() int { return notReported(logs, waiting) },
+		func() int { return notReported(census, ended) },
+		func() int { return notReported(census, waiting) },
 	} {
 		if r := find(); r >= 0 {
 			return r
@@ -194,25 +212,13 @@ func notHeard(logs []roster.Log) int {
 	return onlyOne(size, func(r int) bool { return heard[r] })
 }
 
-// notReported returns the only rank that has printed its number and is not among those that ended, or -1.
-func notReported(logs []roster.Log, ended map[int]bool) int {
+// notReported returns the only rank of the job that is not among those that ended, or -1.
+func notReported(census *roster.Census, ended map[int]bool) int {
 	if len(ended) < 2 {
 		return -1
 	}
-	most, heard := 0, map[int]bool{}
-	for _, l := range logs {
-		for _, t := range l.Text {
-			rank := l.Rank
-			if rank < 0 && message.Advance.MatchString(t) {
-				rank = roster.Own(t)
-			}
-			if rank >= 0 {
-				heard[rank] = true
-				most = max(most, rank+1)
-			}
-		}
-	}
-	return onlyOne(most, func(r int) bool { return !heard[r] || ended[r] })
+	heard := census.All()
+	return onlyOne(census.Heard(), func(r int) bool { return !heard[r] || ended[r] })
 }
 
 // onlyMissing returns the only rank of the job that did not wait, or -1.
@@ -246,7 +252,7 @@ func onlyOne(size int, is func(int) bool) int {
 }
 
 // lostPeer names a rank that another one has lost.
-var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b.{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
+var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b[^:\d]{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
 
 // LostBy returns the rank that a text says its program has lost, or -1.
 func LostBy(t string) int { return first(lostPeer.FindStringSubmatch(t)) }

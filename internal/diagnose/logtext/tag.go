@@ -35,6 +35,7 @@ var tags = []tag{
 	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
 	{line: textmatch.New(`^ *(?P<rank>\d+)[:>](?: |$)`)},                                                                                          // srun
+	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)},                                                  // TensorFlow
 	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
@@ -68,16 +69,50 @@ func unprefix(lines []job.Line) {
 		for i := range lines {
 			done = t.strip(&lines[i]) || done
 		}
-		if done {
-			return
+		if !done {
+			continue
+		}
+		if t.line.SubexpIndex("host") >= 0 && t.line.SubexpIndex("rank") < 0 { // below the tags of hosts may be those of ranks
+			for _, inner := range tags[:len(tags)-1] {
+				if inner.within(lines) {
+					return
+				}
+			}
+		}
+		return
+	}
+}
+
+// within strips the tags of a form if there are several below the tags of hosts, and reports whether it did.
+func (t tag) within(lines []job.Line) bool {
+	if t.line.SubexpIndex("rank") < 0 {
+		return false
+	}
+	seen := map[string]int{}
+	for _, l := range lines {
+		if m := t.line.FindStringSubmatch(l.Text); m != nil {
+			seen[m[t.line.SubexpIndex("rank")]]++
 		}
 	}
+	again := 0
+	for _, n := range seen {
+		if n > 1 {
+			again++
+		}
+	}
+	if again < 2 {
+		return false
+	}
+	for i := range lines {
+		t.strip(&lines[i])
+	}
+	return true
 }
 
 // holds reports whether nearly all lines are marked in this way, with numbers that occur several
 // times. The numbers of ranks do; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
-	marked, others, again := 0, 0, false // others counts the lines after the first marked one
+	marked, others, above, again := 0, 0, 0, false // above counts the lines before the first marked one
 	seen := map[string]bool{}
 	at, most := t.line.SubexpIndex("rank"), 3
 	if at < 0 {
@@ -89,9 +124,15 @@ func (t tag) holds(lines []job.Line) bool {
 			marked++
 			again = again || seen[m[at]]
 			seen[m[at]] = true
-		case marked > 0 && !untagged(l.Text):
+		case untagged(l.Text):
+		case marked == 0:
+			above++
+		default:
 			others++
 		}
+	}
+	if above > 2*marked {
+		others += above
 	}
 	return marked >= 3 && again && others*most <= marked
 }
@@ -114,6 +155,8 @@ func (t tag) strip(l *job.Line) bool {
 		case m[i] == "":
 		case name == "rank":
 			l.Rank = Number(m[i])
+		case name == "master":
+			l.Rank = 0
 		case name == "local" && len(m[i]) < 6:
 			l.Rank = LocalRanks + Number(m[i])
 		case name == "host":

@@ -24,6 +24,8 @@ type Census struct {
 	pids  map[int]int
 	hosts map[string]map[int]bool
 	heard map[int]bool
+	nodes map[string]int
+	each  int                     // ranks on a host
 	units map[string]map[int]bool // what a program counts its ranks in, as in "tile 3 of 4"
 }
 
@@ -38,13 +40,17 @@ var (
 		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
+		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO .*(?: rank (?P<rank>\d{1,6}) nranks |: \d+\[\w+\] -> \d+\[\w+\] \[receive\])`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Channel .*: (?P<rank>\d{1,6})\[\w+\] -> \d+\[\w+\] (?:\[send\]|via (?:P2P|SHM))`),
 		textmatch.New(`\(ranks? (?P<rank>[\d,-]+)\).*\bnode[ /](?P<host>[\w.-]+)`),
 		textmatch.New(`\bnode[ /](?P<host>[\w.-]+).*\(ranks? (?P<rank>[\d,-]+)\)`),
 	}
 	// tagHost is a host with a process of its own rank, as NCCL, Open MPI and UCX write it.
-	tagHost = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
+	// hostNumber is how a host names its number among the hosts.
+	hostNumber = textmatch.New(`(?i)\b(?:machine|node|group)[_ ]rank[ =:]{1,3}(\d{1,5})\b`)
+	ranksEach  = textmatch.New(`(?i)\bn?proc(?:esse)?s?[_-]per[_-]node[ =:]{1,3}(\d{1,5})\b|\blocal[_ ]world[_ ]size[ =:]{1,3}(\d{1,5})\b|\bnum_local_procs=(\d{1,5})\b`)
+	tagHost    = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
 	// tableRow is a row of torchrun's table of failures.
 	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank)`)
 	// reported is how launchers name a rank.
@@ -55,7 +61,7 @@ var (
 
 // Count reads the logs of a job.
 func Count(logs []Log) *Census {
-	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, units: map[string]map[int]bool{}}
+	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, nodes: map[string]int{}, units: map[string]map[int]bool{}}
 	parts := map[string]int{}
 	for _, l := range logs {
 		if l.Rank >= 0 {
@@ -118,6 +124,12 @@ func (c *Census) read(l Log, line job.Line, t string, parts map[string]int) {
 	}
 	if m := worldSize.FindStringSubmatch(t); m != nil && len(t) < 500 {
 		c.size = max(c.size, first(m))
+	}
+	if m := hostNumber.FindStringSubmatch(t); m != nil && line.Host != "" {
+		c.nodes[line.Host] = logtext.Number(m[1])
+	}
+	if m := ranksEach.FindStringSubmatch(t); m != nil {
+		c.each = max(c.each, first(m))
 	}
 	if m := unit.FindStringSubmatch(t); m != nil {
 		word, of := strings.ToLower(m[1]), logtext.Number(m[3])
@@ -203,6 +215,9 @@ func (c *Census) OfHost(host string) int {
 	if ranks := c.ranksOf(host); len(ranks) > 0 {
 		return slices.Min(ranks)
 	}
+	if n, ok := c.nodes[host]; ok {
+		return n * max(c.each, 1)
+	}
 	others := map[int]bool{}
 	for _, ranks := range c.hosts {
 		for r := range ranks {
@@ -210,15 +225,45 @@ func (c *Census) OfHost(host string) int {
 		}
 	}
 	for r := range c.Heard() {
-		if !others[r] && len(c.hosts) > 0 && c.heard[r] {
+		if !others[r] && len(c.hosts) > 0 {
 			return r
 		}
 	}
 	return -1
 }
 
+// Unheard returns the only rank of which the logs say nothing, or -1.
+func (c *Census) Unheard() int {
+	only := -1
+	for r := range c.Heard() {
+		if !c.heard[r] && only >= 0 {
+			return -1
+		} else if !c.heard[r] {
+			only = r
+		}
+	}
+	return only
+}
+
+// All returns the ranks of which the logs say something.
+func (c *Census) All() map[int]bool { return c.heard }
+
 // OnHost reports whether the logs say that a rank is on a host.
-func (c *Census) OnHost(rank int, host string) bool { return slices.Contains(c.ranksOf(host), rank) }
+// A host that the logs do not name for the rank has the ranks up to those of the next host.
+func (c *Census) OnHost(rank int, host string) bool {
+	mine := c.ranksOf(host)
+	if len(mine) == 0 || slices.Contains(mine, rank) {
+		return len(mine) > 0
+	}
+	for _, ranks := range c.hosts {
+		for r := range ranks {
+			if r == rank || r > slices.Min(mine) && r <= rank && !slices.Contains(mine, r) {
+				return false
+			}
+		}
+	}
+	return len(c.hosts) > 1 && rank > slices.Min(mine)
+}
 
 // Knows reports whether the logs name a rank of a host.
 func (c *Census) Knows(host string) bool { return host != "" && len(c.ranksOf(host)) > 0 }

@@ -52,13 +52,15 @@ func Printer(t string) int {
 
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\(proc (\d{1,6})\)|\(r(?:ank)? ?(\d{1,6})\)`)
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,6}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\(proc (\d{1,6})\)|\bProcessor (\d{1,6}) Exiting|\(r(?:ank)? ?(\d{1,6})\)`)
+	// localNumber is the number of a rank on its host.
+	localNumber = textmatch.New(`(?i)\blocal[_ ]rank["']?[ =:]{0,3}\d+`)
 	// stamp is the time at the beginning of a line.
 	stamp = textmatch.New(`^\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?[ :-]+(?:(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL)[ :-]+)?`)
 	// othersRank is how it names another one.
 	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
 	// introduced is a line with which a program says at its beginning which rank it is.
-	introduced = textmatch.New(`(?i)^\W*(?:i am |this is )?(?:global[_ ])?rank[ =:]+(\d{1,6})(?: ?/ ?| of | out of )\d+\b|^ *taskid: (\d{1,6}) hostname:|^process index: (\d{1,6})$|\bProcess \(global: (\d{1,6}), local|\bmy rank (?:is|=) ?(\d{1,6})\b|\b(?:node|host) [\w.-]+,? (?:is )?rank (\d{1,6})$|^(?:export )?(?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d{1,6})$`)
+	introduced = textmatch.New(`(?i)^\W*(?:i am |this is )?(?:global[_ ])?rank[ =:]+(\d{1,6})(?: ?/ ?| of | out of )\d+\b|\bprocess:? (\d{1,6}) ?/ ?\d{1,6}\b|\bWORLD_SIZE=\d+ RANK=(\d{1,6})\b|^ *taskid: (\d{1,6}) hostname:|^process index: (\d{1,6})$|\bProcess \(global: (\d{1,6}), local|\bmy rank (?:is|=) ?(\d{1,6})\b|\b(?:node|host) [\w.-]+,? (?:is )?rank (\d{1,6})$|^(?:export )?(?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d{1,6})$`)
 )
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
@@ -80,6 +82,9 @@ func Own(t string) int {
 		if at := stamp.FindStringIndex(t); at != nil {
 			t = t[at[1]:]
 		}
+	}
+	if strings.Contains(t, "ocal") {
+		t = localNumber.ReplaceAllString(t, "")
 	}
 	return first(ownRank.FindStringSubmatch(t))
 }
