@@ -45,9 +45,11 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			s.rank, s.host = odd, ""
 		}
 	}
-	if r := s.listed(); r >= 0 {
-		s.rank, s.host = r, ""
-		return
+	for _, find := range []func() int{s.listed, s.accused, func() int { return s.recordedRank(records, census) }} {
+		if r := find(); r >= 0 {
+			s.rank, s.host = r, ""
+			return
+		}
 	}
 	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
 		s.rank = r
@@ -58,25 +60,37 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 	for _, find := range []func() int{
 		func() int { return s.ownWords(census) },
 		func() int { return s.ofSame(all) },
-		func() int { return census.OfPID(s.recordPID()) },
+		func() int { return census.OfPID(s.pid) },
 		func() int { return s.printedBy(census) },
-		func() int { return s.ofRecord(records, census, all) },
+		func() int { return s.ofRecord(census, all) },
 		func() int { return s.fromSource() },
 		func() int { return s.inTable(members) },
 		s.lowestGPU,
 		func() int { return s.ofEvery(members, census) },
 		s.ofMaster,
+		func() int { return s.podAbove(members) },
 		func() int { return localRank(members, true) },
 		func() int { return s.reported(members) },
 		func() int { return localRank(members, false) },
 		func() int { return s.behind(logs, s.crashed()) },
 		s.namedAbove,
+		func() int {
+			if s.record == nil {
+				return -1
+			}
+			return census.Unheard()
+		},
 		func() int { return s.ofHost(census, all) },
 		func() int { return s.besideOthers(all, nil) },
 		func() int { return laggard.Silent(logs) },
 		func() int { return s.behind(logs, true) },
 		func() int { return s.ofStart(members) },
-		func() int { return onlyReporter(all) },
+		func() int {
+			if s.record == nil {
+				return -1
+			}
+			return onlyReporter(all)
+		},
 	} {
 		if s.rank >= 0 {
 			break
@@ -107,14 +121,35 @@ func (s *suspect) listed() int {
 	return -1
 }
 
+// podAbove returns the rank of the pod that a description of Kubernetes is about, or -1.
+func (s *suspect) podAbove(members []*member) int {
+	if s.stream == nil || s.stream.rank >= 0 {
+		return -1
+	}
+	for i := s.sign.at; i >= max(0, s.sign.at-describedLines); i-- {
+		if m := described.FindStringSubmatch(s.stream.text[i]); m != nil {
+			return roster.Pod("pod/"+cmp.Or(m[1], m[2]), slices.ContainsFunc(members, (*member).hasMaster))
+		}
+	}
+	return -1
+}
+
+// described is the beginning of what kubectl describes.
+var described = textmatch.New(`^Name: +(\S+)$|\bdescribe pods?[ /](\S+)`)
+
+// describedLines is how long such a description is.
+const describedLines = 60
+
 // podRanks names the ranks of a pod or a host.
 var podRanks = textmatch.New(`\(ranks? (\d{1,6})(?:-\d+)?\)`)
 
-// ofRecord returns the rank of a process that a record of the same kernel names, or else the rank of its host or the
-// only rank that has left no log. It returns -1 if the suspect is no record.
-func (s *suspect) ofRecord(records []record, census *roster.Census, all []*suspect) int {
+// recordedRank returns the rank of a process that a record of the same kernel names, or -1.
+func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 	if s.record == nil {
 		return -1
+	}
+	if r := census.OfPID(s.recordPID()); r >= 0 {
+		return r
 	}
 	for _, r := range records {
 		m := recordedPID.FindStringSubmatch(r.line.Text)
@@ -125,10 +160,34 @@ func (s *suspect) ofRecord(records []record, census *roster.Census, all []*suspe
 			return rank
 		}
 	}
-	if r := s.ofHost(census, all); r >= 0 {
-		return r
+	return -1
+}
+
+// accused returns the rank that a report of a slow rank or an exception of a collective save accuses, or -1.
+func (s *suspect) accused() int {
+	if s.stream == nil {
+		return -1
 	}
-	return census.Unheard()
+	if s.rule.Category == job.Straggler {
+		return laggard.Slow(s.sign.text)
+	}
+	for i := s.sign.from; i <= s.sign.at; i++ {
+		if m := elsewhere.FindStringSubmatch(s.stream.text[i]); m != nil {
+			return logtext.Number(m[1])
+		}
+	}
+	return -1
+}
+
+// elsewhere is how PyTorch marks the exception of another rank.
+var elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
+
+// ofRecord returns the rank of the host that has a record, or -1.
+func (s *suspect) ofRecord(census *roster.Census, all []*suspect) int {
+	if s.record == nil {
+		return -1
+	}
+	return s.ofHost(census, all)
 }
 
 // recordedPID is how the kernel names a process.
@@ -203,7 +262,7 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		if !census.Knows(h) {
 			continue
 		}
-		if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 && s.rule.Category != job.HostLost {
+		if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 && s.rule.Category != job.HostLost && s.rule.Category != job.CPUOOM {
 			return r
 		}
 		return census.OfHost(h)
@@ -236,6 +295,9 @@ func (s *suspect) ownWords(census *roster.Census) int {
 	}
 	if r := roster.Own(s.stream.lines[s.sign.from].Text); r >= 0 {
 		return r
+	}
+	if roster.Together(s.stream.text[s.sign.at]) {
+		return 0
 	}
 	return census.OfUnit(s.sign.title)
 }
@@ -374,12 +436,17 @@ func localRank(members []*member, restarted bool) int {
 	var t roster.Torchrun
 	for _, m := range members {
 		for _, st := range m.streams {
+			var alone roster.Torchrun
 			for _, text := range st.text {
 				t.Read(text)
+				alone.Read(text)
+			}
+			if restarted && alone.Restarted() {
+				return alone.Rank()
 			}
 		}
 	}
-	if t.Restarted() != restarted {
+	if restarted {
 		return -1
 	}
 	return t.Rank()
@@ -404,6 +471,9 @@ func (s *suspect) printedBy(census *roster.Census) int {
 	return -1
 }
 
+// headRank is how GROMACS names the rank above its message.
+var headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
+
 // lowestCopy sets the rank to the lowest of those that print the same sign in the same log.
 func (s *suspect) lowestCopy(census *roster.Census) {
 	st := s.stream
@@ -415,8 +485,10 @@ func (s *suspect) lowestCopy(census *roster.Census) {
 		if r < 0 {
 			r = census.OfPID(roster.Printer(st.lines[i].Text))
 		}
-		for k := i - 1; r < 0 && k >= max(0, i-nearRank) && !message.Separator(st.text[k]) && !message.Advance.MatchString(st.text[k]); k-- {
-			r = roster.Own(st.text[k])
+		for k := i - 1; r < 0 && k >= max(0, i-nearRank); k-- {
+			if m := headRank.FindStringSubmatch(st.text[k]); m != nil {
+				r = logtext.Number(m[1])
+			}
 		}
 		if r >= 0 {
 			s.rank = min(s.rank, r)
@@ -486,7 +558,7 @@ func (s *suspect) namedAbove() int {
 func (s *stream) named(g *sign) int {
 	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
 		t := s.text[i]
-		if i >= g.from && i < g.at { // other ranks may have printed lines between
+		if i >= g.from && i < g.at && !strings.HasPrefix(t, "-- ") { // other ranks may have printed lines between
 			continue
 		}
 		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t) && !trouble.MatchString(t)) {

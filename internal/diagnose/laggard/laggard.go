@@ -251,6 +251,17 @@ func onlyOne(size int, is func(int) bool) int {
 	return only
 }
 
+// slowRank names a slow rank.
+var slowRank = textmatch.New(`(?i)\branks? ?[=:#]? ?(\d{1,6})\b[^\d]{0,20}(?:is|was|runs|takes|took)?\b.{0,40}\b(?:slow\w*|straggl\w*|lag\w*|behind)|\b(?:slow\w*|straggl\w*|lagging|evict\w*)\b[^\[\]]{0,40}?\branks?[ =:#]{0,3}(\d{1,6})`)
+
+// Slow returns the rank that a report calls slow, or -1.
+func Slow(t string) int {
+	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the tag of the rank that reports
+		t = t[i+2:]
+	}
+	return first(slowRank.FindStringSubmatch(t))
+}
+
 // lostPeer names a rank that another one has lost.
 var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b[^:\d]{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
 

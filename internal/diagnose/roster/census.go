@@ -43,6 +43,9 @@ var (
 		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO .*(?: rank (?P<rank>\d{1,6}) nranks |: \d+\[\w+\] -> \d+\[\w+\] \[receive\])`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Channel .*: (?P<rank>\d{1,6})\[\w+\] -> \d+\[\w+\] (?:\[send\]|via (?:P2P|SHM))`),
+		textmatch.New(`\bpod/\S*?-(?P<rank>\d{1,5}) node/(?P<host>\S+)`),
+		textmatch.New(`\bassigned \S*?-(?P<rank>\d{1,5})(?:-[a-z0-9]{5})? to (?P<host>[\w.-]+)`),
+		textmatch.New(`^\S*?-(?P<rank>\d{1,5})(?:-[a-z0-9]{5})? +\d+/\d+ +\w.* (?P<host>[a-z][\w.-]*\d[\w.-]*) +<none>`),
 		textmatch.New(`\(ranks? (?P<rank>[\d,-]+)\).*\bnode[ /](?P<host>[\w.-]+)`),
 		textmatch.New(`\bnode[ /](?P<host>[\w.-]+).*\(ranks? (?P<rank>[\d,-]+)\)`),
 	}

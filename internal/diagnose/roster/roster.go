@@ -89,6 +89,12 @@ func Own(t string) int {
 	return first(ownRank.FindStringSubmatch(t))
 }
 
+// together is an error that all ranks of LAMMPS raise, and rank 0 prints.
+var together = textmatch.New(`^ERROR: .*\(\S+\.cpp:\d+\)$`)
+
+// Together reports whether a line is an error that all ranks of a program raise at once. Rank 0 prints it.
+func Together(t string) bool { return together.MatchString(t) }
+
 // labelled is how srun marks a line.
 var labelled = textmatch.New(`^ *(\d{1,5}): [^\d\s]`)
 
