@@ -75,7 +75,7 @@ func (s *suspect) blameLaggard(members []*member) {
 	if !lost && (s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named) {
 		return
 	}
-	waiting, ended, gone, losers := map[int]bool{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
+	waiting, ended := map[int]bool{}, map[int]bool{}
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.signs {
@@ -85,17 +85,14 @@ func (s *suspect) blameLaggard(members []*member) {
 				if r := max(m.rank, laggard.Group(g.text)); r >= 0 && g.rule.Category == job.CollectiveTimeout {
 					waiting[r] = true
 				}
-				if r := laggard.LostBy(g.title); r >= 0 && lost {
-					gone[r] = true
-					losers[max(m.rank, st.named(g))] = true
-				}
 			}
 		}
 	}
-	logs := logsOf(members)
-	rank := laggard.Lost(gone, losers)
-	if rank < 0 && lost {
-		return
+	logs, rank := logsOf(members), -1
+	if lost {
+		if rank = lostByOthers(members); rank < 0 {
+			return
+		}
 	}
 	if rank < 0 && s.stream != nil {
 		rank = laggard.Near(s.stream.text, s.sign.from, s.sign.to)
@@ -110,4 +107,20 @@ func (s *suspect) blameLaggard(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == rank && rank >= 0 }); i >= 0 {
 		s.host = members[i].host
 	}
+}
+
+// lostByOthers returns the only rank that others say they have lost and that has itself lost none, or -1.
+func lostByOthers(members []*member) int {
+	gone, losers := map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if r := laggard.LostBy(g.title); r >= 0 {
+					gone[r] = true
+					losers[max(m.rank, st.where(g).Beside())] = true
+				}
+			}
+		}
+	}
+	return laggard.Lost(gone, losers)
 }

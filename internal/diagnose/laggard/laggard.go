@@ -22,7 +22,8 @@ var (
 	// listHead is the line above a list of such ranks.
 	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
 	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})[\], ]*(?:\d|$))`)
-	task     = textmatch.New(`/task:(\d{1,6})\b`)
+	// task names a task of JAX or TensorFlow, or the ranks of a pod.
+	task = textmatch.New(`/task:(\d{1,6})\b|\(ranks? (\d{1,6})(?:-\d+)?\)`)
 	// others names a rank that was not the last.
 	others    = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
 	maybe     = textmatch.New(`most likely|\bmay be\b|can be caused`)
@@ -67,7 +68,7 @@ func absent(text []string, i int) int {
 	return first(absentRank.FindStringSubmatch(t))
 }
 
-// Listed returns the rank that a list names whose head is one of the lines from from to to, or -1.
+// Listed returns the rank that the lines from from to to, or those below them, call lost or told to end, or -1.
 func Listed(text []string, from, to int) int {
 	for k := from; k < to; k++ {
 		if !listHead.MatchString(text[k]) {
@@ -79,11 +80,16 @@ func Listed(text []string, from, to int) int {
 			}
 		}
 	}
+	for _, t := range text[from:min(len(text), to+below)] {
+		if r := first(task.FindStringSubmatch(t)); r >= 0 {
+			return r
+		}
+	}
 	return -1
 }
 
-// Task returns the task of JAX or TensorFlow that a line is about, or -1.
-func Task(t string) int { return first(task.FindStringSubmatch(t)) }
+// below is how many lines below a sign may name the rank that it calls lost.
+const below = 3
 
 // reach is how many lines around a sign may name the rank for which others wait.
 const reach = 12

@@ -1,6 +1,7 @@
 package logtext
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -28,10 +29,13 @@ const LocalRanks = 1 << 20
 // innerTag is a tag that mpirun writes within a line which the program wrote in parts.
 var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
 
+// torchTag is that of torch, which prints it itself.
+var torchTag = tag{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true}
+
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
-	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                                            // torchrun
-	{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true},                                                                                // torch
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true}, // torchrun
+	torchTag, // torch
 	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
 	{line: textmatch.New(`^ *(?P<rank>\d+)[:>](?: |$)`)},                                                                                          // srun
@@ -72,14 +76,32 @@ func unprefix(lines []job.Line) {
 		if !done {
 			continue
 		}
-		if t.line.SubexpIndex("host") >= 0 && t.line.SubexpIndex("rank") < 0 { // below the tags of hosts may be those of ranks
-			for _, inner := range tags[:len(tags)-1] {
+		switch {
+		case t.sure:
+		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
+			for _, inner := range tags {
 				if inner.within(lines) {
-					return
+					break
 				}
 			}
+		default:
+			nested(lines)
 		}
 		return
+	}
+}
+
+// nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:
+// that is the number of a host.
+func nested(lines []job.Line) {
+	host := slices.ContainsFunc(lines, func(l job.Line) bool {
+		m := torchTag.line.FindStringSubmatch(l.Text)
+		return m != nil && l.Rank >= 0 && Number(m[1]) != l.Rank
+	})
+	for i := range lines {
+		if l := &lines[i]; host && !torchTag.strip(l) && l.Rank >= 0 {
+			l.Rank = -1
+		}
 	}
 }
 

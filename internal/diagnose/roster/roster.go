@@ -17,6 +17,7 @@ var processes = []*textmatch.Pattern{
 	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?(?:\b|world_|global_)rank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
 	textmatch.New(`(?i)(?:^|[^_])(?:rank|task)[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^\[(?P<rank>\d{1,6})\] (?:\w+ )?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`^rank ?(?P<rank>\d{1,6})[ :=]{1,2}(?P<pid>\d{3,8})$`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
 	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
 	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*-{2}local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
@@ -103,8 +104,14 @@ func Printed(t string) int {
 	if r := Own(t); r >= 0 {
 		return r
 	}
-	return first(labelled.FindStringSubmatch(t))
+	if r := first(labelled.FindStringSubmatch(t)); r >= 0 {
+		return r
+	}
+	return first(torn.FindStringSubmatch(t))
 }
+
+// torn is the beginning of a rank's last words after what another rank had begun to print.
+var torn = textmatch.New(`\S\[(\d{1,5})\]:? (?:terminate called|Traceback|[\w.:]*(?:Error|Exception|ERROR|FATAL)\b)`)
 
 // pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
 var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
