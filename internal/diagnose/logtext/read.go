@@ -53,7 +53,7 @@ func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) 
 		lines[i].File, lines[i].Source, lines[i].Rank, lines[i].Host = o.Name, o.Source, o.Rank, o.Host
 	}
 	if o.Rank < 0 && o.Source != job.SourceKernel {
-		unprefix(lines)
+		lines = unprefix(lines)
 	}
 	date(lines)
 	return lines, nil

@@ -63,11 +63,15 @@ func untagged(t string) bool {
 	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
 }
 
-// unprefix removes the tags of lines, and sets the ranks that the tags name.
-func unprefix(lines []job.Line) {
+// unprefix removes the tags of lines, and sets the ranks that the tags name. It returns the lines. If several ranks have
+// written one line, it makes one of what each has written.
+func unprefix(lines []job.Line) []job.Line {
 	for _, t := range tags {
 		if !t.sure && !t.holds(lines) {
 			continue
+		}
+		if t.line == tags[0].line {
+			lines = divided(lines)
 		}
 		done := false
 		for i := range lines {
@@ -75,6 +79,9 @@ func unprefix(lines []job.Line) {
 		}
 		if !done {
 			continue
+		}
+		if t.inner {
+			lines = t.apart(lines)
 		}
 		switch {
 		case t.sure:
@@ -87,8 +94,64 @@ func unprefix(lines []job.Line) {
 		default:
 			nested(lines)
 		}
-		return
+		break
 	}
+	return lines
+}
+
+// divided divides lines in which mpirun has put the output of several ranks, or of both streams of a rank.
+func divided(lines []job.Line) []job.Line {
+	var all []job.Line
+	for _, l := range lines {
+		start := tags[0].line.FindStringIndex(l.Text)
+		for from := 0; start != nil; {
+			at := innerTag.FindStringIndex(l.Text[start[1]+from:])
+			if at == nil {
+				break
+			}
+			at[0], at[1] = at[0]+start[1]+from, at[1]+start[1]+from
+			if a, b := strings.TrimSpace(l.Text[at[0]:at[1]]), strings.TrimSpace(l.Text[:start[1]]); a[strings.IndexByte(a, '['):] == b[strings.IndexByte(b, '['):] {
+				from = at[1] - start[1]
+				continue
+			}
+			before := l
+			before.Text, l.Text, from = l.Text[:at[0]], l.Text[at[0]:], 0
+			all = append(all, before)
+			start = tags[0].line.FindStringIndex(l.Text)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// innerRank is the tag of hydra or Intel MPI in the midst of a line.
+var innerRank = textmatch.New(`\S(\[(\d{1,5})\] )`)
+
+// apart divides lines that several ranks have written.
+func (t tag) apart(lines []job.Line) []job.Line {
+	ranks := map[int]bool{}
+	for _, l := range lines {
+		ranks[l.Rank] = l.Rank >= 0
+	}
+	var all []job.Line
+	for _, l := range lines {
+		for {
+			at := innerRank.FindStringIndex(l.Text)
+			if at == nil || l.Rank < 0 {
+				break
+			}
+			rank := Number(innerRank.FindStringSubmatch(l.Text)[2])
+			if !ranks[rank] || rank == l.Rank {
+				break
+			}
+			before := l
+			before.Text = l.Text[:at[0]+1]
+			all = append(all, before)
+			l.Text, l.Rank = l.Text[at[1]:], rank
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:
