@@ -98,7 +98,10 @@ func (s *suspect) blameLaggard(members []*member) {
 		rank = laggard.Near(s.stream.text, s.sign.from, s.sign.to)
 	}
 	if rank < 0 {
-		rank = laggard.Find(logs, roster.Count(logs), waiting, ended)
+		census := roster.Count(logs)
+		if rank = laggard.Apart(logs, census); rank < 0 {
+			rank = laggard.Find(logs, census, waiting, ended)
+		}
 	}
 	if rank < 0 && s.rule.Category == job.Hang || rank == s.rank {
 		return

@@ -67,6 +67,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			func() int { return s.reported(members) },
 			census.Unheard,
 			func() int { return s.besideOthers(all, nil) },
+			func() int { return witness(all) },
 			func() int { return onlyReporter(all) })
 	} else if s.stream != nil {
 		add(func() int { return culprit.Source(s.sign.context) },
@@ -74,6 +75,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			s.fullGPU,
 			func() int { return s.ofEvery(members, census) },
 			s.ofMaster,
+			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
 			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.reported(members) },
@@ -85,6 +87,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Silent(logs) },
 			func() int { return s.behind(logs, true) },
+			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
 			s.ofStart)
 	}
 	for _, find := range finds {
@@ -135,7 +138,7 @@ func (s *suspect) aboutHost() bool {
 
 // ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
 func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
-	hosts := []string{s.names["host"], s.host}
+	hosts := []string{s.failedHost(), s.names["host"], s.host}
 	if s.record != nil {
 		hosts = append(hosts, s.record.Host)
 	}
@@ -158,6 +161,22 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		return census.OfHost(cmp.Or(s.names["host"], s.host))
 	}
 	return -1
+}
+
+// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
+var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
+
+// failedHost returns the host that Slurm says has failed.
+func (s *suspect) failedHost() string {
+	if s.stream == nil || s.rule.Category != job.HostLost {
+		return ""
+	}
+	for _, t := range s.stream.text {
+		if m := nodeFailure.FindStringSubmatch(t); m != nil {
+			return m[1]
+		}
+	}
+	return ""
 }
 
 // ofSame returns the lowest rank with the same failure, or -1.
@@ -284,6 +303,29 @@ func (s *suspect) behind(logs []roster.Log, sure bool) int {
 		return -1
 	}
 	return laggard.FewestSteps(logs, 1)
+}
+
+// tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.
+func (s *suspect) tagged(all []*suspect) int {
+	if !s.sign.plain {
+		return -1
+	}
+	return s.besideOthers(slices.DeleteFunc(slices.Clone(all), func(o *suspect) bool {
+		return o.tier() != tierCause || o.stream == nil || o.stream.rank < 0 || o.rule.Category != s.rule.Category
+	}), nil)
+}
+
+// witness returns the rank that a program's own error names, if the suspect is a record, or -1.
+func witness(all []*suspect) int {
+	for _, o := range all {
+		if o.stream == nil || o.tier() > tierGeneric {
+			continue
+		}
+		if r := o.stream.where(o.sign).Beside(); r >= 0 {
+			return r
+		}
+	}
+	return -1
 }
 
 // besideOthers returns the lowest of the ranks that failed by themselves, for a suspect whose log belongs to no rank.

@@ -37,7 +37,9 @@ var (
 	// described is the beginning of what kubectl describes.
 	described = textmatch.New(`^Name: +(\S+)$|\bdescribe pods?[ /](\S+)`)
 	// headRank is how GROMACS names the rank above its message.
-	headRank  = textmatch.New(`^MPI rank: +(\d{1,6}) `)
+	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
+	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
+	device    = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
 	anyNumber = textmatch.New(`\d+`)
 )
 
@@ -66,6 +68,12 @@ func (s Sign) Named(census *roster.Census) int {
 	}
 	if roster.Together(s.Text[s.At]) {
 		return 0
+	}
+	if m := device.FindStringSubmatch(s.Lines[s.At].Text); m != nil {
+		if r := census.OfPID(roster.Printer(s.Lines[s.At].Text)); r >= 0 {
+			return r
+		}
+		return max(census.OfHost(m[1]), 0) + logtext.Number(m[2])
 	}
 	return census.OfUnit(s.Title)
 }
@@ -211,6 +219,19 @@ func Alike(a, b string) bool {
 	a, _, _ = strings.Cut(a, "; Last command")
 	b, _, _ = strings.Cut(b, "; Last command")
 	return anyNumber.ReplaceAllString(a, "#") == anyNumber.ReplaceAllString(b, "#")
+}
+
+// HostAbove returns the host that one of the lines above a sign names, as that of a tool that copies a file to each
+// host. It is empty if none does. known tells which words are hosts.
+func (s Sign) HostAbove(known func(string) bool) string {
+	for i := s.From - 1; i >= max(0, s.From-near); i-- {
+		for _, w := range HostWords(s.Text[i]) {
+			if known(w) {
+				return w
+			}
+		}
+	}
+	return ""
 }
 
 // HostWords returns the words of a text that may be the names or addresses of hosts.

@@ -154,6 +154,22 @@ func (t tag) apart(lines []job.Line) []job.Line {
 	return all
 }
 
+// process is how NCCL begins the lines of a process that has a GPU.
+var process = textmatch.New(`^[\w.-]+:\d+:\d+ \[(\d+)\] NCCL `)
+
+// several reports whether a log has the output of several ranks, although its name has one number.
+func several(lines []job.Line) bool {
+	ranks, gpus := map[string]bool{}, map[string]bool{}
+	for _, l := range lines {
+		if m := torchTag.line.FindStringSubmatch(l.Text); m != nil {
+			ranks[m[1]] = true
+		} else if m := process.FindStringSubmatch(l.Text); m != nil {
+			gpus[m[1]] = true
+		}
+	}
+	return len(ranks) > 1 || len(gpus) > 1
+}
+
 // nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:
 // that is the number of a host.
 func nested(lines []job.Line) {
