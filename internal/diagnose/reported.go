@@ -90,7 +90,7 @@ func (s *suspect) blameLaggard(members []*member) {
 	}
 	logs, rank := logsOf(members), -1
 	if lost {
-		if rank = lostByOthers(members); rank < 0 {
+		if rank = laggard.Lost(logs); rank < 0 {
 			return
 		}
 	}
@@ -110,20 +110,4 @@ func (s *suspect) blameLaggard(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == rank && rank >= 0 }); i >= 0 {
 		s.host = members[i].host
 	}
-}
-
-// lostByOthers returns the only rank that others say they have lost and that has itself lost none, or -1.
-func lostByOthers(members []*member) int {
-	gone, losers := map[int]bool{}, map[int]bool{}
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if r := laggard.LostBy(g.title); r >= 0 {
-					gone[r] = true
-					losers[max(m.rank, st.where(g).Beside())] = true
-				}
-			}
-		}
-	}
-	return laggard.Lost(gone, losers)
 }

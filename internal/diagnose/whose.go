@@ -81,12 +81,13 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			func() int { return s.reported(members) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return s.behind(logs, s.crashed()) },
-			g.Beside,
+			func() int { return g.Beside(false) },
 			func() int { return s.ofHost(census, all) },
-			func() int { return lostByOthers(members) },
+			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Silent(logs) },
 			func() int { return s.behind(logs, true) },
+			func() int { return g.Beside(true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
 			s.ofStart)
 	}
@@ -321,7 +322,7 @@ func witness(all []*suspect) int {
 		if o.stream == nil || o.tier() > tierGeneric {
 			continue
 		}
-		if r := o.stream.where(o.sign).Beside(); r >= 0 {
+		if r := o.stream.where(o.sign).Beside(true); r >= 0 {
 			return r
 		}
 	}

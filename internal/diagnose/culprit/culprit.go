@@ -78,12 +78,13 @@ func (s Sign) Named(census *roster.Census) int {
 	return census.OfUnit(s.Title)
 }
 
-// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1.
-func (s Sign) Beside() int {
+// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Unless loose is
+// true, lines beside it count only if they tell of a failure.
+func (s Sign) Beside(loose bool) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
 		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
-		above := i < s.From && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t) && !trouble.MatchString(t))
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || !loose) && !trouble.MatchString(t))
 		if between || above {
 			continue
 		}

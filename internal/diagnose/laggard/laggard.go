@@ -271,11 +271,30 @@ func Slow(t string) int {
 // lostPeer names a rank that another one has lost.
 var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b[^:\d]{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
 
-// LostBy returns the rank that a text says its program has lost, or -1.
-func LostBy(t string) int { return first(lostPeer.FindStringSubmatch(t)) }
+// lostBy returns the rank that a line says its program has lost, and the rank of the program if the line names it.
+// Both are -1 if they are not known.
+func lostBy(t string) (lost, loser int) {
+	lost = first(lostPeer.FindStringSubmatch(t))
+	loser = first(namedRank.FindStringSubmatch(t))
+	if loser == lost {
+		loser = -1
+	}
+	return lost, loser
+}
 
-// Lost returns the only rank that others have lost and that has itself lost none, or -1.
-func Lost(lost, losers map[int]bool) int {
+// Lost returns the only rank that others say they have lost and that has itself lost none, or -1.
+func Lost(logs []roster.Log) int {
+	lost, losers := map[int]bool{}, map[int]bool{}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) > longLine {
+				continue
+			}
+			if r, loser := lostBy(t); r >= 0 {
+				lost[r], losers[max(l.Rank, loser)] = true, true
+			}
+		}
+	}
 	only := -1
 	for r := range lost {
 		if losers[r] {

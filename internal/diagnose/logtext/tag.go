@@ -34,7 +34,8 @@ var torchTag = tag{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true}
 
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
-	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true}, // torchrun
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
+	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
 	torchTag, // torch
 	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
@@ -43,6 +44,7 @@ var tags = []tag{
 	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
+	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)},    // stern
 	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`)},                                                                               // pdsh
 }
 
