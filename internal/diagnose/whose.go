@@ -52,6 +52,9 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
 		s.rank = r
 	}
+	if s.record != nil && s.rank >= 0 && census.Knows(s.record.Host) && !census.OnHost(s.rank, s.record.Host) {
+		s.rank = -1 // the rank has only noticed it
+	}
 	var finds []func() int
 	add := func(more ...func() int) { finds = append(finds, more...) }
 	var g culprit.Sign

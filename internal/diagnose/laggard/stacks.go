@@ -12,7 +12,7 @@ var (
 	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
 	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+)\)$)`)
 	// stackHead is the line above the stack of a rank or process.
-	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b`)
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b`)
 	// stackPID is the line above the stack of a process.
 	stackPID = textmatch.New(`^Process (\d{2,8}): |\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
 	// waits is the name of a function in which ranks wait for one another.

@@ -191,10 +191,11 @@ func (t tag) within(lines []job.Line) bool {
 	if t.line.SubexpIndex("rank") < 0 {
 		return false
 	}
-	seen := map[string]int{}
+	seen, marked := map[string]int{}, 0
 	for _, l := range lines {
 		if m := t.line.FindStringSubmatch(l.Text); m != nil {
 			seen[m[t.line.SubexpIndex("rank")]]++
+			marked++
 		}
 	}
 	again := 0
@@ -203,7 +204,7 @@ func (t tag) within(lines []job.Line) bool {
 			again++
 		}
 	}
-	if again < 2 {
+	if again < 2 && (len(seen) < 2 || marked*2 < len(lines)) {
 		return false
 	}
 	for i := range lines {
