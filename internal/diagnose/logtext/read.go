@@ -93,7 +93,7 @@ func (d *drawing) add(part []byte) {
 }
 
 // lineTag is the tag of a launcher. A program that begins its output with a carriage return does not replace it.
-var lineTag = textmatch.New(`^(?:\[\d{1,5}\]:? |\[(?:rank|default)\d+\]: ?| *\d{1,5}: |\[\d+,\d+\]<std\w+>: ?)`)
+var lineTag = textmatch.New(`^(?:\[\d{1,5}\]:? |\[(?:rank|default)\d+\]: ?| *\d{1,5}: |\[\d+,\d+\]<std\w+>: ?|[A-Za-z][\w.-]*\d[\w.-]*: ?$|[\w.-]*[-_]\d+ +\| ?$)`)
 
 // drawnTag returns how many bytes of a text are the tag that stays if next is written over the text.
 func drawnTag(text []byte, next byte) int {

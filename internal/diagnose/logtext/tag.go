@@ -49,7 +49,7 @@ var tags = []tag{
 }
 
 // launchers begin lines of their own among those of the ranks.
-var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+var launchers = textmatch.New(`^(?:gangrun|pdsh@[\w.-]+|clush|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
 
 // hostTag is how Open MPI and UCX begin lines of a process.
 var hostTag = textmatch.New(`^\[[\w.-]+:\d+(?::\d+)*\] `)
