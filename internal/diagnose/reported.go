@@ -56,6 +56,8 @@ func (s *suspect) reported(members []*member) int {
 // exception with a code.
 func (s *suspect) fits(r *endreport.Report) bool {
 	switch {
+	case s.record != nil && s.rule.Category == job.CPUOOM:
+		return r.Signal == 9
 	case s.signal != 0:
 		return r.Signal == s.signal
 	case s.rule.Category == job.InvalidMemoryAccess:

@@ -76,11 +76,11 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 		add(func() int { return culprit.Source(s.sign.context) },
 			func() int { return culprit.InTable(logs, s.sign.title) },
 			s.fullGPU,
+			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.ofEvery(members, census) },
 			s.ofMaster,
 			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
-			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.reported(members) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return s.behind(logs, s.crashed()) },
@@ -90,8 +90,8 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Silent(logs) },
 			func() int { return s.behind(logs, true) },
-			func() int { return g.Beside(true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
+			func() int { return g.Beside(true) },
 			s.ofStart)
 	}
 	for _, find := range finds {

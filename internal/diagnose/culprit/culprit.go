@@ -28,6 +28,8 @@ const near = 3
 var (
 	// trouble is a word of a line that tells of a failure.
 	trouble = textmatch.New(`(?i)\b(?:nan|error|critical|fatal|fail\w*|abort\w*|diverg\w*)\b`)
+	// severe is one that is no name of a quantity.
+	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b`)
 	// elsewhere is how PyTorch marks the exception of another rank.
 	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
 	// onlyRank is a condition that holds on one rank.
@@ -66,6 +68,11 @@ func (s Sign) Named(census *roster.Census) int {
 	if r := roster.Own(s.Lines[s.From].Text); r >= 0 {
 		return r
 	}
+	for i := s.From; i >= max(0, s.From-near); i-- {
+		if m := headRank.FindStringSubmatch(s.Text[i]); m != nil {
+			return logtext.Number(m[1])
+		}
+	}
 	if roster.Together(s.Text[s.At]) {
 		return 0
 	}
@@ -84,7 +91,11 @@ func (s Sign) Beside(loose bool) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
 		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
-		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || !loose) && !trouble.MatchString(t))
+		told := trouble.MatchString(t) || severe.MatchString(t)
+		if message.Advance.MatchString(t) { // with an error that it only measures
+			told = severe.MatchString(t)
+		}
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || !loose) && !told)
 		if between || above {
 			continue
 		}
@@ -102,11 +113,14 @@ func (s Sign) Beside(loose bool) int {
 	return -1
 }
 
+// longStack is how many lines a traceback has.
+const longStack = 60
+
 // Elsewhere returns the rank of which a sign has the exception, if another rank prints it, or -1.
 func (s Sign) Elsewhere() int {
-	for _, t := range s.Text[s.From : s.At+1] {
-		if m := elsewhere.FindStringSubmatch(t); m != nil {
-			return logtext.Number(m[1])
+	for i := s.At; i >= max(0, s.At-longStack); i-- {
+		if strings.HasPrefix(s.Text[i], "Traceback (most") {
+			return first(elsewhere.FindStringSubmatch(s.Text[i]))
 		}
 	}
 	return -1

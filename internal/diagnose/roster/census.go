@@ -269,13 +269,17 @@ func (c *Census) OnHost(rank int, host string) bool {
 }
 
 // Knows reports whether the logs name a rank of a host.
-func (c *Census) Knows(host string) bool { return host != "" && len(c.ranksOf(host)) > 0 }
+func (c *Census) Knows(host string) bool {
+	_, numbered := c.nodes[host]
+	return host != "" && (numbered || len(c.ranksOf(host)) > 0)
+}
 
 // ranksOf returns the ranks of a host, which may also be written with its domain.
 func (c *Census) ranksOf(host string) (all []int) {
 	short, _, _ := strings.Cut(host, ".")
+	address := host == "" || host[0] >= '0' && host[0] <= '9'
 	for h, ranks := range c.hosts {
-		if name, _, _ := strings.Cut(h, "."); h == host || name == short {
+		if name, _, _ := strings.Cut(h, "."); h == host || name == short && !address {
 			for r := range ranks {
 				all = append(all, r)
 			}

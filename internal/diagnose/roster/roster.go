@@ -116,6 +116,9 @@ var torn = textmatch.New(`\S\[(\d{1,5})\]:? (?:terminate called|Traceback|[\w.:]
 // pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
 var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
 
+// Worker reports whether a log is named for the worker of a number.
+func Worker(file string) bool { return workerPod.MatchString(file) }
+
 // workerPod is the name of a pod of a job that has a pod for its rank 0, too.
 var workerPod = textmatch.New(`-worker-\d`)
 
