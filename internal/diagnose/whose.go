@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
@@ -12,6 +13,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
+
+// nearRank is how many lines above a sign may name the rank whose sign it is.
+const nearRank = 3
 
 // logsOf returns the logs of members.
 func logsOf(members []*member) (logs []roster.Log) {
@@ -39,6 +43,9 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
 		s.rank = roster.Pod(s.sign.title, master)
+	}
+	if s.rule.Category == job.Cancelled || s.rule.Category == job.TimeLimit { // these are about the whole job
+		return
 	}
 	for _, find := range []func() int{
 		func() int { return s.accused(all) },
@@ -84,14 +91,14 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record) {
 			func() int { return s.reported(members) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return s.behind(logs, s.crashed()) },
-			func() int { return g.Beside(false) },
+			func() int { return g.Beside(0) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Silent(logs) },
 			func() int { return s.behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
-			func() int { return g.Beside(true) },
+			func() int { return g.Beside(min(len(census.All()), nearRank)) },
 			s.ofStart)
 	}
 	for _, find := range finds {
@@ -143,10 +150,13 @@ func (s *suspect) aboutHost() bool {
 // ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
 func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	hosts := []string{s.failedHost(), s.names["host"], s.host}
+	if strings.Contains(s.title(), "CANCELLED AT") { // the other host is the one that ran the job's script
+		hosts = hosts[:1]
+	}
 	if s.record != nil {
 		hosts = append(hosts, s.record.Host)
 	}
-	if s.stream != nil {
+	if s.stream != nil && len(hosts) > 1 {
 		hosts = append(hosts, culprit.HostWords(s.title())...)
 		hosts = append(hosts, culprit.HostWords(s.stream.lines[0].File)...)
 	}
@@ -161,10 +171,10 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		}
 		return census.OfHost(h)
 	}
-	if s.rule.Category == job.HostLost {
-		return census.OfHost(cmp.Or(s.names["host"], s.host))
+	if s.rule.Category != job.HostLost {
+		return -1
 	}
-	return -1
+	return census.OfHost(cmp.Or(hosts...))
 }
 
 // nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
@@ -225,10 +235,10 @@ var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|co
 
 // ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
 func (s *suspect) ofMaster() int {
-	if s.rule.Category == job.PortInUse && masterPort.MatchString(s.sign.text) {
-		return 0
+	if s.rule.Category != job.PortInUse || !masterPort.MatchString(s.sign.text) {
+		return -1
 	}
-	return -1
+	return 0
 }
 
 // fullGPU returns the lowest GPU whose memory was full, if a suspect is about that, or -1.
@@ -279,7 +289,7 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 			}
 		}
 	}
-	if copies > 1 && copies >= census.Heard() {
+	if copies > 1 && copies >= census.Heard() && (census.Heard() > 1 || s.stream.mixed) {
 		return 0
 	}
 	return -1
@@ -325,7 +335,7 @@ func witness(all []*suspect) int {
 		if o.stream == nil || o.tier() > tierGeneric {
 			continue
 		}
-		if r := o.stream.where(o.sign).Beside(true); r >= 0 {
+		if r := o.stream.where(o.sign).Beside(nearRank); r >= 0 {
 			return r
 		}
 	}

@@ -29,7 +29,7 @@ var (
 	// trouble is a word of a line that tells of a failure.
 	trouble = textmatch.New(`(?i)\b(?:nan|error|critical|fatal|fail\w*|abort\w*|diverg\w*)\b`)
 	// severe is one that is no name of a quantity.
-	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b`)
+	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b|Called CmiAbort`)
 	// elsewhere is how PyTorch marks the exception of another rank.
 	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
 	// onlyRank is a condition that holds on one rank.
@@ -85,9 +85,9 @@ func (s Sign) Named(census *roster.Census) int {
 	return census.OfUnit(s.Title)
 }
 
-// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Unless loose is
-// true, lines beside it count only if they tell of a failure.
-func (s Sign) Beside(loose bool) int {
+// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Farther above
+// it than loose lines, only lines that tell of a failure count.
+func (s Sign) Beside(loose int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
 		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
@@ -95,7 +95,7 @@ func (s Sign) Beside(loose bool) int {
 		if message.Advance.MatchString(t) { // with an error that it only measures
 			told = severe.MatchString(t)
 		}
-		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || !loose) && !told)
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-loose) && !told)
 		if between || above {
 			continue
 		}
