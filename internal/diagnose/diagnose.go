@@ -78,8 +78,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	if live {
 		s.adopt(members)
 	} else {
-		s.claim(members, all, records)
-		s.blameLaggard(members)
+		logs := logsOf(members)
+		census := roster.Count(logs)
+		s.claim(members, all, records, logs, census)
+		s.blameLaggard(members, logs, census)
 	}
 	if !found.about(s) {
 		return s.cause(e, all)

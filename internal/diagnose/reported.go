@@ -71,7 +71,7 @@ func (s *suspect) fits(r *endreport.Report) bool {
 }
 
 // blameLaggard puts the blame on the rank for which a suspect only waited, or which it has lost.
-func (s *suspect) blameLaggard(members []*member) {
+func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *roster.Census) {
 	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
 	lost := s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade)
 	if !lost && (s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named) {
@@ -90,7 +90,7 @@ func (s *suspect) blameLaggard(members []*member) {
 			}
 		}
 	}
-	logs, rank := logsOf(members), -1
+	rank := -1
 	if lost {
 		if rank = laggard.Lost(logs); rank < 0 {
 			return
@@ -100,7 +100,6 @@ func (s *suspect) blameLaggard(members []*member) {
 		rank = laggard.Near(s.stream.text, s.sign.from, s.sign.to)
 	}
 	if rank < 0 {
-		census := roster.Count(logs)
 		if rank = laggard.Apart(logs, census); rank < 0 {
 			rank = laggard.Find(logs, census, waiting, ended)
 		}

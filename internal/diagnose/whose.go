@@ -17,11 +17,22 @@ import (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// logsOf returns the logs of members.
+// What is kept of the log of one rank if ranks are compared: its first and its last lines.
+const (
+	comparedFirst = 150
+	comparedLast  = 350
+)
+
+// logsOf returns the logs of members, those of one rank without their middle.
 func logsOf(members []*member) (logs []roster.Log) {
 	for _, m := range members {
 		for _, st := range m.streams {
-			logs = append(logs, roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text})
+			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text}
+			if n := len(l.Text); m.rank >= 0 && n > comparedFirst+comparedLast {
+				l.Lines = append(l.Lines[:comparedFirst:comparedFirst], l.Lines[n-comparedLast:]...)
+				l.Text = append(l.Text[:comparedFirst:comparedFirst], l.Text[n-comparedLast:]...)
+			}
+			logs = append(logs, l)
 		}
 	}
 	return logs
@@ -36,9 +47,7 @@ func (s *stream) where(g *sign) culprit.Sign {
 // looks in the suspect's own words, in those of another rank with the same failure, at the process,
 // in what launchers report, in the lines above the suspect, and at the host. It begins with what names the rank most
 // surely.
-func (s *suspect) claim(members []*member, all []*suspect, records []record) {
-	logs := logsOf(members)
-	census := roster.Count(logs)
+func (s *suspect) claim(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) {
 	master := slices.ContainsFunc(members, (*member).hasMaster)
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
 	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
@@ -263,6 +272,9 @@ func (s *suspect) ofStart() int {
 	return -1
 }
 
+// longNumber is by how many bytes lines differ that have other numbers.
+const longNumber = 16
+
 // moreAborted is how Open MPI says that further ranks have called MPI_Abort.
 var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
 
@@ -276,6 +288,9 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 			for i, t := range st.text {
 				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
 					copies += logtext.Number(a[1])
+				}
+				if t != words && (len(t) < 4 || len(t) > len(words)+longNumber || t[:4] != words[:min(4, len(words))]) {
+					continue
 				}
 				pid := roster.Printer(st.lines[i].Text)
 				if t != words && (pid == 0 || !culprit.Alike(t, words)) {

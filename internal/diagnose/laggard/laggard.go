@@ -53,7 +53,7 @@ func absent(text []string, i int) int {
 		return -1
 	}
 	for k := i - 1; k >= max(0, i-8); k-- {
-		if listHead.MatchString(text[k]) {
+		if strings.HasSuffix(strings.TrimRight(text[k], " "), ":") && listHead.MatchString(text[k]) {
 			if r := first(listItem.FindStringSubmatch(t)); r >= 0 {
 				return r
 			}
