@@ -78,8 +78,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	if live {
 		s.adopt(members)
 	} else {
-		s.claim(members, all)
-		s.blameLaggard(members, all)
+		logs := logsOf(members)
+		census := roster.Count(logs)
+		s.claim(members, all, records, logs, census)
+		s.blameLaggard(members, logs, census)
 	}
 	if !found.about(s) {
 		return s.cause(e, all)
@@ -119,6 +121,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	all := streams(e.Lines, book)
 	if afterwards {
 		introduce(all)
+		shift(all)
 	}
 	for _, st := range all {
 		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
@@ -171,6 +174,20 @@ func introduce(all []*stream) {
 	for k, found := range logs {
 		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !mixes(found[0].text)) {
 			found[0].rank = k.rank
+		}
+	}
+}
+
+// shift adds one to the ranks of workers if a worker says at its beginning that it is the rank after its number,
+// because rank 0 has a name of its own.
+func shift(all []*stream) {
+	worker := func(st *stream) bool { return st.rank >= 0 && roster.Worker(st.lines[0].File) }
+	if !slices.ContainsFunc(all, func(st *stream) bool { return worker(st) && roster.Introduced(st.text) == st.rank+1 }) {
+		return
+	}
+	for _, st := range all {
+		if worker(st) && roster.Introduced(st.text) != st.rank {
+			st.rank++
 		}
 	}
 }

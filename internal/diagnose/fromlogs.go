@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
@@ -280,21 +281,11 @@ func lowest(s *suspect, all []*suspect) *suspect {
 		return s
 	}
 	for _, o := range all {
-		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && alike(o.title(), s.title()) {
+		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && culprit.Alike(o.title(), s.title()) {
 			s = o
 		}
 	}
 	return s
-}
-
-var anyNumber = textmatch.New(`\d+`)
-
-// alike reports whether two titles begin with the same words. It ignores the numbers in them.
-func alike(a, b string) bool {
-	a, _, _ = strings.Cut(a, "; Last command")
-	b, _, _ = strings.Cut(b, "; Last command")
-	a, b = anyNumber.ReplaceAllString(a, "#"), anyNumber.ReplaceAllString(b, "#")
-	return a == b
 }
 
 // verdict returns what the system that runs the job says about the job, unless the program has

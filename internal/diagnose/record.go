@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -104,9 +105,7 @@ func recorded(records []record, members []*member) *suspect {
 		switch s.rule.Category {
 		case job.CPUOOM, job.GPUHardware, job.StorageError, job.HostLost, job.NetworkError:
 			s.pid = logtext.Number(s.names["pid"])
-			if rank, ok := ranksByPID(members)[s.pid]; ok && s.pid > 0 {
-				s.rank = rank
-			}
+			s.rank = roster.Count(logsOf(members)).OfPID(s.pid)
 			return s
 		}
 	}

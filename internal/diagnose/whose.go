@@ -2,13 +2,12 @@ package diagnose
 
 import (
 	"cmp"
-	"maps"
 	"slices"
+	"strings"
 
-	"github.com/gangrun/gangrun/internal/diagnose/endreport"
+	"github.com/gangrun/gangrun/internal/diagnose/culprit"
+	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/message"
-	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -18,48 +17,107 @@ import (
 // nearRank is how many lines above a sign may name the rank whose sign it is.
 const nearRank = 3
 
-// claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
-// looks in the suspect's own words, in those of another rank with the same failure, at the process,
-// in what launchers report, and in the lines above the suspect.
-func (s *suspect) claim(members []*member, all []*suspect) {
-	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
-	if s.stream != nil && s.stream.rank < 0 && roster.Pod(s.sign.title, false) >= 0 && roster.Pod(s.sign.title, false) == s.rank {
-		s.rank = roster.Pod(s.sign.title, slices.ContainsFunc(members, (*member).hasMaster))
-	}
-	if s.rank >= 0 || s.stream == nil && s.record == nil {
-		return
-	}
-	if s.stream != nil {
-		s.rank = roster.Own(s.sign.title)
-	}
-	for _, o := range all {
-		if s.rank < 0 && o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) {
-			s.rank = o.rank
+// What is kept of the log of one rank if ranks are compared: its first and its last lines.
+const (
+	comparedFirst = 150
+	comparedLast  = 350
+)
+
+// logsOf returns the logs of members, those of one rank without their middle.
+func logsOf(members []*member) (logs []roster.Log) {
+	for _, m := range members {
+		for _, st := range m.streams {
+			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text}
+			if n := len(l.Text); m.rank >= 0 && n > comparedFirst+comparedLast {
+				l.Lines = append(l.Lines[:comparedFirst:comparedFirst], l.Lines[n-comparedLast:]...)
+				l.Text = append(l.Text[:comparedFirst:comparedFirst], l.Text[n-comparedLast:]...)
+			}
+			logs = append(logs, l)
 		}
 	}
-	if rank, ok := ranksByPID(members)[s.pid]; ok && s.rank < 0 && s.pid > 0 {
-		s.rank = rank
+	return logs
+}
+
+// where returns a sign with its log.
+func (s *stream) where(g *sign) culprit.Sign {
+	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text}, Title: g.title, From: g.from, At: g.at, To: g.to}
+}
+
+// claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
+// looks in the suspect's own words, in those of another rank with the same failure, at the process,
+// in what launchers report, in the lines above the suspect, and at the host. It begins with what names the rank most
+// surely.
+func (s *suspect) claim(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) {
+	master := slices.ContainsFunc(members, (*member).hasMaster)
+	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
+	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
+		s.rank = roster.Pod(s.sign.title, master)
 	}
-	if s.rank < 0 && s.stream != nil {
-		s.rank = s.stream.printedBy(s.sign, members)
+	if s.rule.Category == job.Cancelled || s.rule.Category == job.TimeLimit { // these are about the whole job
+		return
 	}
-	if s.rank < 0 && s.rule.Category == job.GPUOOM {
-		s.rank = lowestGPU(all, s)
+	for _, find := range []func() int{
+		func() int { return s.accused(all) },
+		func() int { return s.recordedRank(records, census) },
+	} {
+		if r := find(); r >= 0 {
+			s.rank, s.host = r, ""
+			return
+		}
 	}
-	if s.rank < 0 {
-		s.rank = s.reported(members)
+	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
+		s.rank = r
 	}
-	if s.rank < 0 && s.everyRank() {
-		s.rank = 0
+	if s.record != nil && s.rank >= 0 && census.Knows(s.record.Host) && !census.OnHost(s.rank, s.record.Host) {
+		s.rank = -1 // the rank has only noticed it
 	}
-	if s.rank < 0 {
-		s.rank = localRank(members)
+	var finds []func() int
+	add := func(more ...func() int) { finds = append(finds, more...) }
+	var g culprit.Sign
+	if s.stream != nil {
+		g = s.stream.where(s.sign)
+		add(func() int { return g.Named(census) },
+			func() int { return s.ofSame(all) },
+			func() int { return census.OfPID(s.pid) },
+			func() int { return s.printedBy(census) })
 	}
-	if s.rank < 0 && s.crashed() && s.stream != nil { // the rank that crashed no longer counts
-		s.rank = fewestSteps(members, 1)
+	if s.record != nil {
+		add(func() int { return s.ofHost(census, all) },
+			func() int { return s.reported(members) },
+			census.Unheard,
+			func() int { return s.besideOthers(all, nil) },
+			func() int { return witness(all) },
+			func() int { return onlyReporter(all) })
+	} else if s.stream != nil {
+		add(func() int { return culprit.Source(s.sign.context) },
+			func() int { return culprit.InTable(logs, s.sign.title) },
+			s.fullGPU,
+			func() int { return culprit.LocalRank(logs, true) },
+			func() int { return s.ofEvery(members, census) },
+			s.ofMaster,
+			func() int { return s.tagged(all) },
+			func() int { return g.Pod(master) },
+			func() int { return s.reported(members) },
+			func() int { return culprit.LocalRank(logs, false) },
+			func() int { return s.behind(logs, s.crashed()) },
+			func() int { return g.Beside(0) },
+			func() int { return s.ofHost(census, all) },
+			func() int { return laggard.Lost(logs) },
+			func() int { return s.besideOthers(all, nil) },
+			func() int { return laggard.Silent(logs) },
+			func() int { return s.behind(logs, true) },
+			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
+			func() int { return g.Beside(min(len(census.All()), nearRank)) },
+			s.ofStart)
 	}
-	if s.rank < 0 && s.stream != nil {
-		s.rank = s.stream.named(s.sign)
+	for _, find := range finds {
+		if s.rank >= 0 {
+			break
+		}
+		s.rank = find()
+	}
+	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
+		s.rank = s.stream.where(s.sign).Lowest(s.rank, census)
 	}
 }
 
@@ -70,190 +128,132 @@ func (m *member) hasMaster() bool {
 	})
 }
 
-// fullGPU names the GPU whose memory was full.
-var fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
-
-// lowestGPU returns the lowest GPU whose memory was full, if several were in the log of all ranks of a host. There
-// each rank has the GPU of its number.
-func lowestGPU(all []*suspect, of *suspect) int {
-	seen := map[int]bool{}
-	for _, s := range all {
-		if g := fullGPU.FindStringSubmatch(s.title()); g != nil && s.rule.Signature == of.rule.Signature {
-			seen[logtext.Number(g[1])] = true
-		}
-	}
-	if len(seen) < 2 {
+// accused returns the rank that a suspect's words call lost, slow or different from the others, or whose exception
+// they are although another rank prints them. It returns -1 if they do not.
+func (s *suspect) accused(all []*suspect) int {
+	if s.stream == nil {
 		return -1
 	}
-	return slices.Min(slices.Collect(maps.Keys(seen)))
-}
-
-// everyRank reports whether a program could not be started and its log says so several times: then no rank has been.
-func (s *suspect) everyRank() bool {
-	if s.stream == nil || s.rule.Category != job.LaunchError && s.rule.Category != job.MissingLibrary {
-		return false
-	}
-	same := 0
-	for _, g := range s.stream.signs {
-		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
-			same++
-		}
-	}
-	return same > 1
-}
-
-// localRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
-// of ranks before it, or -1.
-func localRank(members []*member) int {
-	var t roster.Torchrun
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, text := range st.text {
-				t.Read(text)
+	switch {
+	case s.rule.Category == job.Straggler:
+		return laggard.Slow(s.sign.text)
+	case s.rule.Category == job.HostLost, s.rule.Category == job.Preempted:
+		return laggard.Listed(s.stream.text, s.sign.from, s.sign.to)
+	case s.rule.Signature == "collective-mismatch", s.rule.Signature == "nccl-version-mismatch":
+		var titles []string
+		for _, o := range append([]*suspect{s}, all...) {
+			if o.sign != nil && o.rule.Signature == s.rule.Signature && !slices.Contains(titles, o.sign.text) {
+				titles = append(titles, o.sign.text)
 			}
 		}
+		return laggard.Odd(titles)
 	}
-	return t.Rank()
+	return s.stream.where(s.sign).Elsewhere()
 }
 
-// printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
-// or -1.
-func (s *stream) printedBy(g *sign, members []*member) int {
-	ranks := ranksByPID(members)
-	for _, o := range append([]*sign{g}, s.signs...) {
-		if o.rule.Signature != g.rule.Signature {
+// aboutHost reports whether a suspect is the failure of a host, which its ranks or others only report.
+func (s *suspect) aboutHost() bool {
+	return s.rule.Category == job.HostLost || s.rule.Category == job.Preempted && s.rule.Is(rules.Verdict)
+}
+
+// ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
+func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
+	hosts := []string{s.failedHost(), s.names["host"], s.host}
+	if strings.Contains(s.title(), "CANCELLED AT") { // the other host is the one that ran the job's script
+		hosts = hosts[:1]
+	}
+	if s.record != nil {
+		hosts = append(hosts, s.record.Host)
+	}
+	if s.stream != nil && len(hosts) > 1 {
+		hosts = append(hosts, culprit.HostWords(s.title())...)
+		hosts = append(hosts, culprit.HostWords(s.stream.lines[0].File)...)
+	}
+	for _, h := range hosts {
+		if !census.Knows(h) {
 			continue
 		}
-		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
-			pid := roster.Printer(s.lines[i].Text)
-			if pid == 0 {
-				continue
-			}
-			if r, ok := ranks[pid]; ok {
+		if s.rule.Category != job.HostLost && s.rule.Category != job.CPUOOM {
+			if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 {
 				return r
 			}
 		}
+		return census.OfHost(h)
 	}
-	return -1
+	if s.rule.Category != job.HostLost {
+		return -1
+	}
+	return census.OfHost(cmp.Or(hosts...))
 }
 
-// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
-func hostOf(members []*member, rank int) (host string) {
-	for _, m := range members {
-		if rank < 0 {
-			break
-		}
-		if m.rank == rank {
-			host = cmp.Or(host, m.host)
-		}
-		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.report != nil && g.report.Rank == rank {
-					host = cmp.Or(host, g.report.Host)
-				}
-				if names := g.rule.Groups(g.text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
-					host = cmp.Or(host, names["host"])
-				}
-			}
+// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
+var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
+
+// failedHost returns the host that Slurm says has failed.
+func (s *suspect) failedHost() string {
+	if s.stream == nil || s.rule.Category != job.HostLost {
+		return ""
+	}
+	for _, t := range s.stream.text {
+		if m := nodeFailure.FindStringSubmatch(t); m != nil {
+			return m[1]
 		}
 	}
-	return host
+	return ""
 }
 
-// named returns the rank that a sign or a line above it names as its own, or -1.
-func (s *stream) named(g *sign) int {
-	for i := g.to - 1; i >= max(0, g.from-nearRank); i-- {
-		t := s.text[i]
-		if i < g.from && (pytrace.FrameLine.MatchString(t) || message.Advance.MatchString(t)) {
-			continue
+// ofSame returns the lowest rank with the same failure, or -1.
+func (s *suspect) ofSame(all []*suspect) int {
+	lowest := -1
+	for _, o := range all {
+		if o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) && (lowest < 0 || o.rank < lowest) {
+			lowest = o.rank
 		}
-		if r := roster.Own(t); r >= 0 {
+	}
+	return lowest
+}
+
+// recordedPID is how the kernel names a process.
+var recordedPID = textmatch.New(`\bpid[ :=]{1,2}(\d{2,8})\b|\btask \S+?:(\d{2,8}) blocked for`)
+
+// recordedRank returns the rank of the process that a record is about, or that another record of the same kernel
+// names. It returns -1 if no record names a rank.
+func (s *suspect) recordedRank(records []record, census *roster.Census) int {
+	if s.record == nil {
+		return -1
+	}
+	for _, pid := range []int{logtext.Number(s.rule.Groups(s.record.Text)["pid"]), s.pid} {
+		if r := census.OfPID(pid); r >= 0 {
 			return r
 		}
 	}
-	return -1
-}
-
-// ranksByPID returns the ranks of the processes that reports, lines or the logs of ranks name. Of several ranks for a
-// process, the first counts.
-func ranksByPID(members []*member) map[int]int {
-	ranks := map[int]int{}
-	add := func(pid, rank int) {
-		if _, ok := ranks[pid]; !ok {
-			ranks[pid] = rank
+	for _, r := range records {
+		m := recordedPID.FindStringSubmatch(r.line.Text)
+		if m == nil || r.line.Host != s.record.Host {
+			continue
 		}
-	}
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.report != nil && g.report.Rank >= 0 {
-					add(g.report.PID, g.report.Rank)
-				}
-			}
-			for _, l := range st.lines {
-				if pid, rank, ok := roster.Process(l.Text); ok {
-					add(pid, rank)
-				}
-				if m.rank >= 0 {
-					add(roster.Printer(l.Text), m.rank)
-				}
-			}
-		}
-	}
-	return ranks
-}
-
-var (
-	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
-	// codeOf is how a launcher names a rank that ended with a code.
-	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]`)
-)
-
-// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
-// launchers name no rank or several.
-func (s *suspect) reported(members []*member) int {
-	var aborted, ended, first []int
-	for _, m := range members {
-		for _, st := range m.streams {
-			for _, t := range st.text {
-				if a := abortedBy.FindStringSubmatch(t); len(t) < 500 && a != nil {
-					aborted = append(aborted, logtext.Number(cmp.Or(a[1], a[2], a[3])))
-				}
-				if c := codeOf.FindStringSubmatch(t); c != nil {
-					ended = append(ended, logtext.Number(c[1]))
-				}
-			}
-			for _, g := range st.signs {
-				if g.report == nil || g.report.Rank < 0 || !s.fits(g.report) {
-					continue
-				}
-				if ended = append(ended, g.report.Rank); g.discount == 0 {
-					first = append(first, g.report.Rank)
-				}
-			}
-		}
-	}
-	for _, ranks := range [][]int{aborted, ended, first} {
-		slices.Sort(ranks)
-		if ranks = slices.Compact(ranks); len(ranks) == 1 {
-			return ranks[0]
+		if rank := census.OfPID(logtext.Number(cmp.Or(m[1], m[2]))); rank >= 0 {
+			return rank
 		}
 	}
 	return -1
 }
 
-// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
-// exception with a code.
-func (s *suspect) fits(r *endreport.Report) bool {
-	switch {
-	case s.signal != 0:
-		return r.Signal == s.signal
-	case s.rule.Category == job.InvalidMemoryAccess:
-		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
-	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
-		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
-	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
-		return r.Signal == 9 || r.Code > 0
+// masterPort is an error of the process that waits for the others.
+var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
+
+// ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
+func (s *suspect) ofMaster() int {
+	if s.rule.Category != job.PortInUse || !masterPort.MatchString(s.sign.text) {
+		return -1
 	}
-	return r.Code > 0 || r.Signal == 6
+	return 0
+}
+
+// fullGPU returns the lowest GPU whose memory was full, if a suspect is about that, or -1.
+func (s *suspect) fullGPU() int {
+	if s.rule.Category != job.GPUOOM || s.stream.rank >= 0 {
+		return -1
+	}
+	return culprit.LowestGPU(s.stream.text)
 }

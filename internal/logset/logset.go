@@ -197,13 +197,24 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 	return e, nil
 }
 
+// mostLocal bounds how many ranks one host has.
+const mostLocal = 256
+
 // globalRanks changes the numbers of ranks on their host into numbers of ranks of the job. offset
-// is the number of ranks on the hosts before it. count is the number of ranks on this host.
+// is the number of ranks on the hosts before it. count is the number of ranks on this host. It counts ranks
+// that lines name, too.
 func globalRanks(lines []job.Line, offset int) (count int) {
 	for i := range lines {
 		if local := lines[i].Rank - logtext.LocalRanks; local >= 0 {
 			count = max(count, local+1)
 			lines[i].Rank = offset + local
+		}
+	}
+	if count == 0 {
+		for _, l := range lines {
+			if l.Rank >= offset && l.Rank < offset+mostLocal {
+				count = max(count, l.Rank+1-offset)
+			}
 		}
 	}
 	return count

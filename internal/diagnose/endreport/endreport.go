@@ -32,6 +32,7 @@ var (
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
 	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit) (?:with|from) (?:exit )?(?:status|code|signal)[ :=]*(-?\d{1,3})\b`)
+	gasnetProc  = textmatch.New(`Caught a fatal signal \(proc (\d+)\): \w+\((\d+)\)`)
 	deepspeed   = textmatch.New(`-{2}local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
@@ -51,6 +52,7 @@ var parsers = []struct {
 	{"exitcode  ", torchTable},
 	{"failed (exitcode: ", torchLine},
 	{"srun: error: ", srun},
+	{"caught a fatal signal (proc ", gasnet},
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
 	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank},
@@ -190,13 +192,20 @@ func ofRank(text []string, i int) (Report, int, bool) {
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 
+func gasnet(text []string, i int) (Report, int, bool) {
+	m := gasnetProc.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	return Report{Rank: logtext.Number(m[1]), Signal: logtext.Number(m[2])}, i, true
+}
+
 func deepSpeed(text []string, i int) (Report, int, bool) {
 	m := deepspeed.FindStringSubmatch(text[i])
 	if m == nil {
 		return Report{}, 0, false
 	}
-	r := ended(m[2])
-	r.Rank = logtext.Number(m[1])
+	r := ended(m[2]) // the command line is always that of the last rank, whichever failed
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 

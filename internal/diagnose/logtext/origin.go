@@ -22,8 +22,8 @@ type Origin struct {
 var (
 	rankName = textmatch.New(`(?i)(?:^|[/._-])(?:global[-_]?)?(?:rank|task|proc|process|worker|replica|pod)[-._]?(\d+)(?:$|[/._-])`)
 	// lonelyRank is the name of a log that shows the rank even if there is no other log.
-	lonelyRank = textmatch.New(`(?i)^(?:o|e|out|err|log|stdout|stderr|std)[._-](\d{1,5})(?:[._-](?:log|out|err|txt))?$`)
-	torchDir   = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
+	lonelyRank = textmatch.New(`(?i)^(?:o|e|out|err|log|stdout|stderr|std|rsl\.(?:out|error))[._-](\d{1,5})(?:[._-](?:log|out|err|txt))?$`)
+	torchDir   = textmatch.New(`(?:^|/)attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
 	// packedEnd is the end of the name of a compressed log.
 	packedEnd = textmatch.New(`(?i)\.(?:gz|bz2|zst|zstd)$`)
 	// stderrName and stdoutName say which stream a log holds.

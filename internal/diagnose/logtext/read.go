@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -51,8 +52,14 @@ func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) 
 	for i := range lines {
 		lines[i].File, lines[i].Source, lines[i].Rank, lines[i].Host = o.Name, o.Source, o.Rank, o.Host
 	}
+	if o.Rank >= 0 && o.Source != job.SourceErrorFile && several(lines) {
+		for i := range lines {
+			lines[i].Rank = -1
+		}
+		o.Rank = -1
+	}
 	if o.Rank < 0 && o.Source != job.SourceKernel {
-		unprefix(lines)
+		lines = unprefix(lines)
 	}
 	date(lines)
 	return lines, nil
@@ -78,11 +85,25 @@ func (d *drawing) add(part []byte) {
 			d.returned = true
 		case d.returned:
 			d.returned = false
-			d.text = append(d.text[:0], c)
+			d.text = append(d.text[:drawnTag(d.text, c)], c)
 		case len(d.text) < KeepBytes:
 			d.text = append(d.text, c)
 		}
 	}
+}
+
+// lineTag is the tag of a launcher. A program that begins its output with a carriage return does not replace it.
+var lineTag = textmatch.New(`^(?:\[\d{1,5}\]:? |\[(?:rank|default)\d+\]: ?| *\d{1,5}: |\[\d+,\d+\]<std\w+>: ?|[A-Za-z][\w.-]*\d[\w.-]*: ?$|[\w.-]*[-_]\d+ +\| ?$)`)
+
+// drawnTag returns how many bytes of a text are the tag that stays if next is written over the text.
+func drawnTag(text []byte, next byte) int {
+	if next == '[' {
+		return 0
+	}
+	if at := lineTag.FindStringIndex(string(text[:min(len(text), dateBytes)])); at != nil {
+		return at[1]
+	}
+	return 0
 }
 
 func (d *drawing) take() string {

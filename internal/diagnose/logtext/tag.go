@@ -1,6 +1,7 @@
 package logtext
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -28,21 +29,27 @@ const LocalRanks = 1 << 20
 // innerTag is a tag that mpirun writes within a line which the program wrote in parts.
 var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)?\d+,\d+\](?:\[[\w.-]+:\d+\])?<(?:stdout|stderr|stddiag)>:`)
 
+// torchTag is that of torch, which prints it itself.
+var torchTag = tag{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true}
+
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
-	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                                            // torchrun
-	{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true},                                                                                // torch
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
+	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
+	torchTag, // torch
 	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
-	{line: textmatch.New(`^ *(?P<rank>\d+)[:>] ?`)},                                                                                               // srun
+	{line: textmatch.New(`^ *(?P<rank>\d+)[:>](?: |$)`)},                                                                                          // srun
+	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)},                                                  // TensorFlow
 	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
+	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)},    // stern
 	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`)},                                                                               // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.
-var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+var launchers = textmatch.New(`^(?:gangrun|pdsh@[\w.-]+|clush|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
 
 // hostTag is how Open MPI and UCX begin lines of a process.
 var hostTag = textmatch.New(`^\[[\w.-]+:\d+(?::\d+)*\] `)
@@ -58,26 +65,158 @@ func untagged(t string) bool {
 	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
 }
 
-// unprefix removes the tags of lines, and sets the ranks that the tags name.
-func unprefix(lines []job.Line) {
+// unprefix removes the tags of lines, and sets the ranks that the tags name. It returns the lines. If several ranks have
+// written one line, it makes one of what each has written.
+func unprefix(lines []job.Line) []job.Line {
 	for _, t := range tags {
 		if !t.sure && !t.holds(lines) {
 			continue
+		}
+		if t.line == tags[0].line {
+			lines = divided(lines)
 		}
 		done := false
 		for i := range lines {
 			done = t.strip(&lines[i]) || done
 		}
-		if done {
-			return
+		if !done {
+			continue
+		}
+		if t.inner {
+			lines = t.apart(lines)
+		}
+		switch {
+		case t.sure:
+		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
+			for _, inner := range tags {
+				if inner.within(lines) {
+					break
+				}
+			}
+		default:
+			nested(lines)
+		}
+		break
+	}
+	return lines
+}
+
+// divided divides lines in which mpirun has put the output of several ranks, or of both streams of a rank.
+func divided(lines []job.Line) []job.Line {
+	var all []job.Line
+	for _, l := range lines {
+		start := tags[0].line.FindStringIndex(l.Text)
+		for from := 0; start != nil; {
+			at := innerTag.FindStringIndex(l.Text[start[1]+from:])
+			if at == nil {
+				break
+			}
+			at[0], at[1] = at[0]+start[1]+from, at[1]+start[1]+from
+			if a, b := strings.TrimSpace(l.Text[at[0]:at[1]]), strings.TrimSpace(l.Text[:start[1]]); a[strings.IndexByte(a, '['):] == b[strings.IndexByte(b, '['):] {
+				from = at[1] - start[1]
+				continue
+			}
+			before := l
+			before.Text, l.Text, from = l.Text[:at[0]], l.Text[at[0]:], 0
+			all = append(all, before)
+			start = tags[0].line.FindStringIndex(l.Text)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// innerRank is the tag of hydra or Intel MPI in the midst of a line.
+var innerRank = textmatch.New(`\S(\[(\d{1,5})\] )`)
+
+// apart divides lines that several ranks have written.
+func (t tag) apart(lines []job.Line) []job.Line {
+	ranks := map[int]bool{}
+	for _, l := range lines {
+		ranks[l.Rank] = l.Rank >= 0
+	}
+	var all []job.Line
+	for _, l := range lines {
+		for {
+			at := innerRank.FindStringIndex(l.Text)
+			if at == nil || l.Rank < 0 {
+				break
+			}
+			rank := Number(innerRank.FindStringSubmatch(l.Text)[2])
+			if !ranks[rank] || rank == l.Rank {
+				break
+			}
+			before := l
+			before.Text = l.Text[:at[0]+1]
+			all = append(all, before)
+			l.Text, l.Rank = l.Text[at[1]:], rank
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// process is how NCCL begins the lines of a process that has a GPU.
+var process = textmatch.New(`^[\w.-]+:\d+:\d+ \[(\d+)\] NCCL `)
+
+// several reports whether a log has the output of several ranks, although its name has one number.
+func several(lines []job.Line) bool {
+	ranks, gpus := map[string]bool{}, map[string]bool{}
+	for _, l := range lines {
+		if m := torchTag.line.FindStringSubmatch(l.Text); m != nil {
+			ranks[m[1]] = true
+		} else if m := process.FindStringSubmatch(l.Text); m != nil {
+			gpus[m[1]] = true
 		}
 	}
+	return len(ranks) > 1 || len(gpus) > 1
+}
+
+// nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:
+// that is the number of a host.
+func nested(lines []job.Line) {
+	host := slices.ContainsFunc(lines, func(l job.Line) bool {
+		m := torchTag.line.FindStringSubmatch(l.Text)
+		return m != nil && l.Rank >= 0 && Number(m[1]) != l.Rank
+	})
+	for i := range lines {
+		if l := &lines[i]; host && !torchTag.strip(l) && l.Rank >= 0 {
+			l.Rank = -1
+		}
+	}
+}
+
+// within strips the tags of a form if there are several below the tags of hosts, and reports whether it did.
+func (t tag) within(lines []job.Line) bool {
+	if t.line.SubexpIndex("rank") < 0 {
+		return false
+	}
+	seen, marked := map[string]int{}, 0
+	for _, l := range lines {
+		if m := t.line.FindStringSubmatch(l.Text); m != nil {
+			seen[m[t.line.SubexpIndex("rank")]]++
+			marked++
+		}
+	}
+	again := 0
+	for _, n := range seen {
+		if n > 1 {
+			again++
+		}
+	}
+	if again < 2 && (len(seen) < 2 || marked*2 < len(lines)) {
+		return false
+	}
+	for i := range lines {
+		t.strip(&lines[i])
+	}
+	return true
 }
 
 // holds reports whether nearly all lines are marked in this way, with numbers that occur several
 // times. The numbers of ranks do; those of lists do not.
 func (t tag) holds(lines []job.Line) bool {
-	marked, others, again := 0, 0, false
+	marked, others, above, again := 0, 0, 0, false // above counts the lines before the first marked one
 	seen := map[string]bool{}
 	at, most := t.line.SubexpIndex("rank"), 3
 	if at < 0 {
@@ -89,9 +228,15 @@ func (t tag) holds(lines []job.Line) bool {
 			marked++
 			again = again || seen[m[at]]
 			seen[m[at]] = true
-		case !untagged(l.Text):
+		case untagged(l.Text):
+		case marked == 0:
+			above++
+		default:
 			others++
 		}
+	}
+	if above > 2*marked {
+		others += above
 	}
 	return marked >= 3 && again && others*most <= marked
 }
@@ -114,6 +259,8 @@ func (t tag) strip(l *job.Line) bool {
 		case m[i] == "":
 		case name == "rank":
 			l.Rank = Number(m[i])
+		case name == "master":
+			l.Rank = 0
 		case name == "local" && len(m[i]) < 6:
 			l.Rank = LocalRanks + Number(m[i])
 		case name == "host":

@@ -2,6 +2,7 @@
 package roster
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -13,8 +14,10 @@ const longLine = 1000
 
 // processes are forms of lines that name a process and its rank. The groups are pid and rank.
 var processes = []*textmatch.Pattern{
-	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
-	textmatch.New(`(?i)\brank[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?(?:\b|world_|global_)rank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
+	textmatch.New(`(?i)(?:^|[^_])(?:rank|task)[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`^\[(?P<rank>\d{1,6})\] (?:\w+ )?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`^rank ?(?P<rank>\d{1,6})[ :=]{1,2}(?P<pid>\d{3,8})$`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
 	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
 	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*-{2}local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed
@@ -23,7 +26,7 @@ var processes = []*textmatch.Pattern{
 // Process returns the PID and the rank that a line names. Some lines say that a process is a certain rank; ok is
 // false for all other lines.
 func Process(t string) (pid, rank int, ok bool) {
-	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") {
+	if len(t) > longLine || !strings.Contains(t, "rank") && !strings.Contains(t, "Rank") && !strings.Contains(t, "RANK") && !strings.Contains(t, "reported by") && !strings.Contains(t, "pid") {
 		return 0, -1, false
 	}
 	for _, p := range processes {
@@ -50,11 +53,15 @@ func Printer(t string) int {
 
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank[ =:#_-]{0,3}(\d{1,6})\b|^[\w.-]*\[(\d{1,6})\]:? |\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):`)
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,6}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\(proc (\d{1,6})\)|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\[PE (\d{1,6})\]|\(r(?:ank)? ?(\d{1,6})\)`)
+	// localNumber is the number of a rank on its host.
+	localNumber = textmatch.New(`(?i)\blocal[_ ]rank["']?[ =:]{0,3}\d+`)
+	// stamp is the time at the beginning of a line.
+	stamp = textmatch.New(`^\[?\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?[ :-]+(?:(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL)[ :-]+)?`)
 	// othersRank is how it names another one.
 	othersRank = textmatch.New(`(?i)\b(?:to|from|with|by|lost|waiting for|peer|remote) rank`)
 	// introduced is a line with which a program says at its beginning which rank it is.
-	introduced = textmatch.New(`(?i)^\W*(?:i am |this is )?(?:global[_ ])?rank[ =:]+(\d{1,6})(?: ?/ ?| of | out of )\d+\b|^ *taskid: (\d{1,6}) hostname:|^process index: (\d{1,6})$|\bProcess \(global: (\d{1,6}), local|\bmy rank (?:is|=) ?(\d{1,6})\b|\b(?:node|host) [\w.-]+,? (?:is )?rank (\d{1,6})$|^(?:export )?(?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d{1,6})$`)
+	introduced = textmatch.New(`(?i)^\W*(?:i am |this is )?(?:global[_ ])?rank[ =:]+(\d{1,6})(?: ?/ ?| of | out of )\d+\b|\bprocess:? (\d{1,6}) ?/ ?\d{1,6}\b|\bWORLD_SIZE=\d+ RANK=(\d{1,6})\b|^ *taskid: (\d{1,6}) hostname:|^process index: (\d{1,6})$|\bProcess \(global: (\d{1,6}), local|\bmy rank (?:is|=) ?(\d{1,6})\b|\b(?:node|host) [\w.-]+,? (?:is )?rank (\d{1,6})$|^(?:export )?(?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK)=(\d{1,6})$`)
 )
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
@@ -69,14 +76,48 @@ func first(m []string) int {
 
 // Own returns the rank that a line names as that of its program, or -1.
 func Own(t string) int {
-	if len(t) > 500 || othersRank.MatchString(t) {
+	if len(t) > 500 && !strings.HasPrefix(t, `{"`) || othersRank.MatchString(t) {
 		return -1
+	}
+	if t != "" && (t[0] == '[' || t[0] >= '0' && t[0] <= '9') {
+		if at := stamp.FindStringIndex(t); at != nil {
+			t = t[at[1]:]
+		}
+	}
+	if strings.Contains(t, "ocal") {
+		t = localNumber.ReplaceAllString(t, "")
 	}
 	return first(ownRank.FindStringSubmatch(t))
 }
 
+// together is an error that all ranks of LAMMPS raise, and rank 0 prints.
+var together = textmatch.New(`^ERROR: .*\(\S+\.cpp:\d+\)$`)
+
+// Together reports whether a line is an error that all ranks of a program raise at once. Rank 0 prints it.
+func Together(t string) bool { return together.MatchString(t) }
+
+// labelled is how srun marks a line.
+var labelled = textmatch.New(`^ *(\d{1,5}): [^\d\s]`)
+
+// Printed returns the rank whose line of a sign of failure this is, as the line names it, or -1.
+func Printed(t string) int {
+	if r := Own(t); r >= 0 {
+		return r
+	}
+	if r := first(labelled.FindStringSubmatch(t)); r >= 0 {
+		return r
+	}
+	return first(torn.FindStringSubmatch(t))
+}
+
+// torn is the beginning of a rank's last words after what another rank had begun to print.
+var torn = textmatch.New(`\S\[(\d{1,5})\]:? (?:terminate called|Traceback|[\w.:]*(?:Error|Exception|ERROR|FATAL)\b)`)
+
 // pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
 var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
+
+// Worker reports whether a log is named for the worker of a number.
+func Worker(file string) bool { return workerPod.MatchString(file) }
 
 // workerPod is the name of a pod of a job that has a pod for its rank 0, too.
 var workerPod = textmatch.New(`-worker-\d`)
@@ -126,8 +167,16 @@ func (t *Torchrun) Read(line string) {
 	}
 }
 
+// Restarted reports whether ranks have failed several times.
+func (t *Torchrun) Restarted() bool { return len(t.local) > 1 }
+
 // Rank returns the number of the rank that failed, or -1 if the lines do not show it.
 func (t *Torchrun) Rank() int {
+	if t.Restarted() { // torchrun names rank 0 if ranks seem to have failed at once, but rarely does so each time
+		t.local = slices.DeleteFunc(t.local, func(r int) bool { return r == 0 })
+		slices.Sort(t.local)
+		t.local = slices.Compact(t.local)
+	}
 	switch {
 	case len(t.local) != 1:
 		return -1

@@ -1,0 +1,259 @@
+// Package culprit finds the rank whose sign of failure a log shows, from the words of the sign and of what stands
+// beside it.
+package culprit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Sign is a sign of failure in a log.
+type Sign struct {
+	roster.Log
+	Title        string
+	From, At, To int // its first line, its decisive line, the line after its last
+}
+
+// near is how many lines beside a sign may name its rank.
+const near = 3
+
+var (
+	// trouble is a word of a line that tells of a failure.
+	trouble = textmatch.New(`(?i)\b(?:nan|error|critical|fatal|fail\w*|abort\w*|diverg\w*)\b`)
+	// severe is one that is no name of a quantity.
+	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b|Called CmiAbort`)
+	// elsewhere is how PyTorch marks the exception of another rank.
+	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
+	// onlyRank is a condition that holds on one rank.
+	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
+	// fullGPU names the GPU whose memory was full.
+	fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
+	// described is the beginning of what kubectl describes.
+	described = textmatch.New(`^Name: +(\S+)$|\bdescribe pods?[ /](\S+)`)
+	// headRank is how GROMACS names the rank above its message.
+	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
+	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
+	device    = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
+	anyNumber = textmatch.New(`\d+`)
+)
+
+// first returns the first group of a match that is not empty as a number, or -1 if there is none.
+func first(m []string) int {
+	for i := 1; i < len(m); i++ {
+		if m[i] != "" {
+			return logtext.Number(m[i])
+		}
+	}
+	return -1
+}
+
+// Named returns the rank that a sign names as its own, or -1.
+func (s Sign) Named(census *roster.Census) int {
+	if r := roster.Own(s.Title); r >= 0 {
+		return r
+	}
+	for i := s.At; i < s.To; i++ {
+		if r := roster.Printed(s.Lines[i].Text); r >= 0 {
+			return r
+		}
+	}
+	if r := roster.Own(s.Lines[s.From].Text); r >= 0 {
+		return r
+	}
+	for i := s.From; i >= max(0, s.From-near); i-- {
+		if m := headRank.FindStringSubmatch(s.Text[i]); m != nil {
+			return logtext.Number(m[1])
+		}
+	}
+	if roster.Together(s.Text[s.At]) {
+		return 0
+	}
+	if m := device.FindStringSubmatch(s.Lines[s.At].Text); m != nil {
+		if r := census.OfPID(roster.Printer(s.Lines[s.At].Text)); r >= 0 {
+			return r
+		}
+		return max(census.OfHost(m[1]), 0) + logtext.Number(m[2])
+	}
+	return census.OfUnit(s.Title)
+}
+
+// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Farther above
+// it than loose lines, only lines that tell of a failure count.
+func (s Sign) Beside(loose int) int {
+	for i := s.To - 1; i >= max(0, s.From-near); i-- {
+		t := s.Text[i]
+		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
+		told := trouble.MatchString(t) || severe.MatchString(t)
+		if message.Advance.MatchString(t) { // with an error that it only measures
+			told = severe.MatchString(t)
+		}
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-loose) && !told)
+		if between || above {
+			continue
+		}
+		if r := roster.Own(t); r >= 0 {
+			return r
+		}
+	}
+	for _, t := range s.Text[s.To:min(len(s.Text), s.To+near)] {
+		if trouble.MatchString(t) {
+			if r := roster.Own(t); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+// longStack is how many lines a traceback has.
+const longStack = 60
+
+// Elsewhere returns the rank of which a sign has the exception, if another rank prints it, or -1.
+func (s Sign) Elsewhere() int {
+	for i := s.At; i >= max(0, s.At-longStack); i-- {
+		if strings.HasPrefix(s.Text[i], "Traceback (most") {
+			return first(elsewhere.FindStringSubmatch(s.Text[i]))
+		}
+	}
+	return -1
+}
+
+// Source returns the rank that the source lines of a traceback require, as "if rank == 2: raise ..." does, or -1.
+func Source(frames string) int {
+	for _, f := range slices.Backward(strings.Split(frames, "\n")) {
+		if r := first(onlyRank.FindStringSubmatch(f)); r >= 0 {
+			return r
+		}
+	}
+	return -1
+}
+
+// InTable returns the lowest rank for which torchrun's tables show an error, or -1.
+func InTable(logs []roster.Log, title string) int {
+	title, _, _ = strings.Cut(title, "\n")
+	if title = title[:min(len(title), 100)]; len(title) < 4 {
+		return -1
+	}
+	lowest := -1
+	for _, l := range logs {
+		for _, f := range endreport.Table(l.Text) {
+			if strings.Contains(f.Text, title) && (lowest < 0 || f.Rank < lowest) {
+				lowest = f.Rank
+			}
+		}
+	}
+	return lowest
+}
+
+// LowestGPU returns the lowest GPU whose memory was full, or -1. In the log of all ranks of a host, each rank
+// has the GPU of its number.
+func LowestGPU(text []string) int {
+	lowest, several := -1, false
+	for _, t := range text {
+		if g := fullGPU.FindStringSubmatch(t); g != nil && strings.Contains(t, "memory") {
+			n := logtext.Number(g[1])
+			several = several || lowest >= 0 && n != lowest
+			if lowest < 0 || n < lowest {
+				lowest = n
+			}
+		}
+	}
+	if lowest == 0 && !several { // a rank that sees one GPU calls it GPU 0
+		return -1
+	}
+	return lowest
+}
+
+// LocalRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
+// of ranks before it, or -1. If restarted is true, it looks only at logs in which torchrun reports several failures.
+func LocalRank(logs []roster.Log, restarted bool) int {
+	var all roster.Torchrun
+	for _, l := range logs {
+		var alone roster.Torchrun
+		for _, t := range l.Text {
+			all.Read(t)
+			alone.Read(t)
+		}
+		if restarted && alone.Restarted() {
+			return alone.Rank()
+		}
+	}
+	if restarted {
+		return -1
+	}
+	return all.Rank()
+}
+
+// describedLines is how long a description of kubectl is.
+const describedLines = 60
+
+// Pod returns the rank of the pod that a description of Kubernetes is about, or -1. master says whether the job has a
+// pod of its own for rank 0.
+func (s Sign) Pod(master bool) int {
+	for i := s.At; i >= max(0, s.At-describedLines); i-- {
+		if m := described.FindStringSubmatch(s.Text[i]); m != nil {
+			return roster.Pod("pod/"+cmp.Or(m[1], m[2]), master)
+		}
+	}
+	return -1
+}
+
+// longTitle is how many bytes a line has that is too long to be compared with others.
+const longTitle = 1000
+
+// Lowest returns rank, or the lowest rank that prints the same words as the sign in the same log.
+func (s Sign) Lowest(rank int, census *roster.Census) int {
+	for i, t := range s.Text {
+		if rank <= 0 || len(t) >= longTitle || !Alike(t, s.Text[s.At]) {
+			continue
+		}
+		r := roster.Printed(s.Lines[i].Text)
+		if r < 0 {
+			r = census.OfPID(roster.Printer(s.Lines[i].Text))
+		}
+		for k := i - 1; r < 0 && k >= max(0, i-near); k-- {
+			r = first(headRank.FindStringSubmatch(s.Text[k]))
+		}
+		if r >= 0 {
+			rank = min(rank, r)
+		}
+	}
+	return rank
+}
+
+// Alike reports whether two titles are the same words. It ignores the numbers in them.
+func Alike(a, b string) bool {
+	a, _, _ = strings.Cut(a, "; Last command")
+	b, _, _ = strings.Cut(b, "; Last command")
+	return anyNumber.ReplaceAllString(a, "#") == anyNumber.ReplaceAllString(b, "#")
+}
+
+// HostAbove returns the host that one of the lines above a sign names, as that of a tool that copies a file to each
+// host. It is empty if none does. known tells which words are hosts.
+func (s Sign) HostAbove(known func(string) bool) string {
+	for i := s.From - 1; i >= max(0, s.From-near); i-- {
+		for _, w := range HostWords(s.Text[i]) {
+			if known(w) {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// HostWords returns the words of a text that may be the names or addresses of hosts.
+func HostWords(text string) []string {
+	text = text[:min(len(text), 500)]
+	apart := func(r rune) bool {
+		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-')
+	}
+	return append(strings.FieldsFunc(text, apart), strings.FieldsFunc(text, func(r rune) bool { return r != '.' && apart(r) })...)
+}

@@ -1,0 +1,400 @@
+// Package laggard finds, from the lines of logs, the rank for which the other ranks of a job waited, which they lost,
+// or which did something else than they.
+package laggard
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// longLine is how many bytes a line has that is too long to name the rank that others wait for.
+const longLine = 2000
+
+var (
+	// absentRank names a rank that others wait for.
+	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|not (?:join|reach|enter|respond|arriv))|` +
+		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late|stuck|hung|hanging)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
+		`^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state [DT]\b|wchan|\[[DT]\]|stopped\b)|` +
+		`(?i)\b(?:rank|worker|task|process)[ =:#]{1,2}(\d{1,6})\b.{0,40}\blast (?:heartbeat|seen|progress|report|message|update)\b.{0,20}\b(?:\d{3,}|[1-9]\d) ?(?:\.\d+ ?)?s`)
+	// listHead is the line above a list of such ranks.
+	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
+	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})[\], ]*(?:\d|$))`)
+	// task names a task of JAX or TensorFlow, or the ranks of a pod.
+	task = textmatch.New(`/task:(\d{1,6})\b|\(ranks? (\d{1,6})(?:-\d+)?\)`)
+	// others names a rank that was not the last.
+	others    = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
+	maybe     = textmatch.New(`most likely|\bmay be\b|can be caused`)
+	enqueued  = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
+	groupRank = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
+	stepCount = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
+	joined    = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
+)
+
+// Group returns the rank that a line of PyTorch's watchdog names as that of its process, or -1.
+func Group(t string) int { return first(groupRank.FindStringSubmatch(t)) }
+
+// first returns the first group of a match that is not empty as a number, or -1 if there is none.
+func first(m []string) int {
+	for i := 1; i < len(m); i++ {
+		if m[i] != "" {
+			return logtext.Number(m[i])
+		}
+	}
+	return -1
+}
+
+// absent returns the rank that line i names as the one that others wait for, or -1.
+func absent(text []string, i int) int {
+	t := text[i]
+	if len(t) > longLine || maybe.MatchString(t) {
+		return -1
+	}
+	for k := i - 1; k >= max(0, i-8); k-- {
+		if strings.HasSuffix(strings.TrimRight(text[k], " "), ":") && listHead.MatchString(text[k]) {
+			if r := first(listItem.FindStringSubmatch(t)); r >= 0 {
+				return r
+			}
+		}
+		if strings.TrimSpace(text[k]) == "" {
+			break
+		}
+	}
+	if strings.Contains(t, "irst task") {
+		t = others.ReplaceAllString(t, "")
+	}
+	return first(absentRank.FindStringSubmatch(t))
+}
+
+// Listed returns the rank that the lines from from to to, or those below them, call lost or told to end, or -1.
+func Listed(text []string, from, to int) int {
+	for k := from; k < to; k++ {
+		if !listHead.MatchString(text[k]) {
+			continue
+		}
+		for _, t := range text[k+1 : min(len(text), k+4)] {
+			if r := first(listItem.FindStringSubmatch(t)); r >= 0 {
+				return r
+			}
+		}
+	}
+	for _, t := range text[from:min(len(text), to+below)] {
+		if r := first(task.FindStringSubmatch(t)); r >= 0 {
+			return r
+		}
+	}
+	return -1
+}
+
+// below is how many lines below a sign may name the rank that it calls lost.
+const below = 3
+
+// reach is how many lines around a sign may name the rank for which others wait.
+const reach = 12
+
+// Near returns the rank that the lines from from to to, or those around them, name as the one that others wait for,
+// or -1.
+func Near(text []string, from, to int) int {
+	for _, part := range [][2]int{{from, to}, {to, min(len(text), to+reach)}, {max(0, from-reach), from}} {
+		for i := part[0]; i < part[1]; i++ {
+			if r := absent(text, i); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+// Find returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. waiting has
+// the ranks that waited, ended those of which a launcher reports the end. The rank is, in this order: the one that a
+// report names; the one that is behind in the count of its collectives; the only one that did not wait; the one that
+// made the fewest steps.
+func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool) int {
+	behind := map[int]int{}
+	for _, l := range logs {
+		for i, t := range l.Text {
+			if r := absent(l.Text, i); r >= 0 {
+				return r
+			}
+			c := enqueued.FindStringSubmatch(t)
+			if c == nil {
+				continue
+			}
+			rank := l.Rank
+			if rank < 0 {
+				rank = Group(l.Lines[i].Text)
+			}
+			if rank >= 0 {
+				behind[rank] = logtext.Number(c[1])
+			}
+		}
+	}
+	for _, find := range []func() int{
+		func() int { return onlyLowest(behind) },
+		func() int { return onlyMissing(census, waiting) },
+		func() int { return notHeard(logs) },
+		func() int { return notReported(census, ended) },
+		func() int { return notReported(census, waiting) },
+	} {
+		if r := find(); r >= 0 {
+			return r
+		}
+	}
+	return FewestSteps(logs, clearlyBehind)
+}
+
+// clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
+const clearlyBehind = 3
+
+// FewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
+// behind by at least gap.
+func FewestSteps(logs []roster.Log, gap int) int {
+	steps := map[int]int{}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			c := stepCount.FindStringSubmatch(t)
+			if len(t) >= 400 || c == nil {
+				continue
+			}
+			rank := l.Rank
+			if rank < 0 {
+				rank = roster.Own(t)
+			}
+			if rank >= 0 {
+				steps[rank] = max(steps[rank], logtext.Number(c[1]))
+			}
+		}
+	}
+	if len(steps) != 2 {
+		return onlyLowest(steps)
+	}
+	lowest, most := -1, 0
+	for r, n := range steps {
+		if lowest < 0 || n < steps[lowest] {
+			lowest = r
+		}
+		most = max(most, n)
+	}
+	if most-steps[lowest] < gap {
+		return -1
+	}
+	return lowest
+}
+
+// onlyLowest returns the key with the lowest value if there are at least three and no other has it, else -1.
+func onlyLowest(values map[int]int) int {
+	best, ties := -1, 0
+	for k, v := range values {
+		switch {
+		case best < 0 || v < values[best]:
+			best, ties = k, 0
+		case v == values[best]:
+			ties++
+		}
+	}
+	if ties > 0 || len(values) <= 2 {
+		return -1
+	}
+	return best
+}
+
+// notHeard returns the only rank of the job that has not printed its number, or -1. The job has as many ranks as
+// the report of a rendezvous says.
+func notHeard(logs []roster.Log) int {
+	heard, size := map[int]bool{}, 0
+	for _, l := range logs {
+		heard[l.Rank] = true
+		for _, t := range l.Text {
+			if j := joined.FindStringSubmatch(t); j != nil && logtext.Number(j[1])+1 == logtext.Number(j[2]) {
+				size = logtext.Number(j[2])
+			}
+			if r := roster.Own(t); l.Rank < 0 && r >= 0 {
+				heard[r] = true
+			}
+		}
+	}
+	return onlyOne(size, func(r int) bool { return heard[r] })
+}
+
+// notReported returns the only rank of the job that is not among those that ended, or -1.
+func notReported(census *roster.Census, ended map[int]bool) int {
+	if len(ended) < 2 {
+		return -1
+	}
+	heard := census.All()
+	return onlyOne(census.Heard(), func(r int) bool { return !heard[r] || ended[r] })
+}
+
+// onlyMissing returns the only rank of the job that did not wait, or -1.
+func onlyMissing(census *roster.Census, waiting map[int]bool) int {
+	if len(waiting) == 0 {
+		return -1
+	}
+	size := census.Size()
+	if size < 2 {
+		size = census.Heard()
+	}
+	for r := range waiting {
+		size = max(size, r+1)
+	}
+	return onlyOne(size, func(r int) bool { return waiting[r] })
+}
+
+// onlyOne returns the only rank below size for which is is false, or -1.
+func onlyOne(size int, is func(int) bool) int {
+	only := -1
+	for r := range size {
+		if is(r) {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = r
+	}
+	return only
+}
+
+// slowRank names a slow rank.
+var slowRank = textmatch.New(`(?i)\branks? ?[=:#]? ?(\d{1,6})\b[^\d]{0,20}(?:is|was|runs|takes|took)?\b.{0,40}\b(?:slow\w*|straggl\w*|lag\w*|behind)|\b(?:slow\w*|straggl\w*|lagging|evict\w*)\b[^\[\]]{0,40}?\branks?[ =:#]{0,3}(\d{1,6})`)
+
+// Slow returns the rank that a report calls slow, or -1.
+func Slow(t string) int {
+	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the tag of the rank that reports
+		t = t[i+2:]
+	}
+	return first(slowRank.FindStringSubmatch(t))
+}
+
+// lostPeer names a rank that another one has lost.
+var lostPeer = textmatch.New(`(?i)\b(?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b[^:\d]{0,20}\b(?:closed|lost|died|disconnected|gone|went away|reset|terminated|hung up|exited)|\b(?:lost|closed|reset|broken|no) (?:\w+ ){0,3}(?:to|with|from|by) (?:peer|rank|worker)[ #:=]{1,2}(\d{1,6})\b`)
+
+// lostBy returns the rank that a line says its program has lost, and the rank of the program if the line names it.
+// Both are -1 if they are not known.
+func lostBy(t string) (lost, loser int) {
+	lost = first(lostPeer.FindStringSubmatch(t))
+	loser = first(namedRank.FindStringSubmatch(t))
+	if loser == lost {
+		loser = -1
+	}
+	return lost, loser
+}
+
+// Lost returns the only rank that others say they have lost and that has itself lost none, or -1.
+func Lost(logs []roster.Log) int {
+	lost, losers := map[int]bool{}, map[int]bool{}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) > longLine {
+				continue
+			}
+			if r, loser := lostBy(t); r >= 0 {
+				lost[r], losers[max(l.Rank, loser)] = true, true
+			}
+		}
+	}
+	only := -1
+	for r := range lost {
+		if losers[r] {
+			continue
+		}
+		if only >= 0 {
+			return -1
+		}
+		only = r
+	}
+	return only
+}
+
+// namedRank is a rank in a text.
+var namedRank = textmatch.New(`(?i)\brank ?(\d{1,6})\b`)
+
+// Odd returns the rank that differs from the others, according to the messages with which ranks compare what they and
+// others do. It is the rank that most messages name. If a single message compares two ranks, it is the second.
+func Odd(messages []string) int {
+	count, last := map[int]int{}, -1
+	for _, t := range messages {
+		seen := map[int]bool{}
+		for {
+			at := namedRank.FindStringIndex(t)
+			if at == nil {
+				break
+			}
+			r := first(namedRank.FindStringSubmatch(t[at[0]:at[1]]))
+			if !seen[r] {
+				count[r]++
+				seen[r] = true
+			}
+			if last = r; len(seen) > 2 {
+				return -1
+			}
+			t = t[at[1]:]
+		}
+		if len(seen) < 2 {
+			return -1
+		}
+	}
+	best, ties := -1, 0
+	for r, n := range count {
+		switch {
+		case best < 0 || n > count[best]:
+			best, ties = r, 0
+		case n == count[best]:
+			ties++
+		}
+	}
+	if ties > 0 && len(count) == 2 {
+		return last
+	}
+	if ties > 0 {
+		return -1
+	}
+	return best
+}
+
+// digits are the numbers of a line.
+var digits = textmatch.New(`\d+`)
+
+// Silent returns the only rank that did not print what all others printed, or -1. Each of several ranks
+// prints the same words with its number.
+func Silent(logs []roster.Log) int {
+	printed, heard := map[string]map[int]bool{}, map[int]bool{}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) > 400 {
+				continue
+			}
+			rank := l.Rank
+			if l.Rank < 0 {
+				rank = roster.Own(t)
+			}
+			if rank < 0 {
+				continue
+			}
+			heard[rank] = true
+			form := digits.ReplaceAllString(t, "#")
+			if printed[form] == nil {
+				printed[form] = map[int]bool{}
+			}
+			printed[form][rank] = true
+		}
+	}
+	silent := -1
+	for _, ranks := range printed {
+		if len(ranks) != len(heard)-1 || len(ranks) < 2 {
+			continue
+		}
+		for r := range heard {
+			if ranks[r] {
+				continue
+			}
+			if silent >= 0 && silent != r {
+				return -1
+			}
+			silent = r
+		}
+	}
+	return silent
+}

@@ -1,0 +1,112 @@
+package laggard
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// logOf makes a log of a text.
+func logOf(rank int, text string) roster.Log {
+	l := roster.Log{Rank: rank, Text: strings.Split(text, "\n")}
+	for _, t := range l.Text {
+		l.Lines = append(l.Lines, job.Line{Rank: rank, Text: t})
+	}
+	return l
+}
+
+// TestNear: lines at a sign name the rank that others wait for, also in a list.
+func TestNear(t *testing.T) {
+	for text, want := range map[string]int{
+		"Timed out\nrank 5 did not reach the barrier":                                                            5,
+		"Barrier timed out\nThe first task at the barrier: /task:3. Some timed out task names:\n/job:j/task:6\n": 6,
+		"Stalled ranks:\n2: [grad_1, grad_2]":                                                                    2,
+		"This is most likely because rank 3 is missing":                                                          -1,
+		"worker rank=1 pid=511 last heartbeat 661.0 s ago":                                                       1,
+	} {
+		l := logOf(-1, text)
+		if got := Near(l.Text, 0, 1); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestLost: the rank that others have lost and that has lost none.
+func TestLost(t *testing.T) {
+	for text, want := range map[string]int{
+		"rank 6: peer 5 closed the connection\nrank 0: peer 6 closed the connection": 5,
+		"rank 1: lost connection to rank 2\nrank 3: lost connection to rank 2":       2,
+		"rank 1: lost connection to rank 2\nrank 2: lost connection to rank 1":       -1,
+	} {
+		if got := Lost([]roster.Log{logOf(-1, text)}); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestOdd: the rank that most messages name, or else the second of two.
+func TestOdd(t *testing.T) {
+	for _, c := range []struct {
+		messages []string
+		want     int
+	}{
+		{[]string{"Rank 0 has 27 params, while rank 1 has 39", "Rank 2 has 27 params, while rank 1 has 39"}, 1},
+		{[]string{"Rank 0 is running A, but Rank 4 is running B", "Rank 1 is running A, but Rank 4 is running B", "Rank 4 is running B, but Rank 0 is running A"}, 4},
+		{[]string{"rank 0 version 22105 rank 6 version 21805"}, 6},
+		{[]string{"Rank 0 is alone"}, -1},
+	} {
+		if got := Odd(c.messages); got != c.want {
+			t.Errorf("%q: got %d, want %d", c.messages, got, c.want)
+		}
+	}
+}
+
+// TestSilent: the only rank that did not print what all others printed.
+func TestSilent(t *testing.T) {
+	for text, want := range map[string]int{
+		"rank 0: ready\nrank 1: ready\nrank 2: ready\nrank 0: wrote\nrank 2: wrote":                1,
+		"rank 0: ready\nrank 1: ready\nrank 2: ready\nrank 0: wrote":                               -1,
+		"rank 0: a\nrank 1: a\nrank 2: a\nrank 0: b\nrank 1: b\nrank 0: c\nrank 2: c\nrank 2: end": -1,
+	} {
+		if got := Silent([]roster.Log{logOf(-1, text)}); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestSlow: a report names the slow rank after the rank that reports.
+func TestSlow(t *testing.T) {
+	for text, want := range map[string]int{
+		"[rank 0] straggler detected: rank 3 is 9.0x slower than the median": 3,
+		"slow rank 12 found":     12,
+		"rank 4 lags behind":     4,
+		"no straggler was found": -1,
+	} {
+		if got := Slow(text); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestApart: the stack of one rank is not where those of the others are.
+func TestApart(t *testing.T) {
+	wait := "  File \"/t/distributed_c10d.py\", line 3 in barrier\n  File \"/w/fit.py\", line 9 in step"
+	for _, c := range []struct {
+		stacks []string
+		want   int
+	}{
+		{[]string{wait, "  File \"/w/data.py\", line 4 in read", wait}, 1},
+		{[]string{wait, wait, "  File \"/t/distributed_c10d.py\", line 3 in barrier\n  File \"/w/fit.py\", line 30 in check"}, 2},
+		{[]string{wait, wait, wait}, -1},
+	} {
+		var logs []roster.Log
+		for r, s := range c.stacks {
+			logs = append(logs, logOf(r, s))
+		}
+		if got := Apart(logs, roster.Count(logs)); got != c.want {
+			t.Errorf("%q: got %d, want %d", c.stacks, got, c.want)
+		}
+	}
+}

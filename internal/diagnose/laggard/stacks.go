@@ -1,0 +1,72 @@
+package laggard
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+var (
+	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
+	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+)\)$)`)
+	// stackHead is the line above the stack of a rank or process.
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b`)
+	// stackPID is the line above the stack of a process.
+	stackPID = textmatch.New(`^Process (\d{2,8}): |\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
+	// waits is the name of a function in which ranks wait for one another.
+	waits = textmatch.New(`(?i)all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier|broadcast|send_?recv|MPI_|mpi4py|\brecv|ompi_request|synchronize|nccl|gloo|distributed_c10d|backward`)
+)
+
+// Apart returns the rank whose stack shows that it was elsewhere than all others when their stacks were written, or
+// -1.
+func Apart(logs []roster.Log, census *roster.Census) int {
+	stacks := map[int][]string{}
+	for _, l := range logs {
+		rank := l.Rank
+		for _, t := range l.Text {
+			if len(t) > longLine {
+				continue
+			}
+			if r := first(stackHead.FindStringSubmatch(t)); r >= 0 && l.Rank < 0 {
+				rank = r
+			} else if pid := first(stackPID.FindStringSubmatch(t)); pid > 0 && census.OfPID(pid) >= 0 {
+				rank = census.OfPID(pid)
+			}
+			if m := stackFrame.FindStringSubmatch(t); m != nil && rank >= 0 {
+				stacks[rank] = append(stacks[rank], strings.Join(m[1:], " "))
+			}
+		}
+	}
+	if len(stacks) < 2 {
+		return -1
+	}
+	outside := -1
+	for r, frames := range stacks {
+		if slices.ContainsFunc(frames, waits.MatchString) {
+			continue
+		}
+		if outside >= 0 {
+			outside = -2
+			break
+		}
+		outside = r
+	}
+	if outside >= 0 || len(stacks) == 2 {
+		return max(outside, -1)
+	}
+	same := map[string][]int{}
+	for r, frames := range stacks {
+		same[strings.Join(frames, "\n")] = append(same[strings.Join(frames, "\n")], r)
+	}
+	if len(same) != 2 {
+		return -1
+	}
+	for _, ranks := range same {
+		if len(ranks) == 1 {
+			return ranks[0]
+		}
+	}
+	return -1
+}

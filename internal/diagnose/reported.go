@@ -1,0 +1,114 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
+	"github.com/gangrun/gangrun/internal/diagnose/laggard"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var (
+	abortedBy = textmatch.New(`MPI_ABORT was (?:invoked|called) (?:on|by) rank (\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (\d+)|Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm`)
+	// codeOf is how a launcher names a rank that ended with a code.
+	codeOf = textmatch.New(`Process name: \[\S+,(\d+)\]|due to process rank (\d+) with PID|attempting to start process rank (\d+)|Caught a fatal signal \(proc (\d+)\)`)
+)
+
+// reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
+// launchers name no rank or several.
+func (s *suspect) reported(members []*member) int {
+	var aborted, ended, first []int
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, t := range st.text {
+				if a := abortedBy.FindStringSubmatch(t); len(t) < 500 && a != nil {
+					aborted = append(aborted, logtext.Number(cmp.Or(a[1], a[2], a[3])))
+				}
+				if c := codeOf.FindStringSubmatch(t); c != nil {
+					ended = append(ended, logtext.Number(cmp.Or(c[1], c[2], c[3], c[4])))
+				}
+			}
+			for _, g := range st.signs {
+				if g.report == nil || g.report.Rank < 0 || !s.fits(g.report) {
+					continue
+				}
+				if ended = append(ended, g.report.Rank); g.discount == 0 {
+					first = append(first, g.report.Rank)
+				}
+			}
+		}
+	}
+	for _, ranks := range [][]int{aborted, ended, first} {
+		slices.Sort(ranks)
+		if ranks = slices.Compact(ranks); len(ranks) == 1 {
+			return ranks[0]
+		}
+	}
+	return -1
+}
+
+// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
+// exception with a code.
+func (s *suspect) fits(r *endreport.Report) bool {
+	switch {
+	case s.record != nil && s.rule.Category == job.CPUOOM:
+		return r.Signal == 9
+	case s.signal != 0:
+		return r.Signal == s.signal
+	case s.rule.Category == job.InvalidMemoryAccess:
+		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
+	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
+		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
+	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
+		return r.Signal == 9 || r.Signal == 6 || r.Code > 0
+	}
+	return r.Code > 0 || r.Signal == 6
+}
+
+// blameLaggard puts the blame on the rank for which a suspect only waited, or which it has lost.
+func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *roster.Census) {
+	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
+	lost := s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade)
+	if !lost && (s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named) {
+		return
+	}
+	waiting, ended := map[int]bool{}, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.report != nil && g.report.Rank >= 0 {
+					ended[g.report.Rank] = true
+				}
+				if r := max(m.rank, laggard.Group(g.text)); r >= 0 && g.rule.Category == job.CollectiveTimeout {
+					waiting[r] = true
+				}
+			}
+		}
+	}
+	rank := -1
+	if lost {
+		if rank = laggard.Lost(logs); rank < 0 {
+			return
+		}
+	}
+	if rank < 0 && s.stream != nil {
+		rank = laggard.Near(s.stream.text, s.sign.from, s.sign.to)
+	}
+	if rank < 0 {
+		if rank = laggard.Apart(logs, census); rank < 0 {
+			rank = laggard.Find(logs, census, waiting, ended)
+		}
+	}
+	if rank < 0 && s.rule.Category == job.Hang || rank == s.rank {
+		return
+	}
+	s.rank, s.host = rank, ""
+	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == rank && rank >= 0 }); i >= 0 {
+		s.host = members[i].host
+	}
+}

@@ -1,0 +1,300 @@
+package roster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Log is one log, or what one rank has printed of a log.
+type Log struct {
+	Rank  int // -1 if it is not known
+	Host  string
+	Lines []job.Line
+	Text  []string // of the lines, without the prefixes of launchers
+}
+
+// Census is what logs say of the ranks of a job: their processes, their hosts and their number.
+type Census struct {
+	size  int
+	pids  map[int]int
+	hosts map[string]map[int]bool
+	heard map[int]bool
+	nodes map[string]int
+	each  int                     // ranks on a host
+	units map[string]map[int]bool // what a program counts its ranks in, as in "tile 3 of 4"
+}
+
+var (
+	// worldSize is how programs and libraries name the number of ranks.
+	worldSize = textmatch.New(`(?i)\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\b(?:on|with|using) +(\d{1,5}) +(?:mpi )?(?:ranks|processes|gpus|procs|tasks)\b|\bNCCL version .*nranks (\d{1,5})|\bprocess: \d+ ?/ ?(\d{1,5})$`)
+	// unit is a line such as "tile 3 of 4".
+	unit = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5}) ?(?:/|of|out of) ?(\d{1,5})\b`)
+	// hostOfRank are forms of lines that name a host and its rank, or the first of its ranks.
+	hostOfRank = []*textmatch.Pattern{
+		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? (?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
+		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
+		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO .*(?: rank (?P<rank>\d{1,6}) nranks |: \d+\[\w+\] -> \d+\[\w+\] \[receive\])`),
+		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Channel .*: (?P<rank>\d{1,6})\[\w+\] -> \d+\[\w+\] (?:\[send\]|via (?:P2P|SHM))`),
+		textmatch.New(`\bpod/\S*?-(?P<rank>\d{1,5}) node/(?P<host>\S+)`),
+		textmatch.New(`\bassigned \S*?-(?P<rank>\d{1,5})(?:-[a-z0-9]{5})? to (?P<host>[\w.-]+)`),
+		textmatch.New(`^\S*?-(?P<rank>\d{1,5})(?:-[a-z0-9]{5})? +\d+/\d+ +\w.* (?P<host>[a-z][\w.-]*\d[\w.-]*) +<none>`),
+		textmatch.New(`\(ranks? (?P<rank>[\d,-]+)\).*\bnode[ /](?P<host>[\w.-]+)`),
+		textmatch.New(`\bnode[ /](?P<host>[\w.-]+).*\(ranks? (?P<rank>[\d,-]+)\)`),
+	}
+	// tagHost is a host with a process of its own rank, as NCCL, Open MPI and UCX write it.
+	// hostNumber is how a host names its number among the hosts.
+	hostNumber = textmatch.New(`(?i)\b(?:machine|node|group)[_ ]rank[ =:]{1,3}(\d{1,5})\b`)
+	ranksEach  = textmatch.New(`(?i)\bn?proc(?:esse)?s?[_-]per[_-]node[ =:]{1,3}(\d{1,5})\b|\blocal[_ ]world[_ ]size[ =:]{1,3}(\d{1,5})\b|\bnum_local_procs=(\d{1,5})\b`)
+	tagHost    = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
+	// tableRow is a row of torchrun's table of failures.
+	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank)`)
+	// reported is how launchers name a rank.
+	reported = textmatch.New(`Process name: \[\S+,(\d+)\]|on rank (\d+) in communicator|process rank (\d+) with PID|- process (\d+)$|\(rank (\d+) in comm|exit status of rank (\d+):`)
+	// pidHere is how a program names its process in its own log.
+	pidHere = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
+)
+
+// Count reads the logs of a job.
+func Count(logs []Log) *Census {
+	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, nodes: map[string]int{}, units: map[string]map[int]bool{}}
+	parts := map[string]int{}
+	for _, l := range logs {
+		if l.Rank >= 0 {
+			c.heard[l.Rank] = true
+			c.lives(l.Host, l.Rank)
+		}
+		host := ""
+		for i, t := range l.Text {
+			if len(t) > longLine {
+				t = t[:longLine]
+			}
+			if m := tableRow.FindStringSubmatch(t); m != nil {
+				if host = cmp.Or(m[1], host); m[2] != "" {
+					c.lives(host, logtext.Number(m[2]))
+				}
+			}
+			c.read(l, l.Lines[i], t, parts)
+		}
+	}
+	for word, seen := range c.units {
+		if len(seen) < 2 || parts[word] < 0 || len(seen) < parts[word]-1 {
+			delete(c.units, word)
+		}
+	}
+	return c
+}
+
+// read reads one line.
+func (c *Census) read(l Log, line job.Line, t string, parts map[string]int) {
+	if pid, rank, ok := Process(line.Text); ok {
+		c.process(pid, rank)
+	}
+	rank := l.Rank
+	if rank < 0 {
+		rank = Own(t)
+	}
+	if rank >= 0 {
+		c.heard[rank] = true
+		c.lives(line.Host, rank)
+	}
+	if l.Rank >= 0 {
+		c.process(Printer(line.Text), l.Rank)
+		if m := pidHere.FindStringSubmatch(t); m != nil && line.Source != job.SourceKernel {
+			c.process(logtext.Number(m[1]), l.Rank)
+		}
+		if m := tagHost.FindStringSubmatch(t); m != nil {
+			c.lives(m[1], l.Rank)
+		}
+	}
+	for _, p := range hostOfRank {
+		if m := p.FindStringSubmatch(t); m != nil && m[p.SubexpIndex("rank")] != "" {
+			for _, r := range numbers(m[p.SubexpIndex("rank")]) {
+				c.lives(m[p.SubexpIndex("host")], r)
+			}
+			break
+		}
+	}
+	if m := reported.FindStringSubmatch(t); m != nil {
+		c.heard[first(m)] = true
+	}
+	if m := worldSize.FindStringSubmatch(t); m != nil && len(t) < 500 {
+		c.size = max(c.size, first(m))
+	}
+	if m := hostNumber.FindStringSubmatch(t); m != nil && line.Host != "" {
+		c.nodes[line.Host] = logtext.Number(m[1])
+	}
+	if m := ranksEach.FindStringSubmatch(t); m != nil {
+		c.each = max(c.each, first(m))
+	}
+	if m := unit.FindStringSubmatch(t); m != nil {
+		word, of := strings.ToLower(m[1]), logtext.Number(m[3])
+		if seen, ok := parts[word]; ok && seen != of {
+			of = -1 // it counts several things
+		}
+		parts[word] = of
+		if k := logtext.Number(m[2]); k < of {
+			if c.units[word] == nil {
+				c.units[word] = map[int]bool{}
+			}
+			if c.units[word][k] {
+				parts[word] = -1 // each rank introduces itself once
+			}
+			c.units[word][k] = true
+		}
+	}
+}
+
+// numbers reads a list such as 0-2,5.
+func numbers(list string) (all []int) {
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, ranged := strings.Cut(part, "-")
+		if from == "" {
+			continue
+		}
+		last := logtext.Number(from)
+		if ranged {
+			last = min(logtext.Number(to), last+longestList)
+		}
+		for r := logtext.Number(from); r <= last; r++ {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// longestList bounds how many ranks one line names.
+const longestList = 4096
+
+func (c *Census) process(pid, rank int) {
+	if _, ok := c.pids[pid]; !ok && pid > 0 {
+		c.pids[pid] = rank
+	}
+}
+
+func (c *Census) lives(host string, rank int) {
+	if host == "" || host == "localhost" {
+		return
+	}
+	if c.hosts[host] == nil {
+		c.hosts[host] = map[int]bool{}
+	}
+	c.hosts[host][rank], c.heard[rank] = true, true
+}
+
+// OfPID returns the rank of a process, or -1.
+func (c *Census) OfPID(pid int) int {
+	if r, ok := c.pids[pid]; ok && pid > 0 {
+		return r
+	}
+	return -1
+}
+
+// Size returns the number of ranks of the job, as a line names it, or 0.
+func (c *Census) Size() int { return c.size }
+
+// Heard reports how many ranks the job has at least.
+func (c *Census) Heard() int {
+	n := c.size
+	for r := range c.heard {
+		n = max(n, r+1)
+	}
+	return n
+}
+
+// OfHost returns the lowest rank of a host, or -1. If the logs show the ranks of all other hosts, the ranks that are
+// left are those of the host.
+func (c *Census) OfHost(host string) int {
+	if host == "" {
+		return -1
+	}
+	if ranks := c.ranksOf(host); len(ranks) > 0 {
+		return slices.Min(ranks)
+	}
+	if n, ok := c.nodes[host]; ok {
+		return n * max(c.each, 1)
+	}
+	others := map[int]bool{}
+	for _, ranks := range c.hosts {
+		for r := range ranks {
+			others[r] = true
+		}
+	}
+	for r := range c.Heard() {
+		if !others[r] && len(c.hosts) > 0 {
+			return r
+		}
+	}
+	return -1
+}
+
+// Unheard returns the only rank of which the logs say nothing, or -1.
+func (c *Census) Unheard() int {
+	only := -1
+	for r := range c.Heard() {
+		if !c.heard[r] && only >= 0 {
+			return -1
+		} else if !c.heard[r] {
+			only = r
+		}
+	}
+	return only
+}
+
+// All returns the ranks of which the logs say something.
+func (c *Census) All() map[int]bool { return c.heard }
+
+// OnHost reports whether the logs say that a rank is on a host.
+// A host that the logs do not name for the rank has the ranks up to those of the next host.
+func (c *Census) OnHost(rank int, host string) bool {
+	mine := c.ranksOf(host)
+	if len(mine) == 0 || slices.Contains(mine, rank) {
+		return len(mine) > 0
+	}
+	for _, ranks := range c.hosts {
+		for r := range ranks {
+			if r == rank || r > slices.Min(mine) && r <= rank && !slices.Contains(mine, r) {
+				return false
+			}
+		}
+	}
+	return len(c.hosts) > 1 && rank > slices.Min(mine)
+}
+
+// Knows reports whether the logs name a rank of a host.
+func (c *Census) Knows(host string) bool {
+	_, numbered := c.nodes[host]
+	return host != "" && (numbered || len(c.ranksOf(host)) > 0)
+}
+
+// ranksOf returns the ranks of a host, which may also be written with its domain.
+func (c *Census) ranksOf(host string) (all []int) {
+	short, _, _ := strings.Cut(host, ".")
+	address := host == "" || host[0] >= '0' && host[0] <= '9'
+	for h, ranks := range c.hosts {
+		if name, _, _ := strings.Cut(h, "."); h == host || name == short && !address {
+			for r := range ranks {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
+// unitNumber is a word and its number.
+var unitNumber = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5})\b`)
+
+// OfUnit returns the rank that a text names with the word that its program uses for ranks, or -1.
+func (c *Census) OfUnit(t string) int {
+	if m := unitNumber.FindStringSubmatch(t); m != nil && c.units[strings.ToLower(m[1])] != nil {
+		return logtext.Number(m[2])
+	}
+	return -1
+}

@@ -1,0 +1,165 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/diagnose/culprit"
+	"github.com/gangrun/gangrun/internal/diagnose/laggard"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// ofStart returns 0 if a program could not be started several times, else -1.
+func (s *suspect) ofStart() int {
+	copies := 0
+	for _, g := range s.stream.signs {
+		if g.rule.Signature == s.rule.Signature && culprit.Alike(g.title, s.title()) {
+			copies++
+		}
+	}
+	if copies > 1 && (s.rule.Category == job.LaunchError || s.rule.Category == job.MissingLibrary) {
+		return 0
+	}
+	return -1
+}
+
+// longNumber is by how many bytes lines differ that have other numbers.
+const longNumber = 16
+
+// moreAborted is how Open MPI says that further ranks have called MPI_Abort.
+var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) sent help message help-mpi-api\.txt / mpi-abort`)
+
+// ofEvery returns 0 if every rank has failed in the same way, else -1.
+func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
+	words := s.stream.text[s.sign.at]
+	copies, printers := 0, map[int]bool{}
+	for _, m := range members {
+		for _, st := range m.streams {
+			seen := -1 // the last sign with a copy: an exception and what caused it may say the same
+			for i, t := range st.text {
+				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
+					copies += logtext.Number(a[1])
+				}
+				if t != words && (len(t) < 4 || len(t) > len(words)+longNumber || t[:4] != words[:min(4, len(words))]) {
+					continue
+				}
+				pid := roster.Printer(st.lines[i].Text)
+				if t != words && (pid == 0 || !culprit.Alike(t, words)) {
+					continue
+				}
+				within := slices.IndexFunc(st.signs, func(g *sign) bool { return g.from <= i && i < g.to })
+				if !printers[pid] && (within < 0 || within != seen) {
+					copies++
+				}
+				seen, printers[pid] = within, pid > 0
+			}
+		}
+	}
+	if copies > 1 && copies >= census.Heard() && (census.Heard() > 1 || s.stream.mixed) {
+		return 0
+	}
+	return -1
+}
+
+// printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
+// or -1.
+func (s *suspect) printedBy(census *roster.Census) int {
+	for _, o := range append([]*sign{s.sign}, s.stream.signs...) {
+		if o.rule.Signature != s.sign.rule.Signature {
+			continue
+		}
+		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
+			if r := census.OfPID(roster.Printer(s.stream.lines[i].Text)); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
+}
+
+// behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.
+func (s *suspect) behind(logs []roster.Log, sure bool) int {
+	if !sure {
+		return -1
+	}
+	return laggard.FewestSteps(logs, 1)
+}
+
+// tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.
+func (s *suspect) tagged(all []*suspect) int {
+	if !s.sign.plain {
+		return -1
+	}
+	return s.besideOthers(slices.DeleteFunc(slices.Clone(all), func(o *suspect) bool {
+		return o.tier() != tierCause || o.stream == nil || o.stream.rank < 0 || o.rule.Category != s.rule.Category
+	}), nil)
+}
+
+// witness returns the rank that a program's own error names, if the suspect is a record, or -1.
+func witness(all []*suspect) int {
+	for _, o := range all {
+		if o.stream == nil || o.tier() > tierGeneric {
+			continue
+		}
+		if r := o.stream.where(o.sign).Beside(nearRank); r >= 0 {
+			return r
+		}
+	}
+	return -1
+}
+
+// besideOthers returns the lowest of the ranks that failed by themselves, for a suspect whose log belongs to no rank.
+// If of is not nil, it tells which ranks may be meant; one that only lost others counts then, too.
+func (s *suspect) besideOthers(all []*suspect, of func(rank int) bool) int {
+	var best *suspect
+	for _, o := range all {
+		if o.rank < 0 || of == nil && o.tier() > tierGeneric || of != nil && !of(o.rank) {
+			continue
+		}
+		if best == nil || o.tier() < best.tier() || o.tier() == best.tier() && o.rank < best.rank {
+			best = o
+		}
+	}
+	if best == nil {
+		return -1
+	}
+	return best.rank
+}
+
+// onlyReporter returns the rank of all suspects if they have the same, or -1.
+func onlyReporter(all []*suspect) int {
+	only := -1
+	for _, o := range all {
+		if o.rank >= 0 && only >= 0 && o.rank != only {
+			return -1
+		}
+		only = max(only, o.rank)
+	}
+	return only
+}
+
+// hostOf returns the host of a rank, as its logs or a launcher's report name it. It is empty if they do not.
+func hostOf(members []*member, rank int) (host string) {
+	for _, m := range members {
+		if rank < 0 {
+			break
+		}
+		if m.rank == rank {
+			host = cmp.Or(host, m.host)
+		}
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.report != nil && g.report.Rank == rank {
+					host = cmp.Or(host, g.report.Host)
+				}
+				if names := g.rule.Groups(g.text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
+					host = cmp.Or(host, names["host"])
+				}
+			}
+		}
+	}
+	return host
+}
