@@ -43,7 +43,7 @@ func (m *member) fromLogs() []*suspect {
 // ofLog returns the suspects of one log.
 func (m *member) ofLog(st *stream) []*suspect {
 	var all, past []*suspect
-	ended := st.ended()
+	ended := st.log().Ended()
 	for _, g := range st.signs {
 		s := m.suspect(st, g)
 		if g.report != nil {
@@ -57,7 +57,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			all = append(all, s)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.failed() && ended < 0 {
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() && ended < 0 {
 		for _, s := range past { // one of them was the end after all
 			s.confidence /= 2
 			all = append(all, s)
@@ -77,7 +77,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
-	if (st.mixed || len(all) == 0 && st.failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
+	if (st.mixed || len(all) == 0 && st.log().Failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st, !st.mixed)...)
 	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
@@ -181,19 +181,6 @@ const muchOutput = 12
 // crashed reports whether a suspect is the crash of a process.
 func (s *suspect) crashed() bool {
 	return s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess
-}
-
-// failed reports whether a log says at its end that the script or job failed.
-func (s *stream) failed() bool {
-	for _, m := range slices.Backward(s.marks()) {
-		switch {
-		case m&outlook.Bad != 0:
-			return true
-		case m&outlook.Done != 0:
-			return false
-		}
-	}
-	return false
 }
 
 // The tiers of suspects if only logs are known. A suspect of a lower tier counts more, regardless

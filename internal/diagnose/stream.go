@@ -39,9 +39,7 @@ type stream struct {
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
 	reader   *outlook.Reader // of all streams
-	marked   []outlook.Mark  // see marks
-	// counted has, for each form of a line that counts something, the first line of that form.
-	counted map[string]int
+	marked   *outlook.Log    // see log
 }
 
 // sign is one sign of failure.

@@ -22,31 +22,29 @@ const (
 	nearby      = 3 // lines between a sign and the words that say how the program goes on
 )
 
-// marks returns the mark of each line. They are found when they are first needed.
-func (s *stream) marks() []outlook.Mark {
-	if s.marked != nil {
-		return s.marked
-	}
-	s.marked = make([]outlook.Mark, len(s.text))
-	for _, g := range s.signs {
-		for i := g.from; i < g.to; i++ {
-			s.marked[i] = outlook.Aside
+// log returns the stream's text with the marks of its lines. They are found when they are first needed.
+func (s *stream) log() *outlook.Log {
+	if s.marked == nil {
+		aside := make([]bool, len(s.text))
+		for _, g := range s.signs {
+			for i := g.from; i < g.to; i++ {
+				aside[i] = true
+			}
 		}
-	}
-	for i, t := range s.text {
-		if s.marked[i] == 0 {
-			s.marked[i] = s.reader.Of(t)
-		}
+		s.marked = outlook.NewLog(s.text, aside, s.reader)
 	}
 	return s.marked
 }
+
+// marks returns the mark of each line.
+func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 
 // survived reports whether the program that gave a sign of failure went on with its work. It judges
 // by what follows in the same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered := s.buffered(g)
-	ended, last := s.reportedEnd(), s.lastWord()
+	ended, last := s.reportedEnd(), s.log().LastWord()
 	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
 	}
@@ -85,10 +83,10 @@ func (s *stream) survived(g *sign) bool {
 		if recovered && m&(outlook.Error|outlook.Long) == 0 {
 			return true
 		}
-		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
+		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.familiar(g, i)) {
+		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.log().Familiar(g.from, i)) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -97,52 +95,14 @@ func (s *stream) survived(g *sign) bool {
 	if !bad && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
-	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, (*stream).endsDone))
+	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() }))
 }
 
 // logged is how Python's logging begins a line if the program has not set it up.
 var logged = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 
-// buffered reports whether the text after a sign may have been printed before the sign and kept in
-// a buffer. That is so if no work was counted before the sign.
-func (s *stream) buffered(g *sign) bool {
-	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
-}
-
-// familiar reports whether a line that counts something has a form in which the program has counted before the
-// sign. Otherwise it may be part of a table that explains the sign.
-func (s *stream) familiar(g *sign, at int) bool {
-	if s.counted == nil {
-		s.counted = map[string]int{}
-		for i, m := range s.marks() {
-			form := outlook.CountForm(s.text[i])
-			if _, seen := s.counted[form]; m&outlook.Advance != 0 && !seen {
-				s.counted[form] = i
-			}
-		}
-	}
-	return s.counted[outlook.CountForm(s.text[at])] < g.from
-}
-
-// lastWord returns the last line that its program has printed before the end, or -1.
-func (s *stream) lastWord() int {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&(outlook.Aside|outlook.Epilogue|outlook.Long) == 0 {
-			return i
-		}
-	}
-	return -1
-}
-
-// endsDone reports whether the last words of a log say that the work is done.
-func (s *stream) endsDone() bool {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&(outlook.Aside|outlook.Epilogue) == 0 {
-			return m&outlook.Done != 0 || outlook.Conclusive(s.text[i])
-		}
-	}
-	return false
-}
+// buffered reports whether the text after a sign may have been printed before the sign.
+func (s *stream) buffered(g *sign) bool { return s.log().Buffered(g.from) }
 
 // goesOnBeside reports whether a rank's other output in the log of a line shows much work after the line, and the
 // end of the work.
@@ -153,7 +113,7 @@ func (s *stream) goesOnBeside(line job.Line) bool {
 			advanced++
 		}
 	}
-	return advanced >= ordinaryRun && s.endsDone()
+	return advanced >= ordinaryRun && s.log().EndsDone()
 }
 
 // reportedEnd returns the line of the last report that a rank failed, or -1.
@@ -176,22 +136,12 @@ func (s *stream) doneAfter(number int) bool {
 	return false
 }
 
-// ended returns the line after the one with which a log says that its work is done, or -1.
-func (s *stream) ended() int {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&outlook.Done != 0 {
-			return i + 1
-		}
-	}
-	return -1
-}
-
 // done reports whether the logs of ranks say that their work is done.
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
-			last := s.lastWord()
-			return s.ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
+			last := s.log().LastWord()
+			return s.log().Ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
 		})
 	})
 }
