@@ -120,10 +120,17 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	if afterwards {
 		introduce(all)
 	}
+	byFile := map[string][]*stream{}
+	for _, st := range all {
+		if st.lines[0].Line > 0 {
+			byFile[st.lines[0].File] = append(byFile[st.lines[0].File], st)
+		}
+	}
 	for _, st := range all {
 		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
 			st.common = all[i]
 		}
+		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
 		st.mixed = st.rank < 0 && !st.records() && mixes(st.text)
 		for _, g := range st.kernel {

@@ -45,7 +45,9 @@ func lastAttempt(lines []job.Line) []job.Line {
 // saysFailed reports whether a log says that the job failed, without a reason.
 func saysFailed(e job.Evidence, book *rules.Book) bool {
 	members, _ := sortOut(e, book)
-	return slices.ContainsFunc(members, func(m *member) bool { return slices.ContainsFunc(m.streams, func(s *stream) bool { return s.log().Failed() }) })
+	return slices.ContainsFunc(members, func(m *member) bool {
+		return slices.ContainsFunc(m.streams, func(s *stream) bool { return s.log().Failed() })
+	})
 }
 
 // undated returns copies of lines without their times: those of logs lack the year.

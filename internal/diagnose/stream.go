@@ -38,8 +38,10 @@ type stream struct {
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
-	reader   *outlook.Reader // of all streams
-	marked   *outlook.Log    // see log
+	// beside are the streams of the same log: those of all ranks.
+	beside []*stream
+	reader *outlook.Reader // of all streams
+	marked *outlook.Log    // see log
 }
 
 // sign is one sign of failure.

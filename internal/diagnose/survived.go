@@ -43,22 +43,25 @@ func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 // by what follows in the same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
-	buffered := s.buffered(g)
+	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
 	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
 	}
+	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
 	bad := false
-	advanced, between, recovered := 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
+	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
 		recovered = recovered || outlook.Troubled(s.text[g.from-1])
 	}
 	for i := g.to; i < len(s.text); i++ {
 		m := marks[i]
-		switch {
-		case m&outlook.Aside != 0:
+		if m&outlook.Aside != 0 {
 			continue
-		case m&(outlook.Done|outlook.All) != 0:
+		}
+		said++
+		switch {
+		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
 			if !s.mixed || i > ended {
 				return true
 			}
@@ -73,7 +76,7 @@ func (s *stream) survived(g *sign) bool {
 				return true
 			}
 			continue
-		case m&outlook.Recovery != 0 && i <= g.to+nearby:
+		case m&outlook.Recovery != 0 && said <= nearby:
 			recovered = true
 			continue
 		}
@@ -81,6 +84,9 @@ func (s *stream) survived(g *sign) bool {
 			between++
 		}
 		if recovered && m&(outlook.Error|outlook.Long) == 0 {
+			return true
+		}
+		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
 			return true
 		}
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
@@ -92,10 +98,61 @@ func (s *stream) survived(g *sign) bool {
 			}
 		}
 	}
-	if !bad && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+	if bad {
+		return false
+	}
+	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
-	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() }))
+	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (g.plain || caught) && s.othersEndDone(s.lines[g.at]) ||
+		(between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+}
+
+// fatalWord is how a program announces an error with which it ends.
+var fatalWord = textmatch.New(`(?i)\bfatal\b`)
+
+// caught reports whether the program has logged an exception: the line above it is the record of a log.
+func (s *stream) caught(g *sign) bool {
+	return !g.plain && g.report == nil && g.from > 0 && s.text[g.from] != "" && (logged.MatchString(s.text[g.from-1]) || logRecord.MatchString(s.text[g.from-1]))
+}
+
+// logRecord is a record of an error in a log: a time, the level and the name of the logger.
+var logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
+
+// again reports whether the program has logged such an exception before, and has gone on.
+func (s *stream) again(g *sign) bool {
+	return slices.ContainsFunc(s.signs, func(o *sign) bool {
+		return o.to <= g.from && o.rule.Signature == g.rule.Signature && alike(o.title, g.title) && s.caught(o)
+	})
+}
+
+// othersEndDone reports whether the last words of a log of several ranks are those of another rank, which say that
+// the work is done, and nothing after a line says that a rank failed. If several ranks say for themselves that they
+// are done, the rank of the line is missing among them.
+func (s *stream) othersEndDone(line job.Line) bool {
+	var last *stream
+	end, done := line.Line, 0
+	for _, o := range s.beside {
+		if o.rank >= 0 && o.log().EndsDone() {
+			done++
+		}
+		marks := o.marks()
+		for i, m := range slices.Backward(marks) {
+			if o.lines[i].Line <= line.Line {
+				break
+			}
+			if m&outlook.Bad != 0 {
+				return false
+			}
+			if m&(outlook.Aside|outlook.Epilogue) == 0 && o.lines[i].Line > end {
+				last, end = o, o.lines[i].Line
+			}
+		}
+		if e := o.reportedEnd(); e >= 0 && o.lines[e].Line > line.Line {
+			return false
+		}
+	}
+	return last != nil && done <= 1 && last.log().EndsDone()
 }
 
 // logged is how Python's logging begins a line if the program has not set it up.
@@ -168,9 +225,19 @@ func (s *stream) toldToEnd(g *sign) bool {
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign, ended int) bool {
+	late := g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
+		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang
 	if ended < 0 || g.from < ended {
+		return late && s.common != nil && s.common.doneBefore(s.lines[g.from].Line)
+	}
+	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.plain[g.from]-s.plain[ended] < ordinaryRun
+}
+
+// doneBefore reports whether a line before that number says that the work is done, and no work is counted between.
+func (s *stream) doneBefore(number int) bool {
+	i := s.log().Ended()
+	if i < 0 || s.lines[i-1].Line > number {
 		return false
 	}
-	return s.marks()[ended-1]&outlook.Zero != 0 || g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
-		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang
+	return !s.log().Advances(i, len(s.text))
 }
