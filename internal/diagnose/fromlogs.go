@@ -59,6 +59,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() && ended < 0 {
 		for _, s := range past { // one of them was the end after all
+			if s.sign.plain && st.buffered(s.sign) && st.log().Advances(s.sign.to, len(st.text)) {
+				continue // it was printed before the work began
+			}
 			s.confidence /= 2
 			all = append(all, s)
 		}
@@ -66,7 +69,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
 	}
-	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -83,7 +86,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
 	}
-	if st.mixed || len(all) < 2 || verdict(all) != nil {
+	if st.mixed || len(all) == 0 || verdict(all) != nil {
 		return all
 	}
 	best := all[0]
@@ -123,42 +126,6 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 
 // maxMessages bounds how many error messages of one log are looked at.
 const maxMessages = 50
-
-// firstStep returns the failure of an earlier step of a script that explains the failure of a later
-// step. The earlier failure may be a download that failed, an archive that was cut short or a full
-// disk; the later one is a file or module that is missing. It returns later if there is no such
-// failure.
-func (m *member) firstStep(st *stream, later *suspect) *suspect {
-	switch later.rule.Category {
-	case job.IncorrectInputs, job.ImportError, job.Assertion, job.Traceback, job.LaunchError:
-	default:
-		return later
-	}
-	if later.rule.Category == job.LaunchError && later.rule.Signature != "command-not-found" {
-		return later
-	}
-	for _, g := range st.signs {
-		if g.to > later.sign.from {
-			break
-		}
-		switch g.rule.Category {
-		case job.DiskFull, job.NetworkError, job.StorageError, job.PermissionError:
-		case job.IncorrectInputs:
-			if g.rule.Signature != "bad-archive" {
-				continue
-			}
-		default:
-			continue
-		}
-		if g.plain && toolLine.MatchString(g.title) && !outlook.Recovers(g.title) {
-			return m.suspect(st, g)
-		}
-	}
-	return later
-}
-
-// toolLine is a line of a tool that fetches, unpacks or copies files.
-var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
 
 // wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
 // error.

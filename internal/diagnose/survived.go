@@ -45,7 +45,7 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
-	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
+	if last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
 	}
 	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
@@ -101,6 +101,9 @@ func (s *stream) survived(g *sign) bool {
 	if bad {
 		return false
 	}
+	if recovered && g.plain && said > 0 && ended < 0 {
+		return true
+	}
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
@@ -118,6 +121,14 @@ func (s *stream) caught(g *sign) bool {
 
 // logRecord is a record of an error in a log: a time, the level and the name of the logger.
 var logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
+
+// headline reports whether an error message is the record of an exception that follows it, and the program went on
+// after the exception or raised it in its end.
+func (s *stream) headline(message *sign, ended int) bool {
+	return slices.ContainsFunc(s.signs, func(g *sign) bool {
+		return !g.plain && g.from == message.to && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
+	})
+}
 
 // again reports whether the program has logged such an exception before, and has gone on.
 func (s *stream) again(g *sign) bool {
@@ -198,7 +209,7 @@ func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
 			last := s.log().LastWord()
-			return s.log().Ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
+			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last)
 		})
 	})
 }

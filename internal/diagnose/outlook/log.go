@@ -64,7 +64,12 @@ func (l *Log) LastWord() int { return l.last(Aside | Epilogue | Long) }
 // EndsDone reports whether the last words of the log say that the work is done.
 func (l *Log) EndsDone() bool {
 	i := l.last(Aside | Epilogue)
-	return i >= 0 && (l.Marks[i]&Done != 0 || Conclusive(l.Text[i]))
+	return i >= 0 && (l.Marks[i]&Done != 0 || l.Concludes(i))
+}
+
+// Concludes reports whether line i, as the last line of the log, shows that the work is done.
+func (l *Log) Concludes(i int) bool {
+	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i])
 }
 
 // Ended returns the line after the one with which the log says that its work is done, or -1.
