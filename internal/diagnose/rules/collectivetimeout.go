@@ -18,7 +18,7 @@ var collectiveTimeout = []Rule{{
 	Meaning: "a rank waited in a NCCL collective for others until the watchdog ended it",
 	Hint:    waitHint,
 	Needles: []string{"watchdog caught collective operation timeout", "nccl operations have failed or timed out", "nccl watchdog thread terminated", "exception (either an error or timeout) detected by watchdog",
-		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: ", "notify wait timeout", "wait in the notify register"},
+		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: ", "notify wait timeout", "wait in the notify register", "notify register has not received"},
 	Find:   textmatch.New(`OpType=(?P<artefact>\w+)`),
 	Unless: textmatch.New(`remote process exited|unhandled (?:system|cuda) error|ncclRemoteError|ncclSystemError|(?:CUDA|HIP) error|device-side assert|CUDA out of memory`),
 }, {

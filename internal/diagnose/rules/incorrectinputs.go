@@ -190,13 +190,13 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,
 	Hint: "correct the input or option that the message names; the program's documentation lists what it takes",
-	Needles: []string{"refuse to continue with this sick job", "error in the input file", "error in the specified basis set", "unrecognized or duplicated keyword", "error reading item '", "incompatible with number of species", "found an unknown keyword", "unknown keyword", "is an invalid option name",
+	Needles: []string{"error in the input file", "error in the specified basis set", "unrecognized or duplicated keyword", "error reading item '", "incompatible with number of species", "found an unknown keyword", "unknown keyword", "is an invalid option name",
 		"errors while reading one or more namelists", "namelists from namelist.input", "misspelled variable in namelist", "analysis input file processor exited with an error", "end of file in zsymb", "a syntax error was detected in the input line", "symbol not found in z-matrix", "is impossible.", "there was 1 error in input file", "errors in input file(s)",
 		"no such moleculetype", "does not match topology", "unknown left-hand '", "unable to find bond parameters", "unable to find angle parameters", "unable to find dihedral parameters", "didn't find vdw parameter", "were set in the configuration file but are not valid", "unknown patchfield type", "unknown patchfieldtype", "pgfio-f-", "fio-f-", "set in options database", "input error",
-		"number of processor directories", "unrecoverable library error", "option used that is not recognised"},
-	Match: textmatch.New(`(?i)I REFUSE TO CONTINUE WITH THIS SICK JOB|there is an error in the (?:input file|specified basis set)|UNRECOGNIZED OR DUPLICATED KEYWORD|^\W*Error reading item '|incompatible with number of species|found an unknown keyword|^\W*\*+ERROR: *unknown keyword\b|is an invalid option name|` +
+		"number of processor directories", "unrecoverable library error", "option used that is not recognised", "foam fatal io error"},
+	Match: textmatch.New(`(?i)there is an error in the (?:input file|specified basis set)|UNRECOGNIZED OR DUPLICATED KEYWORD|^\W*Error reading item '|incompatible with number of species|found an unknown keyword|^\W*\*+ERROR: *unknown keyword\b|is an invalid option name|` +
 		`ERRORS while reading one or more namelists|misspelled variable in namelist|Input File Processor exited with an error|End of file in ZSymb|syntax error was detected in the input line|Symbol not found in Z-matrix|combination of multiplicity .* is impossible|There (?:was|were) \d+ errors? in input file|` +
-		`No such moleculetype|does not match topology|Unknown left-hand '|UNABLE TO FIND \w+ PARAMETERS|DIDN'T FIND \w+ PARAMETER|in the configuration file but are NOT VALID|Unknown patchField ?type|^(?:PGFIO|FIO)-F-\d+/(?:OPEN|list-directed read|formatted read|unformatted read|namelist read)|^ *INPUT ERROR *$|number of processor directories|^ *A (?:READ|numeric input)`),
+		`No such moleculetype|does not match topology|Unknown left-hand '|UNABLE TO FIND \w+ PARAMETERS|DIDN'T FIND \w+ PARAMETER|in the configuration file but are NOT VALID|Unknown patchField ?type|^(?:PGFIO|FIO)-F-\d+/(?:OPEN|list-directed read|formatted read|unformatted read|namelist read)|^ *INPUT ERROR *$|number of processor directories|^ *A (?:READ|numeric input)|--> FOAM FATAL IO ERROR`),
 	Unless: textmatch.New(`(?i)warning|permission|write/`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,

@@ -198,7 +198,7 @@ var launchError = []Rule{{
 	Text:    "systemd ended the service at its time limit (${title})",
 	Needles: []string{"reached runtime time limit"},
 }, {
-	Category: job.LaunchError, Signature: "mpi-without-launcher", Confidence: 0.9,
+	Category: job.MPIRuntime, Signature: "mpi-without-launcher", Confidence: 0.9,
 	Meaning: "Open MPI was started by srun or another launcher, and is not built for that launcher's PMI",
 	Hint:    "start it with mpirun or with gangrun, choose srun --mpi=pmix, or build Open MPI with the PMI of that launcher",
 	Needles: []string{"opal error: unreachable in file", "was not built with slurm's pmi", "was not built with support", "direct launched using \"srun\"", "ompi was not built with"},
@@ -210,6 +210,12 @@ var launchError = []Rule{{
 	Classes: []string{"GurobiError", "CplexSolverError", "Error", "LicenseError"},
 	Needles: []string{"license", "err_missing_license"},
 	Match:   textmatch.New(`(?i)no gurobi license|size-limited license|license .{0,40}(?:not found|expired|cannot be located|invalid|denied)|(?:failed|unable|could not) .{0,30}license|err_(?:missing_)?license|license error|single-use license|request denied`),
+}, {
+	Category: job.LaunchError, Signature: "license-missing", Confidence: 0.9,
+	Hint:    "put the licence file on every host, or name the licence server in the job's environment",
+	Needles: []string{"license checkout failed", "license manager error", "licensing error", "license server", "licensed number of users already reached", "licence server", "no such feature exists", "license request denied", "no license for", "no licenses available", "failed to checkout license", "cannot checkout"},
+	Match:   textmatch.New(`(?i)license checkout failed|license manager error|licensing error[: ]*-?\d|(?:could not|cannot|can't|unable to|failed to) (?:connect to|contact|reach|find) (?:the |any )?(?:network )?licen[sc]e (?:server|manager)|licensed number of users already reached|licen[sc]e server (?:machine )?(?:\S+ )?is (?:down|not responding|unreachable)|license request denied|no licenses? (?:is |are )?(?:for|available)|(?:failed to|cannot) checkout (?:a )?licen[sc]e`),
+	Unless:  textmatch.New(`(?i)warn|retry|queue|waiting|trying next`),
 }, {
 	Category: job.OutputError, Signature: "batch-output", Confidence: 0.9,
 	Meaning: "the batch system cannot open or return the output files of the job",

@@ -121,8 +121,8 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.8, Traits: Peer,
 	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
-	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error"},
-	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr`),
+	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error", "ofi poll failed"},
+	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr|OFI poll failed`),
 }, {
 	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",

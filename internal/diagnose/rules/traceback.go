@@ -22,7 +22,7 @@ var traceback = []Rule{{
 	Category: job.Traceback, Signature: "cpp-exception", Confidence: 0.85, Traits: Generic,
 	Meaning: "a C++ exception that nothing caught",
 	Hint:    "run the program in a debugger and break on throw (gdb: catch throw)",
-	Classes: []string{"std::runtime_error", "std::exception", "std::system_error", "std::ios_base::failure", "std::range_error", "std::overflow_error", "std::underflow_error", "std::filesystem::filesystem_error", "std::future_error", "std::regex_error"},
+	Classes: []string{"std::runtime_error", "std::exception", "std::logic_error", "std::system_error", "std::ios_base::failure", "std::range_error", "std::overflow_error", "std::underflow_error", "std::filesystem::filesystem_error", "std::future_error", "std::regex_error"},
 }, {
 	Category: job.Traceback, Signature: "rust-panic", Confidence: 0.85, Traits: Generic,
 	Meaning: "a Rust panic",
@@ -33,6 +33,16 @@ var traceback = []Rule{{
 	Meaning: "a Go panic or fatal error",
 	Hint:    "look at the first of the program's own functions in the stack trace",
 	Classes: []string{"go panic"},
+}, {
+	Category: job.Traceback, Signature: "numerical-exception", Confidence: 0.85,
+	Meaning: "a numerical library found no result: a singular matrix, an overflow, no convergence",
+	Hint:    traceHint + "; look at the values that the call got",
+	Classes: []string{"LinAlgError", "FloatingPointError", "ArithmeticError", "ArpackNoConvergence", "ArpackError", "QhullError", "NotPositiveDefiniteMatrixError", "CholmodNotPositiveDefiniteError", "PosDefException", "SingularException", "LAPACKException", "NoConvergence", "ConvergenceError"},
+}, {
+	Category: job.Traceback, Signature: "python-recursion", Confidence: 0.9,
+	Meaning: "a function that calls itself without end",
+	Hint:    traceHint,
+	Classes: []string{"RecursionError"},
 }, {
 	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.75, Traits: Generic,
 	Meaning: "any other exception that nothing caught",
