@@ -59,7 +59,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() && ended < 0 {
 		for _, s := range past { // one of them was the end after all
-			if s.sign.plain && st.buffered(s.sign) && st.log().Advances(s.sign.to, len(st.text)) {
+			if s.sign.plain && outlook.Recovers(s.sign.title) && st.log().Advances(s.sign.to, len(st.text)) {
 				continue // it was printed before the work began
 			}
 			s.confidence /= 2

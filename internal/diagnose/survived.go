@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -48,6 +49,9 @@ func (s *stream) survived(g *sign) bool {
 	if last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
 	}
+	if (caught || s.ofChild(g)) && afterEnd.MatchString(g.where) && !s.log().Failed() {
+		return true
+	}
 	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
@@ -83,7 +87,7 @@ func (s *stream) survived(g *sign) bool {
 		if s.plain[i+1] > s.plain[i] {
 			between++
 		}
-		if recovered && m&(outlook.Error|outlook.Long) == 0 {
+		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
 		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
@@ -101,7 +105,7 @@ func (s *stream) survived(g *sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && g.plain && said > 0 && ended < 0 {
+	if recovered && g.plain && said > 0 && ended < 0 && !g.rule.Is(rules.Verdict) {
 		return true
 	}
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
@@ -116,7 +120,11 @@ var fatalWord = textmatch.New(`(?i)\bfatal\b`)
 
 // caught reports whether the program has logged an exception: the line above it is the record of a log.
 func (s *stream) caught(g *sign) bool {
-	return !g.plain && g.report == nil && g.from > 0 && s.text[g.from] != "" && (logged.MatchString(s.text[g.from-1]) || logRecord.MatchString(s.text[g.from-1]))
+	at := g.from - 1
+	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
+		at--
+	}
+	return !g.plain && g.report == nil && at >= 0 && (logged.MatchString(s.text[at]) || logRecord.MatchString(s.text[at]))
 }
 
 // logRecord is a record of an error in a log: a time, the level and the name of the logger.
@@ -128,6 +136,11 @@ func (s *stream) headline(message *sign, ended int) bool {
 	return slices.ContainsFunc(s.signs, func(g *sign) bool {
 		return !g.plain && g.from == message.to && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
 	})
+}
+
+// ofChild reports whether an exception ended a child process, which Python's multiprocessing reports.
+func (s *stream) ofChild(g *sign) bool {
+	return g.from > 0 && strings.HasPrefix(s.text[g.from-1], "Process ") && strings.HasSuffix(s.text[g.from-1], ":")
 }
 
 // again reports whether the program has logged such an exception before, and has gone on.

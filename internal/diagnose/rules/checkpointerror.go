@@ -14,7 +14,7 @@ var (
 	// restores matches frames that read the state of a run which is to go on.
 	restores = textmatch.New(`(?i)\b(?:checkpoint|ckpt|resume|restore|restart|load_state|load_checkpoint|trainer_state)\w*\b`)
 	// damagedState matches messages that call a checkpoint or restart file damaged.
-	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic))|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR`)
+	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic)|not (?:been )?(?:finali[sz]ed|committed)|missing commit\w*|partially written)|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR`)
 	// notDamaged matches what is no damage: other words for other failures.
 	notDamaged = textmatch.New(`(?i)warning|shape|size mismatch|permission|no space|quota`)
 )

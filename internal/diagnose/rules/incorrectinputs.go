@@ -71,6 +71,12 @@ var incorrectInputs = []Rule{{
 		"UnsupportedInterpolationType", "ReadonlyConfigError", "GrammarParseError", "KeyValidationError", "UnsupportedValueType", "NoSectionError", "NoOptionError", "MissingSectionHeaderError", "DuplicateSectionError", "DuplicateOptionError", "ParsingError", "InterpolationSyntaxError", "InterpolationMissingOptionError", "InterpolationDepthError",
 		"MissingValueError", "WrongTypeError", "UnexpectedDataError", "UnionMatchError", "DeepSpeedConfigError", "MisconfigurationException", "ImproperlyConfigured"},
 }, {
+	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
+	Hint:    "correct the setting that the message names, in the configuration file or on the command line",
+	Classes: []string{"AssertionError"},
+	Needles: []string{"check batch related parameters", "deepspeed config", "in the config", "config file", "specify --", "provide --", " pass --"},
+	Match:   textmatch.New(`(?i)check batch related parameters|deepspeed config|(?:missing|not found|not set|must be set|required|invalid|unknown) in (?:the |your )?config|config file .*(?:not|missing)|^AssertionError: (?:please )?(?:specify|set|provide|pass|use) --\w`),
+}, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.85,
 	Hint:    "correct the class that the configuration names (_target_)",
 	Classes: []string{"InstantiationException"},
@@ -111,10 +117,10 @@ var incorrectInputs = []Rule{{
 		"bad logical", "bad complex", "bad repeat count", "bad value during", "cannot match namelist object", "end of record", "equal sign must follow", "end-of-file during read", "input conversion error", "i/o syntax error", "syntax error in namelist", "too many values for namelist", "invalid reference to variable in namelist", "requires too much data",
 		"tprotocolexception", "thrift", "corrupt snappy", "unpack requires a buffer", "[json.exception.", "yaml-cpp: error", "unknown file format", "not recognized as being in a supported file format", "modelproto", "model_proto->", "untagged enum modelwrapper", "could not parse `", "wrong number of columns", "number of columns at line", "some errors were detected",
 		"unicode-", "invaliddigit", "parseinterror", "parsefloaterror", "missing field `", "unknown field `", "toml parse error", "expected value at line", "key must be a string at", "eof while parsing a", "looking for beginning of", "cannot unmarshal ", "yaml: line ", "yaml: unmarshal errors", "invalid syntax", "genfromtxt", "unexpected end of json input",
-		"malformed", "hdf error", "not a valid netcdf", "database disk image is malformed", "end of file during input", "no columns to parse from file", "wrong magic number"},
+		"malformed", "hdf error", "not a valid netcdf", "database disk image is malformed", "end of file during input", "no columns to parse from file", "wrong magic number", "cannot load file containing pickled data", "found array with 0 sample", "number of classes has to be greater than one", "needs samples of at least 2 classes"},
 	Match: textmatch.New(`could not convert string(?: '(?P<artefact>[^']*)')? to|number of columns changed|file signature not found|truncated file: eof|[Cc]orrupted record|End of file|Bad (?:real|integer|logical|complex|repeat count|value during)|not a valid csv|[Ee]xpected a format|Cannot match namelist object|End of record|Equal sign must follow|end-of-file during read|input conversion error|I/O syntax error|syntax error in NAMELIST|too many values for NAMELIST|invalid reference to variable in NAMELIST|requires too much data|` +
 		`TProtocolException|deserialize thrift|Corrupt snappy|unpack requires a buffer|\[json\.exception\.(?:parse_error|type_error|out_of_range)|yaml-cpp: error|Unknown file format|supported file format|ModelProto|model_proto->|ModelWrapper|could not parse .\S*. as|[Ww]rong number of columns|number of columns at line|Some errors were detected|` +
-		`InvalidDigit|Parse(?:Int|Float)Error|missing field .|unknown field .|TOML parse error|expected value at line|key must be a string at|EOF while parsing|looking for beginning of|cannot unmarshal|yaml: |strconv\.\w+: parsing|unexpected end of JSON input|NetCDF: HDF error|disk image is malformed|malformed (?:node|header|line|row|record|input|data|file|JSON|XML|YAML)|No columns to parse|wrong magic number`),
+		`InvalidDigit|Parse(?:Int|Float)Error|missing field .|unknown field .|TOML parse error|expected value at line|key must be a string at|EOF while parsing|looking for beginning of|cannot unmarshal|yaml: |strconv\.\w+: parsing|unexpected end of JSON input|NetCDF: HDF error|disk image is malformed|malformed (?:node|header|line|row|record|input|data|file|JSON|XML|YAML)|No columns to parse|wrong magic number|containing pickled data when allow_pickle=False|Found array with 0 sample|number of classes has to be greater|at least 2 classes`),
 	Unless: textmatch.New(`(?i)checkpoint|restart file|EOFError: EOF when`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-encoding", Confidence: 0.9,
@@ -207,7 +213,7 @@ var incorrectInputs = []Rule{{
 	Meaning: "an environment variable or setting that the program needs is not set",
 	Hint:    "set it, for instance with -e NAME=VALUE or env: in the job file",
 	Needles: []string{"environment variable"},
-	Match:   textmatch.New(`(?i)environment variable ['"]?(?P<artefact>\w+)['"]? (?:expected, but |is |was |must be |has )?(?:not (?:been )?(?:set|defined|found)|missing|undefined|required|unset|set\b)|(?i)(?:missing|undefined|unset|required) environment variable:? ['"]?(?P<artefact>\w+)`),
+	Match:   textmatch.New(`(?i)environment variable ['"]?(?P<artefact>\w+)['"]? (?:expected, but |is |was |must be |has )?(?:not (?:been )?(?:set|defined|found)|missing|undefined|required|unset)|(?i)(?:missing|undefined|unset|required) environment variable:? ['"]?(?P<artefact>\w+)`),
 	Unless:  textmatch.New(`(?i)default|warning|OMP_NUM_THREADS|[,;(] *using`),
 }, {
 	Category: job.IncorrectInputs, Signature: "unknown-dataset", Confidence: 0.9,

@@ -39,8 +39,9 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "exec-format", Confidence: 0.9,
 	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
-	Needles: []string{"exec format error", "cannot execute binary file"},
-	Find:    textmatch.New(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error)`),
+	Needles: []string{"exec format error", "cannot execute binary file", ": syntax error: ", "\x7felf"},
+	Match:   textmatch.New(`(?i:exec format error|cannot execute binary file)|^\S+\.(?:bin|exe|x|out|so): \d+: Syntax error|: \x7fELF`),
+	Find:    textmatch.New(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error|\d+: )`),
 }, {
 	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
 	Meaning: "the rank could not be started for another reason",
@@ -62,9 +63,9 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "mpirun-launch", Confidence: 0.9,
 	Meaning: "mpirun or srun could not start the program",
 	Hint:    "check the program's path on every host of the job",
-	Needles: []string{"unable to launch the specified application", "execvp error on file", "launch failed", "could not access or execute an executable", "execve(): ", "unable to find the specified executable", "unable to start the specified application", "unable to find the requested executable", "specified executable could not be", "failed to exec its actual executable", "no executable provided", "no executable was specified", "attempt to run as root", "unable to open the hostfile", "unable to open host file", "not present in the allocation", "unrecognized argument", "aprun: file ", "aprun: exec ", "flux-shell", "initializing rm connection", "invalid mpi type", "specified plugin name for mpi/", "cannot find mpi plugin", "munge encode failed", "munge decode failed", "prterun executable could not"},
+	Needles: []string{"unable to launch the specified application", "execvp error on file", "launch failed", "could not access or execute an executable", "execve(): ", "unable to find the specified executable", "unable to start the specified application", "unable to find the requested executable", "specified executable could not be", "failed to exec its actual executable", "no executable provided", "no executable was specified", "attempt to run as root", "unable to open the hostfile", "unable to open host file", "not present in the allocation", "unrecognized argument", "aprun: file ", "aprun: exec ", "flux-shell", "initializing rm connection", "invalid mpi type", "specified plugin name for mpi/", "cannot find mpi plugin", "munge encode failed", "munge decode failed", "prterun executable could not", "cannot create resource sets", "per rs: ", "support recursive calls", "start failed: "},
 	Match: textmatch.New(`execvp error on file (?P<artefact>\S+)|execve\(\): (?P<artefact>[^:]+)|unable to launch|launch failed|could not access|unable to find the (?:specified|requested) executable|unable to start the specified application|specified executable could not be (?:found|executed)|failed to exec its actual executable|[Nn]o executable (?:provided|was specified)|attempt to run as root|unable to open (?:the hostfile|host file)|not present in the allocation|match_arg.*unrecognized argument|` +
-		`^aprun: (?:file (?P<artefact>\S+) not found|[Ee]xec (?P<artefact>\S+) failed)|flux-shell\[\d+\]: (?:FATAL|stderr.*FATAL)|Error initializing RM connection|Invalid MPI type|specified plugin name for mpi/|[Cc]annot find mpi plugin|[Mm]unge (?:en|de)code failed|prterun executable could not`),
+		`^aprun: (?:file (?P<artefact>\S+) not found|[Ee]xec (?P<artefact>\S+) failed)|flux-shell\[\d+\]: (?:FATAL: (?:[^d]|d[^o])|stderr.*FATAL)|Error initializing RM connection|Invalid MPI type|specified plugin name for mpi/|[Cc]annot find mpi plugin|[Mm]unge (?:en|de)code failed|prterun executable could not|cannot create resource sets|asks for \w+ per RS: \d|mpi(?:run|exec) does not support recursive calls|\btask \d+ .*start failed: (?P<artefact>[^\s:]+)`),
 	Unless: textmatch.New(`(?i)\bkernel\b|cuda|\bhip|\bgpu\b|\bgrid\b|rocket|browser`),
 }, {
 	Category: job.LaunchError, Signature: "mpirun-slots", Confidence: 0.95,

@@ -35,7 +35,7 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
-	Classes: []string{"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ClientDisconnectedError"},
+	Classes: []string{"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ClientDisconnectedError", "ConnectionRefusedError"},
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade | Generic,
 	Hint: peerHint,
@@ -104,7 +104,7 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Classes: []string{"ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
+	Classes: []string{"EndpointUnavailableError", "ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
 }, {
 	Category: job.NetworkError, Signature: "socket-timeout", Confidence: 0.85,
 	Meaning: "a server did not answer in time",
@@ -133,8 +133,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "http", Confidence: 0.8,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
 	Classes: []string{"*", Message},
-	Needles: []string{"connect to the endpoint url", "connect to http", "reach http", "connecting to http", "connection to http", "network error", "couldn't reach "},
-	Match:   textmatch.New(`(?i)connect to the endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach) https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
+	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "connecting to http", "connection to http", "network error", "couldn't reach "},
+	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach) https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
 	Find:    textmatch.New(`https?://(?P<artefact>[\w.-]+)`),
 }, {
 	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,

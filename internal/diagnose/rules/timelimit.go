@@ -31,8 +31,8 @@ var timeLimit = []Rule{{
 	Category: job.TimeLimit, Signature: "timeout-command", Confidence: 0.85, Traits: Verdict,
 	Meaning: "the shell command timeout ended the program",
 	Hint:    "give timeout a longer time, or look for the reason why the program took so long",
-	Needles: []string{"timeout: sending signal "},
-	Match:   textmatch.New(`timeout: sending signal \w+ to command`),
+	Needles: []string{"timeout: sending signal ", "(exit 124", "(rc 124", "(code 124", "(status 124"},
+	Match:   textmatch.New(`timeout: sending signal \w+ to command|\((?:exit |rc |code |status )+124\b`),
 }, {
 	Category: job.TimeLimit, Signature: "batch-time-limit", Confidence: 0.9,
 	Hint:    limitHint,
