@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	"strings"
+
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -18,8 +20,12 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 		if g.to > later.sign.from {
 			break
 		}
-		if fails(g.rule) && (g.plain && toolLine.MatchString(g.title) || !g.weak && !st.survived(g)) && !outlook.Recovers(g.title) && !warns(g.title) {
-			return m.suspect(st, g)
+		if fails(g.rule) && (g.plain && toolLine.MatchString(g.title) || (!g.weak || g.class != "") && !st.survived(g)) && !outlook.Recovers(g.title) && !warns(g.title) {
+			s := m.suspect(st, g)
+			if s.rule.Category == job.HostLost { // nothing else of the job was there
+				s.rule = rules.Named("ssh-failed")
+			}
+			return s
 		}
 	}
 	for _, s := range m.messages(st, true) {
@@ -40,6 +46,8 @@ func lacks(s *suspect) bool {
 		return true
 	case job.LaunchError:
 		return s.rule.Signature == "command-not-found"
+	case job.SemanticError:
+		return strings.Contains(s.sign.title, "NoneType")
 	}
 	return false
 }
@@ -47,12 +55,16 @@ func lacks(s *suspect) bool {
 // fails reports whether a rule is about a failure after which the next step of a script lacks something.
 func fails(r *rules.Rule) bool {
 	switch r.Category {
+	case job.HostLost:
+		return r.Signature == "host-reported-lost"
 	case job.DiskFull, job.NetworkError, job.StorageError, job.PermissionError, job.CPUOOM, job.InvalidMemoryAccess:
 		return !r.Is(rules.Cascade) || r.Signature == "connection-refused"
 	case job.Killed:
 		return !r.Is(rules.Cascade)
 	case job.IncorrectInputs:
 		return r.Signature == "bad-archive"
+	case job.CheckpointError:
+		return true
 	case job.LaunchError:
 		return r.Signature != "command-not-found" && r.Signature != "script-variable"
 	}
@@ -60,7 +72,7 @@ func fails(r *rules.Rule) bool {
 }
 
 // warns reports whether a line is a warning.
-func warns(t string) bool { return warning.MatchString(t) }
+func warns(t string) bool { return warning.MatchString(t) && !strings.Contains(t, "(total=0,") }
 
 var warning = textmatch.New(`(?i)^\W*(?:\S+ ){0,5}\W{0,2}warn(?:ing)?\b`)
 

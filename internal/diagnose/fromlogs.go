@@ -51,13 +51,17 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 		switch {
 		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.plain && g.rule.Category == job.StoppedEarly:
+			if st.log().Failed() || st.reportedEnd() > g.at {
+				all = append(all, s)
+			}
 		case st.survived(g):
 			past = append(past, s)
 		default:
 			all = append(all, s)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() && ended < 0 {
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() {
 		for _, s := range past { // one of them was the end after all
 			if s.sign.plain && outlook.Recovers(s.sign.title) && st.log().Advances(s.sign.to, len(st.text)) {
 				continue // it was printed before the work began
@@ -196,7 +200,7 @@ func (s *suspect) tier() int {
 // first.
 func chooseFromLogs(all []*suspect) *suspect {
 	if v := verdict(all); v != nil {
-		return v
+		return explained(v, all)
 	}
 	var best *suspect
 	for _, s := range all {
@@ -219,14 +223,27 @@ func explained(best *suspect, all []*suspect) *suspect {
 	}
 	for _, s := range all {
 		switch {
-		case best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown",
+		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
+			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",
+			best.rule.Signature == "timeout-command" && s.rule.Category == job.Hang,
+			best.rule.Signature == "python-memory-error" && s.rule.Category == job.GPUOOM,
+			best.rule.Signature == "sigbus" && s.rule.Category == job.DiskFull,
+			best.rule.Signature == "nccl-cuda" && s.rule.Signature == "nccl-network",
+			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && shutDown.MatchString(s.title()),
 			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
 			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
+			if s.rank < 0 {
+				s.rank, s.host = best.rank, best.host
+			}
 			return s
 		}
 	}
 	return best
 }
+
+// shutDown is what Kubernetes says of a node that it shuts down, and not of one that is gone.
+var shutDown = textmatch.New(`NodeShutdown|[Nn]ode is shutting down|TerminationByKubelet`)
 
 // lowest returns, of the ranks that failed with the same words as s, the lowest.
 func lowest(s *suspect, all []*suspect) *suspect {

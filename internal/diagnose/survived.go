@@ -46,13 +46,13 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
-	if last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict) {
+	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
+	if !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict) {
 		return true
 	}
 	if (caught || s.ofChild(g)) && afterEnd.MatchString(g.where) && !s.log().Failed() {
 		return true
 	}
-	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
@@ -143,10 +143,10 @@ func (s *stream) ofChild(g *sign) bool {
 	return g.from > 0 && strings.HasPrefix(s.text[g.from-1], "Process ") && strings.HasSuffix(s.text[g.from-1], ":")
 }
 
-// again reports whether the program has logged such an exception before, and has gone on.
+// again reports whether the program has logged such an exception more than once, so that it has gone on.
 func (s *stream) again(g *sign) bool {
 	return slices.ContainsFunc(s.signs, func(o *sign) bool {
-		return o.to <= g.from && o.rule.Signature == g.rule.Signature && alike(o.title, g.title) && s.caught(o)
+		return o != g && o.rule.Signature == g.rule.Signature && alike(o.title, g.title) && s.caught(o)
 	})
 }
 

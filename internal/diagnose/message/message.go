@@ -30,11 +30,11 @@ var (
 	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
 	// word, a code or a place.
-	afterWord = textmatch.New(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+)?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
+	afterWord = textmatch.New(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+|(?-i:[A-Z][A-Z0-9_]{2,15}))?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
 	// placed follows a word at the head of a line.
 	placed = textmatch.New(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
 	// announced are announcements of other forms.
-	announced = textmatch.New(`^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
+	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
@@ -66,7 +66,7 @@ const decoration = "*#%!|\\/_=~ \t"
 // announcers are words. Every announcement has one of them.
 var announcers = sync.OnceValue(func() *textmatch.Index {
 	x := &textmatch.Index{}
-	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value"} {
+	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
 		x.Add(word, i)
 	}
 	return x

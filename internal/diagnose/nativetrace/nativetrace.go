@@ -146,6 +146,9 @@ func rust(text []string, i int) *Death {
 	return g
 }
 
+// goHead is how many lines may come between a fatal error of Go and the first stack of a goroutine.
+const goHead = 24
+
 func golang(text []string, i int) *Death {
 	m := goPanic.FindStringSubmatch(text[i])
 	g := &Death{Class: "go panic", Title: text[i], Text: text[i], From: i, At: i}
@@ -163,7 +166,7 @@ func golang(text []string, i int) *Death {
 				return g
 			}
 			stack = true
-		case !stack && j > i+8:
+		case !stack && j > i+goHead:
 			return nil
 		}
 		if at := goFrame.FindStringSubmatch(t); at != nil && stack && !strings.Contains(t, "/src/runtime/") {

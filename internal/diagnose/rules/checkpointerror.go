@@ -34,6 +34,12 @@ var checkpointError = []Rule{{
 	Context: loads,
 	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
 }, {
+	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Classes: []string{"OSError"},
+	Needles: []string{"[errno 22] invalid argument"},
+	Context: textmatch.New(`PyTorchFileReader|_open_zipfile_reader|torch\.load\(|load_checkpoint|safe_open\(`),
+}, {
 	Category: job.CheckpointError, Signature: "safetensors-damaged", Confidence: 0.95,
 	Meaning: "a safetensors file is cut short or damaged",
 	Hint:    checkpointHint,

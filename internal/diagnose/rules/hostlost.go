@@ -90,8 +90,8 @@ var hostLost = []Rule{{
 }, {
 	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.85,
 	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
-	Needles: []string{"ssh: connect to host"},
-	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: (?:Connection timed out|No route to host)`),
+	Needles: []string{"ssh: connect to host", " closed by remote host"},
+	Match:   textmatch.New(`^Connection to (?P<host>\S+) closed by remote host|ssh: connect to host (?P<host>\S+) port \d+: (?:Connection timed out|No route to host)`),
 }, {
 	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.9,
 	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",

@@ -45,6 +45,11 @@ var killed = []Rule{{
 	Classes: []string{Message},
 	Match:   textmatch.New(`(?i)\bsig(?:term|int|hup|usr1|usr2)\b|\b(?:received|caught|got) (?:\w+ )?signal\b|\bsignal (?:15|2)\b|\b(?:interrupted|cancell?ed|killed|terminated) by\b`),
 }, {
+	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Traits: Cascade | Generic,
+	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
+	Classes: []string{"*"},
+	Match:   textmatch.New(`(?i)\b(?:received|caught|got) (?:signal )?sigterm\b|\bsigterm (?:was )?received\b`),
+}, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.8, Traits: Generic,
 	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
 	Classes: []string{"BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},

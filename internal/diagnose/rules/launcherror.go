@@ -83,8 +83,7 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
 	Meaning: "a process or thread could not be started: a limit on their number is reached",
 	Hint:    processHint,
-	Needles: []string{"too many memory regions", "rejected by pids controller", "fork: retry: no child processes", "spawn eagain", "max user processes exceeded", "can't start new thread", "thread creation failed", "pthread_create failed", "unable to create native thread", "unable to create new native thread",
-		"failed to create new os thread", "failed to spawn thread", "allocate necessary resources for omp thread"},
+	Needles: []string{"too many memory regions", "rejected by pids controller", "fork: retry: no child processes", "spawn eagain", "max user processes exceeded", "can't start new thread", "thread creation failed", "pthread_create failed", "unable to create native thread", "unable to create new native thread", "failed to create new os thread", "failed to spawn thread", "allocate necessary resources for omp thread"},
 }, {
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
 	Hint:    processHint,
@@ -132,7 +131,7 @@ var launchError = []Rule{{
 		"credential revoked", "unable to run job", "srun: fatal", "invalid job id", "reqnodenotavail", "submit/allocate failed", "job not submitted", "dependencyneversatisfied", "protocol authentication error", "task plugins: one of", "invoke spank plugin", "required plugin spank", "taskprolog failed", "task_prolog", "initializing execution environment", "aborted by pbs server", "error from slot", "error from starter", "starter at ", "invalid authentication credential", "security violation, slurm"},
 	Match: textmatch.New(`^(?:sbatch|salloc|srun): (?:error|fatal): (?:[Uu]nable to (?:allocate|create|confirm)|Batch job submission failed|[Ii]nvalid|Requested|More processors|Task launch)|Unable to create step|Batch job submission failed|[Jj]ob credential (?:revoked|expired)|[Ii]nvalid (?:account|partition|qos)\b|More processors requested than permitted|[Rr]equested node configuration is not available|` +
 		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|(?:couldn't|can't) chdir to|did not start within|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|Job submit/allocate failed|Job not submitted\.|DependencyNeverSatisfied|Protocol authentication error|Invalid authentication credential|Security violation, slurm|[Ff]ailed to invoke (?:task|spank) plugin|required plugin spank\S+ .*failed|TaskProlog failed|task_prolog can not be executed|creating/initializing execution environment|Aborted by PBS Server|Error from (?:slot|starter)\S*:? .*[Ff]ailed to (?:execute|open|create)|STARTER at \S+ failed to|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
-	Unless: textmatch.New(`slurmd_user|node failure`),
+	Unless: textmatch.New(`slurmd_user|node failure|as standard (?:output|error)`),
 }, {
 	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: Verdict,
 	Meaning: "Kubernetes or a container engine cannot start the container",
@@ -158,7 +157,7 @@ var launchError = []Rule{{
 	Hint:    "build the program before the job, or correct what the tool names",
 	Needles: []string{"no rule to make target", "no targets specified and no makefile found", "*** missing separator", "could not find a package configuration file", "cmake error", "ninja: build stopped", "ninja: error: ", "error building extension", "ninja is required to load", "undefined reference to", "collect2: error", "compilation terminated.", "configure: error: ", "error: could not compile", "cannot find main module", "failed building wheel for", "could not build wheels for", "failed to build installable wheels", "linker command failed"},
 	Match:   textmatch.New(`No rule to make target [\'"]?(?P<artefact>[^\'"]+)|No targets specified and no makefile found|\*\*\* missing separator|CMake Error|^ninja: (?:build stopped|error: )|Error building extension [\'"]?(?P<artefact>[^\'"]+)|Ninja is required to load|undefined reference to ['\x60"‘]|^collect2: error|^compilation terminated\.|^configure: error: |error: could not compile|cannot find main module|Failed building wheel for (?P<artefact>\S+)|Could not build wheels for|[Ff]ailed to build installable wheels|linker command failed`),
-	Unless:  textmatch.New(`, needed by `),
+	Unless:  textmatch.New(`, needed by |\(find_package\)|FindPackageHandleStandardArgs`),
 }, {
 	Category: job.LaunchError, Signature: "open-files-limit", Confidence: 0.85,
 	Hint:    "raise the limit (ulimit -n, fs.file-max, fs.inotify.max_user_watches), or close files",

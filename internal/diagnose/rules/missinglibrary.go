@@ -35,8 +35,8 @@ var missingLibrary = []Rule{{
 }, {
 	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
 	Hint:    "install the package ${artefact|named} with its headers, or name its place (CMAKE_PREFIX_PATH, PKG_CONFIG_PATH)",
-	Needles: []string{"by not providing \"find", "could not find a package configuration file", "could not find a configuration file for package", "no package '", "package requirements ("},
-	Match:   textmatch.New(`By not providing "Find(?P<artefact>\w+)\.cmake"|Could not find a (?:package )?configuration file (?:for package|provided by) "(?P<artefact>\w+)"|^No package '(?P<artefact>[^']+)' found|Package requirements \((?P<artefact>[^)]+)\) were not met`),
+	Needles: []string{"by not providing \"find", "could not find a package configuration file", "could not find a configuration file for package", "no package '", "package requirements (", "(find_package)", "findpackagehandlestandardargs"},
+	Match:   textmatch.New(`By not providing "Find(?P<artefact>\w+)\.cmake"|Could not find a (?:package )?configuration file (?:for package|provided by) "(?P<artefact>\w+)"|^No package '(?P<artefact>[^']+)' found|CMake Error at \S+ \((?:find_package|message)\)|Package requirements \((?P<artefact>[^)]+)\) were not met`),
 }, {
 	Category: job.MissingLibrary, Signature: "library-version", Confidence: 0.95,
 	Meaning: "a library is too old: it lacks a version of its symbols that the program needs (GLIBC, GLIBCXX ...)",

@@ -5,6 +5,21 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+// stoppedEarly has rules for programs that end themselves because a curve promises nothing more. They count only if
+// the log also says that the program ended with an error.
+var stoppedEarly = []Rule{{
+	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: Generic,
+	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
+	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
+	Needles: []string{"early stop", "earlystop", "early-stop", "stopped early", "no improvement", "did not improve", "not improved", "pruned"},
+	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved|patience)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\btrial \S* ?(?:was )?pruned\b`),
+	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will stop|config)\b`),
+}, {
+	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8,
+	Hint:    "catch the exception where the trials are run: it only says that this trial promises nothing more",
+	Classes: []string{"TrialPruned", "EarlyStoppingException", "EarlyStopException", "EarlyStop"},
+}}
+
 var straggler = []Rule{{
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
 	Meaning: "the program that supervises the job found one rank or host to be much slower than the others",
