@@ -211,7 +211,7 @@ func chooseFromLogs(all []*suspect) *suspect {
 		}
 		best = s
 	}
-	return lowest(explained(cancelled(best, all), all), all)
+	return lowest(explained(lowest(cancelled(best, all), all), all), all)
 }
 
 // explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be

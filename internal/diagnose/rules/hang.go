@@ -46,5 +46,5 @@ var hang = []Rule{{
 	Hint:    hangHint,
 	Needles: []string{"no output for", "no step for", "no progress for", "no new line", "no sign of life", "stands still", "stood still", "silence monitor", "failed: timeout >", "silent for", "stack dump after"},
 	Match:   textmatch.New(`(?i)\bno (?:new )?(?:output|steps?|progress|lines?|messages?|sign of life)\b(?: \w+){0,3}? for (?:more than |over )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout >\d`),
-	Unless:  textmatch.New(`(?i)\bif no\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time`),
+	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time`),
 }}

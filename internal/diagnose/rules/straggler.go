@@ -12,7 +12,7 @@ var stoppedEarly = []Rule{{
 	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
 	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
 	Needles: []string{"early stop", "earlystop", "early-stop", "stopped early", "no improvement", "did not improve", "not improved", "pruned"},
-	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved|patience)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\btrial \S* ?(?:was )?pruned\b`),
+	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\btrial \S* ?(?:was )?pruned\b`),
 	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will stop|config)\b`),
 }, {
 	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8,

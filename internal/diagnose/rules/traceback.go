@@ -34,6 +34,7 @@ var traceback = []Rule{{
 	Classes: []string{"go panic"},
 }, {
 	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.7, Traits: Generic,
+	Meaning: "any other exception that nothing caught",
 	Hint:    traceHint,
 	Classes: []string{"ValueError"},
 	Needles: []string{"unable to configure "},
@@ -49,7 +50,6 @@ var traceback = []Rule{{
 	Classes: []string{"RecursionError"},
 }, {
 	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.75, Traits: Generic,
-	Meaning: "any other exception that nothing caught",
 	Hint:    traceHint,
 	Classes: []string{"*"},
 }}
