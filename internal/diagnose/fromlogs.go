@@ -87,6 +87,13 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if (st.mixed || len(all) == 0 && st.log().Failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st, !st.mixed)...)
 	}
+	if slices.ContainsFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" }) { // a worker that uses too much memory is started again
+		for _, s := range past {
+			if s.rule.Category == job.CPUOOM {
+				return []*suspect{s}
+			}
+		}
+	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
 	}
@@ -225,6 +232,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 		switch {
 		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
 			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
 			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",
 			best.rule.Signature == "timeout-command" && s.rule.Category == job.Hang,
 			best.rule.Signature == "python-memory-error" && s.rule.Category == job.GPUOOM,

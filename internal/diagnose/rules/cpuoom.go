@@ -38,6 +38,11 @@ var cpuOOM = []Rule{{
 	Match:   textmatch.New(`\boom_(?:group_)?kill[ :=]+[1-9]\d*\b|\bOOM kills: [1-9]`),
 	Unless:  textmatch.New(`oom_kill[_ ]disable|oom_kill(?:_event)?s? event`),
 }, {
+	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.8, Traits: Cascade,
+	Hint:    memoryHint,
+	Needles: []string{"% memory budget"},
+	Match:   textmatch.New(`[Ww]orker .*exceeded \d+% memory budget`),
+}, {
 	Category: job.CPUOOM, Signature: "python-memory-error", Confidence: 0.95,
 	Meaning: "Python or NumPy could not allocate memory",
 	Hint:    memoryHint,

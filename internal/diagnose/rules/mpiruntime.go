@@ -55,8 +55,8 @@ var mpiRuntime = []Rule{{
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-transport", Confidence: 0.9,
 	Hint:    "look at the network card of the host named, and at who else uses it: its contexts may be used up (hfi1_control, opainfo, ibstat)",
-	Needles: []string{"psm2 can't open", "psm3 can't open", "psm error handler", "psm2 was unable to", "psm_ep_open failed", "assign_context command failed", "ofi endpoint open failed", "ofi domain open failed", "ofi fi_open", "ofi get address vector", "unable to initialize verbs nic"},
-	Match:   textmatch.New(`PSM[23]? can't open (?:hfi|nic) unit|PSM error handler|PSM2 was unable to|psm_ep_open failed|assign_context command failed|OFI (?:endpoint|domain) open failed|OFI fi_open\w* failed|OFI get address vector|Unable to initialize verbs NIC`),
+	Needles: []string{"failed to create ucp", "psm2 can't open", "psm3 can't open", "psm error handler", "psm2 was unable to", "psm_ep_open failed", "assign_context command failed", "ofi endpoint open failed", "ofi domain open failed", "ofi fi_open", "ofi get address vector", "unable to initialize verbs nic"},
+	Match:   textmatch.New(`PSM[23]? can't open (?:hfi|nic) unit|PSM error handler|PSM2 was unable to|psm_ep_open failed|assign_context command failed|OFI (?:endpoint|domain) open failed|OFI fi_open\w* failed|OFI get address vector|Unable to initialize verbs NIC|[Ff]ailed to create UCP (?:worker|context|endpoint)`),
 	Find:    textmatch.New(`^(?P<host>[\w-]+)\.(?P<pid>\d+)PSM|mpi_rank_(?P<rank>\d+)\]|^[\w.-]+:rank(?P<rank>\d+)[:.]`),
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-init", Confidence: 0.6, Traits: Weak | Generic | Peer,
