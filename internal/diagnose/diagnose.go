@@ -136,7 +136,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		for _, g := range st.kernel {
 			records = append(records, newRecord(st, g))
 		}
-		if st.lines[0].Source == job.SourceKernel {
+		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.signs, func(g *sign) bool { return g.rule.Is(rules.Verdict) && g.rule.Category != job.CPUOOM }) {
 			continue
 		}
 		m := get(max(st.rank, -1))

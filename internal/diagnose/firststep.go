@@ -20,7 +20,7 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 		if g.to > later.sign.from {
 			break
 		}
-		if fails(g.rule) && (g.plain && toolLine.MatchString(g.title) || (!g.weak || g.class != "") && !st.survived(g)) && !outlook.Recovers(g.title) && !warns(g.title) {
+		if fails(g.rule) && (g.plain && (toolLine.MatchString(g.title) || strings.Contains(g.title, "(total=0,")) || (!g.weak || g.class != "") && !st.survived(g)) && !outlook.Recovers(g.title) && (!warns(g.title) || g.rule.Category == job.CheckpointError) {
 			s := m.suspect(st, g)
 			if s.rule.Category == job.HostLost { // nothing else of the job was there
 				s.rule = rules.Named("ssh-failed")

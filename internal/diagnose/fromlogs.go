@@ -106,7 +106,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			best = s
 		}
 	}
-	return []*suspect{m.firstStep(st, best)}
+	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other

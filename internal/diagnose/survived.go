@@ -105,13 +105,13 @@ func (s *stream) survived(g *sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && g.plain && said > 0 && ended < 0 && !g.rule.Is(rules.Verdict) {
+	if recovered && g.plain && said > 0 && (ended < 0 || g.weak && outlook.Recovers(g.title)) && !g.rule.Is(rules.Verdict) {
 		return true
 	}
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
-	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (g.plain || caught) && s.othersEndDone(s.lines[g.at]) ||
+	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
 		(between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
@@ -120,10 +120,7 @@ var fatalWord = textmatch.New(`(?i)\bfatal\b`)
 
 // caught reports whether the program has logged an exception: the line above it is the record of a log.
 func (s *stream) caught(g *sign) bool {
-	at := g.from - 1
-	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
-		at--
-	}
+	at := s.above(g)
 	return !g.plain && g.report == nil && at >= 0 && (logged.MatchString(s.text[at]) || logRecord.MatchString(s.text[at]))
 }
 
@@ -134,8 +131,17 @@ var logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|W
 // after the exception or raised it in its end.
 func (s *stream) headline(message *sign, ended int) bool {
 	return slices.ContainsFunc(s.signs, func(g *sign) bool {
-		return !g.plain && g.from == message.to && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
+		return !g.plain && s.above(g) == message.to-1 && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
 	})
+}
+
+// above returns the line above an exception, or -1. It leaves out how Python begins the exception of another process.
+func (s *stream) above(g *sign) int {
+	at := g.from - 1
+	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
+		at--
+	}
+	return at
 }
 
 // ofChild reports whether an exception ended a child process, which Python's multiprocessing reports.
@@ -168,7 +174,7 @@ func (s *stream) othersEndDone(line job.Line) bool {
 			if m&outlook.Bad != 0 {
 				return false
 			}
-			if m&(outlook.Aside|outlook.Epilogue) == 0 && o.lines[i].Line > end {
+			if o != s && m&(outlook.Aside|outlook.Epilogue) == 0 && o.lines[i].Line > end {
 				last, end = o, o.lines[i].Line
 			}
 		}

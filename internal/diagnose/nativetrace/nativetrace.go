@@ -214,9 +214,15 @@ func juliaError(text []string, i int) *Death {
 // pytestLine is the exception of a test, as pytest shows it.
 var pytestLine = textmatch.New(`^E {3,}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Exit)?): (.*)$`)
 
+// pytestAssert is an assertion of a test that failed, as pytest shows it.
+var pytestAssert = textmatch.New(`^E {3,}assert \S`)
+
 // pytest reads the exception that a test of pytest has raised.
 func pytest(text []string, i int) *Death {
 	m := pytestLine.FindStringSubmatch(text[i])
+	if m == nil && pytestAssert.MatchString(text[i]) {
+		return native("AssertionError", strings.TrimSpace(text[i][1:]), i, i)
+	}
 	if m == nil {
 		return nil
 	}

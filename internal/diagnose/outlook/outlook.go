@@ -56,6 +56,8 @@ func Of(t string) Mark {
 		return Aside
 	case len(t) > longLine:
 		return Long
+	case scriptFailed.MatchString(t):
+		return Bad
 	case oneOfMany.MatchString(t):
 		return Advance
 	case zeroExit.MatchString(t) && !oneProcess.MatchString(t):
@@ -83,6 +85,9 @@ func Of(t string) Mark {
 	return m
 }
 
+// scriptFailed is how torchrun names the script that failed.
+var scriptFailed = textmatch.New(`^\S+ FAILED$`)
+
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400
 
@@ -103,7 +108,7 @@ var (
 	measure = textmatch.New(`(?i)\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]`)
 	// epilogue is what scripts and programs also print after a failure.
 	epilogue = textmatch.New(`(?i)^\W*(?:done|finished|success|completed|all done|bye|ok|end of (?:run|job|program|simulation|output)|exiting(?: normally)?|the end)\b\W*(?:at .*|on .*|in .*|:? .{0,40})?$|` +
-		`\b(?:total|elapsed|wall|walltime|wall-clock|training|run|running|execution)[ _-]?(?:wall[ _-]?)?(?:time|clock|elapsed)\b.{0,20}\d|^real\s+\d+m|\b(?:job|script|step|\w+) (?:done|finished|ended|completed) at\b|^\W*\w+ done\.?$`)
+		`\b(?:total|elapsed|wall|walltime|wall-clock|training|run|running|execution)[ _-]?(?:wall[ _-]?)?(?:time|clock|elapsed)\b[^/]{0,20}\d|^real\s+\d+m|\b(?:job|script|step|\w+) (?:done|finished|ended|completed) at\b|^\W*\w+ done\.?$`)
 	// zeroExit says that a process ended with code 0.
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.

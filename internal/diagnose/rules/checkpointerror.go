@@ -75,6 +75,11 @@ var checkpointError = []Rule{{
 	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "no checkpoint found in", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
 	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint (?:files )?found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
 }, {
+	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.7, Traits: Generic | Peer,
+	Hint:    checkpointHint,
+	Needles: []string{"states.pt'] does not exist", "states.pt' does not exist", "states.pt does not exist"},
+	Find:    textmatch.New(`(?P<artefact>[^\s'"\[]+states\.pt)`),
+}, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Meaning: "the program's own code refused a checkpoint",
 	Hint:    checkpointHint,

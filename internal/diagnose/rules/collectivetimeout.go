@@ -14,6 +14,10 @@ var collectiveTimeout = []Rule{{
 	Needles: []string{"failed to pass monitoredbarrier"},
 	Match:   textmatch.New(`[Rr]anks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier`),
 }, {
+	Category: job.CollectiveTimeout, Signature: "monitored-barrier", Confidence: 0.7, Traits: Cascade,
+	Hint:    waitHint,
+	Needles: []string{"reached monitoredbarrier, but received errors"},
+}, {
 	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "a rank waited in a NCCL collective for others until the watchdog ended it",
 	Hint:    waitHint,
