@@ -63,8 +63,8 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() {
 		for _, s := range past { // one of them was the end after all
-			if s.sign.plain && outlook.Recovers(s.sign.title) && st.log().Advances(s.sign.to, len(st.text)) {
-				continue // it was printed before the work began
+			if s.sign.plain && outlook.Recovers(s.sign.title) {
+				continue
 			}
 			s.confidence /= 2
 			all = append(all, s)

@@ -145,7 +145,7 @@ func (s *stream) scan(kernel bool) {
 		if covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 			continue
 		}
-		if !s.book.Candidate(text) || outlook.Figures(text) {
+		if !s.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {
 			continue
 		}
 		g := &sign{text: text, title: text, from: i, at: i, to: i + 1, kernel: kernel}

@@ -255,8 +255,8 @@ func (s *stream) toldToEnd(g *sign) bool {
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign, ended int) bool {
-	late := g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
-		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang
+	late := !g.rule.Is(rules.Verdict) && (g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
+		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang)
 	if ended < 0 || g.from < ended {
 		return late && s.common != nil && s.common.doneBefore(s.lines[g.from].Line)
 	}
