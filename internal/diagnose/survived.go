@@ -47,7 +47,9 @@ func (s *stream) survived(g *sign) bool {
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
 	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
-	if !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict) {
+	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
+	terminal := s.terminal(g, caught)
+	if concludes && !terminal {
 		return true
 	}
 	if (caught || s.ofChild(g)) && afterEnd.MatchString(g.where) && !s.log().Failed() {
@@ -66,9 +68,11 @@ func (s *stream) survived(g *sign) bool {
 		said++
 		switch {
 		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
-			if !s.mixed || i > ended {
+			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
+			if enough && (!s.mixed || i > ended) {
 				return true
 			}
+			between++
 			continue
 		case m&outlook.Bad != 0: // only the end of the work can follow a failure that was survived
 			bad = true
@@ -76,7 +80,7 @@ func (s *stream) survived(g *sign) bool {
 		case bad:
 			continue
 		case m&outlook.Epilogue != 0:
-			if !s.mixed && between >= ordinaryRun || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
+			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
 				return true
 			}
 			continue
@@ -102,6 +106,9 @@ func (s *stream) survived(g *sign) bool {
 			}
 		}
 	}
+	if concludes && (recovered || between >= ordinaryRun || advanced > 0) {
+		return true
+	}
 	if bad {
 		return false
 	}
@@ -111,8 +118,29 @@ func (s *stream) survived(g *sign) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
-	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
+	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
 		(between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+}
+
+// terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
+// or a crash. The few lines after it may be those of the script that has started the program.
+func (s *stream) terminal(g *sign, caught bool) bool {
+	switch {
+	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
+		return false
+	case g.class == rules.Message:
+		return fatalWord.MatchString(s.text[g.from])
+	case !g.plain:
+		return true
+	}
+	return !g.rule.Is(rules.Generic) && (!g.rule.Is(rules.Verdict) || g.rule.Category != job.LaunchError)
+}
+
+// repeats reports whether the log of one program has several exceptions of one kind: it has gone on after the first.
+func (s *stream) repeats(g *sign) bool {
+	return !s.mixed && !g.plain && slices.ContainsFunc(s.signs, func(o *sign) bool {
+		return o != g && !o.plain && o.report == nil && g.report == nil && o.rule == g.rule
+	})
 }
 
 // fatalWord is how a program announces an error with which it ends.
@@ -121,11 +149,14 @@ var fatalWord = textmatch.New(`(?i)\bfatal\b`)
 // caught reports whether the program has logged an exception: the line above it is the record of a log.
 func (s *stream) caught(g *sign) bool {
 	at := s.above(g)
-	return !g.plain && g.report == nil && at >= 0 && (logged.MatchString(s.text[at]) || logRecord.MatchString(s.text[at]))
+	return !g.plain && g.report == nil && at >= 0 && (logged.MatchString(s.text[at]) || logRecord.MatchString(s.text[at]) || listed.MatchString(s.text[at]))
 }
 
 // logRecord is a record of an error in a log: a time, the level and the name of the logger.
 var logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
+
+// listed is what stands above an exception in a list of those that the program has caught.
+var listed = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
 
 // headline reports whether an error message is the record of an exception that follows it, and the program went on
 // after the exception or raised it in its end.
@@ -213,10 +244,15 @@ func (s *stream) reportedEnd() int {
 	return -1
 }
 
-// doneAfter reports whether a line after that number says that the work is done.
-func (s *stream) doneAfter(number int) bool {
+// doneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
+// been counted after that number, too.
+func (s *stream) doneAfter(number int, worked bool) bool {
 	for i, m := range s.marks() {
-		if m&outlook.Done != 0 && s.lines[i].Line > number {
+		if s.lines[i].Line <= number {
+			continue
+		}
+		worked = worked && m&(outlook.Advance|outlook.Zero) == 0
+		if m&outlook.Done != 0 && !worked {
 			return true
 		}
 	}
