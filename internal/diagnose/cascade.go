@@ -57,7 +57,7 @@ func (s *suspect) others(all []*suspect) (also []int, cascades int) {
 		case o == s || o.rank < 0 || o.rank == s.rank:
 		case o.rule.Is(rules.Cascade) && !s.rule.Is(rules.Cascade):
 			after[o.rank] = true
-		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && alike(o.title(), s.title()):
+		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && logtext.Alike(o.title(), s.title()):
 			also = append(also, o.rank)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/activity"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
@@ -132,7 +133,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		}
 		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
-		st.mixed = st.rank < 0 && !st.records() && mixes(st.text)
+		st.mixed = st.rank < 0 && !st.records() && outlook.Mixes(st.text)
 		for _, g := range st.kernel {
 			records = append(records, newRecord(st, g))
 		}
@@ -176,7 +177,7 @@ func introduce(all []*stream) {
 		}
 	}
 	for k, found := range logs {
-		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !mixes(found[0].text)) {
+		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !outlook.Mixes(found[0].text)) {
 			found[0].rank = k.rank
 		}
 	}
@@ -242,7 +243,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
-		Hint:       rules.Expand(s.rule.Hint, shortened(names)),
+		Hint:       rules.Expand(s.rule.Hint, logtext.Shortened(names)),
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   logtext.Short(names["artefact"], 500),
 		Evidence:   s.evidence(),
@@ -253,15 +254,6 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		c.Artefact = s.host
 	}
 	return c
-}
-
-// shortened shortens names for use in a sentence.
-func shortened(names map[string]string) map[string]string {
-	out := make(map[string]string, len(names))
-	for k, v := range names {
-		out[k] = logtext.Short(v, 200)
-	}
-	return out
 }
 
 // who returns the beginning of the text: the rank and host that it is about.

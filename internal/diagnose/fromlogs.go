@@ -3,9 +3,9 @@ package diagnose
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
@@ -13,15 +13,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
-
-// mixes reports whether a log of no known rank has the output of several processes.
-func mixes(text []string) bool {
-	return slices.ContainsFunc(text, func(t string) bool {
-		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
-	})
-}
 
 // fromLogs returns the suspects of a member if it is not known how any rank ended.
 func (m *member) fromLogs() []*suspect {
@@ -259,21 +250,11 @@ func lowest(s *suspect, all []*suspect) *suspect {
 		return s
 	}
 	for _, o := range all {
-		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && alike(o.title(), s.title()) {
+		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && logtext.Alike(o.title(), s.title()) {
 			s = o
 		}
 	}
 	return s
-}
-
-var anyNumber = textmatch.New(`\d+`)
-
-// alike reports whether two titles begin with the same words. It ignores the numbers in them.
-func alike(a, b string) bool {
-	a, _, _ = strings.Cut(a, "; Last command")
-	b, _, _ = strings.Cut(b, "; Last command")
-	a, b = anyNumber.ReplaceAllString(a, "#"), anyNumber.ReplaceAllString(b, "#")
-	return a == b
 }
 
 // verdict returns what the system that runs the job says about the job, unless the program has

@@ -178,7 +178,7 @@ func (s *stream) scan(kernel bool) {
 	s.plain = make([]int, len(s.text)+1)
 	for i, text := range s.text {
 		s.plain[i+1] = s.plain[i]
-		if !covered[i] && ordinary(text) {
+		if !covered[i] && outlook.Ordinary(text) {
 			s.plain[i+1]++
 		}
 	}
@@ -233,19 +233,6 @@ func (s *stream) addMessage(covered []bool) {
 	for i := g.from; i < g.to; i++ {
 		covered[i] = true
 	}
-}
-
-// ordinary reports whether a line is output of a program that goes on, and not of one that ends.
-func ordinary(text string) bool {
-	if text == "" {
-		return false
-	}
-	for _, head := range [...]string{"  ", "\t", "frame #", "#", "=", "-", "goroutine ", "note:", "Exception raised from", "[W", "[E", "[I", "***"} {
-		if strings.HasPrefix(text, head) {
-			return false
-		}
-	}
-	return !strings.Contains(text, " NCCL INFO ") && !strings.Contains(text, " NCCL WARN ")
 }
 
 // time returns when line i was seen.

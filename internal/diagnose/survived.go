@@ -4,14 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-// afterEnd are exceptions of threads and objects that outlive their program.
-var afterEnd = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 
 // How many lines show that the program went on after a sign of failure: lines with a growing count; such
 // lines in the log of several ranks, which may be those of other ranks; lines before an epilogue.
@@ -33,6 +30,7 @@ func (s *stream) log() *outlook.Log {
 			}
 		}
 		s.marked = outlook.NewLog(s.text, aside, s.reader)
+		s.marked.Number = func(i int) int { return s.lines[i].Line }
 	}
 	return s.marked
 }
@@ -46,13 +44,13 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
-	fatal := g.class == rules.Message && fatalWord.MatchString(s.text[g.from])
+	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
 	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
 	terminal := s.terminal(g, caught)
 	if concludes && !terminal {
 		return true
 	}
-	if (caught || s.ofChild(g)) && afterEnd.MatchString(g.where) && !s.log().Failed() {
+	if (caught || s.ofChild(g)) && outlook.InEnd(g.where) && !s.log().Failed() {
 		return true
 	}
 	bad := false
@@ -118,8 +116,8 @@ func (s *stream) survived(g *sign) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
-	return s.common != nil && s.common.doneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
-		(between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
+		(between > 0 || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
 // terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
@@ -129,7 +127,7 @@ func (s *stream) terminal(g *sign, caught bool) bool {
 	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
 		return false
 	case g.class == rules.Message:
-		return fatalWord.MatchString(s.text[g.from])
+		return outlook.Fatal(s.text[g.from])
 	case !g.plain:
 		return true
 	}
@@ -143,20 +141,11 @@ func (s *stream) repeats(g *sign) bool {
 	})
 }
 
-// fatalWord is how a program announces an error with which it ends.
-var fatalWord = textmatch.New(`(?i)\bfatal\b`)
-
 // caught reports whether the program has logged an exception: the line above it is the record of a log.
 func (s *stream) caught(g *sign) bool {
 	at := s.above(g)
-	return !g.plain && g.report == nil && at >= 0 && (logged.MatchString(s.text[at]) || logRecord.MatchString(s.text[at]) || listed.MatchString(s.text[at]))
+	return !g.plain && g.report == nil && at >= 0 && outlook.Records(s.text[at])
 }
-
-// logRecord is a record of an error in a log: a time, the level and the name of the logger.
-var logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
-
-// listed is what stands above an exception in a list of those that the program has caught.
-var listed = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
 
 // headline reports whether an error message is the record of an exception that follows it, and the program went on
 // after the exception or raised it in its end.
@@ -183,7 +172,7 @@ func (s *stream) ofChild(g *sign) bool {
 // again reports whether the program has logged such an exception more than once, so that it has gone on.
 func (s *stream) again(g *sign) bool {
 	return slices.ContainsFunc(s.signs, func(o *sign) bool {
-		return o != g && o.rule.Signature == g.rule.Signature && alike(o.title, g.title) && s.caught(o)
+		return o != g && o.rule.Signature == g.rule.Signature && logtext.Alike(o.title, g.title) && s.caught(o)
 	})
 }
 
@@ -216,9 +205,6 @@ func (s *stream) othersEndDone(line job.Line) bool {
 	return last != nil && done <= 1 && last.log().EndsDone()
 }
 
-// logged is how Python's logging begins a line if the program has not set it up.
-var logged = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
-
 // buffered reports whether the text after a sign may have been printed before the sign.
 func (s *stream) buffered(g *sign) bool { return s.log().Buffered(g.from) }
 
@@ -244,21 +230,6 @@ func (s *stream) reportedEnd() int {
 	return -1
 }
 
-// doneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
-// been counted after that number, too.
-func (s *stream) doneAfter(number int, worked bool) bool {
-	for i, m := range s.marks() {
-		if s.lines[i].Line <= number {
-			continue
-		}
-		worked = worked && m&(outlook.Advance|outlook.Zero) == 0
-		if m&outlook.Done != 0 && !worked {
-			return true
-		}
-	}
-	return false
-}
-
 // done reports whether the logs of ranks say that their work is done.
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
@@ -269,41 +240,21 @@ func done(members []*member) bool {
 	})
 }
 
-// sigterm is a report that a worker was asked to end.
-var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
-
 // toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
 // and there was no error between.
 func (s *stream) toldToEnd(g *sign) bool {
-	if !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
+	if !g.rule.Is(rules.Cascade) || !outlook.Sigterm(g.title) {
 		return false
 	}
-	for i := g.from - 1; i >= 0; i-- {
-		switch m := s.marks()[i]; {
-		case m&outlook.All != 0:
-			return true
-		case m&(outlook.Error|outlook.Bad) != 0:
-			return false
-		}
-	}
-	return false
+	return s.log().AllBefore(g.from)
 }
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign, ended int) bool {
-	late := !g.rule.Is(rules.Verdict) && (g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
+	late := !g.rule.Is(rules.Verdict) && (g.rule.Is(rules.Cascade) || g.weak || outlook.InEnd(g.title) || outlook.InEnd(g.where) ||
 		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang)
 	if ended < 0 || g.from < ended {
-		return late && s.common != nil && s.common.doneBefore(s.lines[g.from].Line)
+		return late && s.common != nil && s.common.log().DoneBefore(s.lines[g.from].Line)
 	}
 	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.plain[g.from]-s.plain[ended] < ordinaryRun
-}
-
-// doneBefore reports whether a line before that number says that the work is done, and no work is counted between.
-func (s *stream) doneBefore(number int) bool {
-	i := s.log().Ended()
-	if i < 0 || s.lines[i-1].Line > number {
-		return false
-	}
-	return !s.log().Advances(i, len(s.text))
 }

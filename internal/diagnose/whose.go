@@ -95,7 +95,7 @@ func (s *suspect) everyRank() bool {
 	}
 	same := 0
 	for _, g := range s.stream.signs {
-		if g.rule.Signature == s.rule.Signature && alike(g.title, s.title()) {
+		if g.rule.Signature == s.rule.Signature && logtext.Alike(g.title, s.title()) {
 			same++
 		}
 	}

@@ -74,6 +74,7 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose/pytrace"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/nativetrace"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/outlook"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace"), not: world, noClock: true},
+	{paths: []string{"internal/diagnose/steps"}, ours: only("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/activity"}, ours: only("internal/job", "internal/text", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose"}, ours: only("internal/job", "internal/text", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "internal/diagnose/..."), not: world, noClock: true},
 	{paths: []string{"internal/flightrecord"}, ours: only("internal/job", "internal/text", "checkpoint/pickle", "checkpoint/flaw"), not: world, noClock: true},

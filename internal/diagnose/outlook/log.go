@@ -4,6 +4,8 @@ package outlook
 type Log struct {
 	Text  []string
 	Marks []Mark
+	// Number returns the number that a line has in its file.
+	Number func(i int) int
 	// counted has, for each form of a line that counts something, the first line of that form.
 	counted map[string]int
 }
@@ -89,6 +91,41 @@ func (l *Log) Failed() bool {
 		case m&Bad != 0:
 			return true
 		case m&Done != 0:
+			return false
+		}
+	}
+	return false
+}
+
+// DoneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
+// been counted after that number, too.
+func (l *Log) DoneAfter(number int, worked bool) bool {
+	for i, m := range l.Marks {
+		if l.Number(i) <= number {
+			continue
+		}
+		worked = worked && m&(Advance|Zero) == 0
+		if m&Done != 0 && !worked {
+			return true
+		}
+	}
+	return false
+}
+
+// DoneBefore reports whether a line before that number says that the work is done, and no work is counted after it.
+func (l *Log) DoneBefore(number int) bool {
+	i := l.Ended()
+	return i >= 0 && l.Number(i-1) <= number && !l.Advances(i, len(l.Text))
+}
+
+// AllBefore reports whether a line before that line says that all of a number of things are done, and no error is
+// announced between.
+func (l *Log) AllBefore(from int) bool {
+	for i := from - 1; i >= 0; i-- {
+		switch m := l.Marks[i]; {
+		case m&All != 0:
+			return true
+		case m&(Error|Bad) != 0:
 			return false
 		}
 	}

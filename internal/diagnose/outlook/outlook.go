@@ -186,7 +186,7 @@ var figures = textmatch.New(`^[^:=\[\]/()]*\pL[^:=\[\]/()]* +(?:\d+\.\d+|\d+(?: 
 func Figures(t string) bool { return figures.MatchString(t) }
 
 // echo is a line with which a script or program shows how it was started.
-var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps|env)(?:: |=)|^Namespace\(|^\++ (?:echo|export|printf) `)
+var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^\++ (?:echo|export|printf) `)
 
 // Echo reports whether a line shows only how the program was started. What it says has not happened.
 func Echo(t string) bool { return echo.MatchString(t) }

@@ -50,8 +50,6 @@ type Rule struct {
 	// Match must match the text. Find need not match; it only finds details in the text. What the groups
 	// artefact, rank, host and pid of Match and Find have matched goes into the Cause.
 	Match, Find *textmatch.Pattern
-	// And must match the text, too.
-	And *textmatch.Pattern
 	// Unless must not match the text.
 	Unless *textmatch.Pattern
 	// Context must match one of the traceback's frames, which have the form
@@ -184,7 +182,7 @@ func (r *Rule) fits(s Sign) bool {
 	if len(r.Classes) > 0 && !any && !slices.Contains(r.Classes, s.Class) {
 		return false
 	}
-	if r.Match != nil && !r.Match.MatchString(s.Text) || r.And != nil && !r.And.MatchString(s.Text) || r.Unless != nil && r.Unless.MatchString(s.Text) {
+	if r.Match != nil && !r.Match.MatchString(s.Text) || r.Unless != nil && r.Unless.MatchString(s.Text) {
 		return false
 	}
 	return r.Context == nil || r.Context.MatchString(s.Context)
