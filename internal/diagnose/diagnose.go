@@ -50,10 +50,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
 		all = nil // the job has not ended because of any of them
 	}
+	found := newFlight(e.Lines)
 	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
-	found := newFlight(e.Lines)
 	if len(all) == 0 && !live && !done(members) {
 		all = found.suspects()
 	}

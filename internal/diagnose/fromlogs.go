@@ -54,11 +54,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() {
 		for _, s := range past { // one of them was the end after all
-			if s.sign.plain && outlook.Recovers(s.sign.title) {
-				continue
+			if s.confidence /= 2; !s.sign.plain || !outlook.Recovers(s.sign.title) {
+				all = append(all, s)
 			}
-			s.confidence /= 2
-			all = append(all, s)
 		}
 	}
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {

@@ -45,8 +45,7 @@ func (s *stream) survived(g *sign) bool {
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
 	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
-	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
-	terminal := s.terminal(g, caught)
+	concludes, terminal := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict), s.terminal(g, caught)
 	if concludes && !terminal {
 		return true
 	}
@@ -208,8 +207,7 @@ func (s *stream) othersEndDone(line job.Line) bool {
 // buffered reports whether the text after a sign may have been printed before the sign.
 func (s *stream) buffered(g *sign) bool { return s.log().Buffered(g.from) }
 
-// goesOnBeside reports whether a rank's other output in the log of a line shows much work after the line, and the
-// end of the work.
+// goesOnBeside reports whether a rank's other output in the log of a line shows much work after it, and its end.
 func (s *stream) goesOnBeside(line job.Line) bool {
 	advanced := 0
 	for i, m := range s.marks() {

@@ -20,7 +20,7 @@ const (
 	Long                      // too long to say anything
 	Done                      // the work is done, or a process ended with code 0
 	All                       // all of several things are done
-	Zero                      // a process ended with code 0
+	Zero                      // a process ended with code 0, or nothing failed
 	Epilogue                  // the line may also be printed after a failure
 	Recovery                  // the program goes on in another way
 	Advance                   // a count grows
@@ -66,6 +66,8 @@ func Of(t string) Mark {
 		return Done
 	case badExit.MatchString(t) && !zeroFailed.MatchString(t) && !toldToEnd.MatchString(t) && !Recovers(t):
 		return Bad
+	case noErrors.MatchString(t):
+		return Done | Zero
 	case completes(t):
 		return Done
 	case counts(t):
@@ -87,6 +89,9 @@ func Of(t string) Mark {
 
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)
+
+// noErrors is how a test of MPI says that it has passed.
+var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$`)
 
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400
