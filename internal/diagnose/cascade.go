@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -58,7 +57,7 @@ func (s *suspect) others(all []*suspect) (also []int, cascades int) {
 		case o == s || o.rank < 0 || o.rank == s.rank:
 		case o.rule.Is(rules.Cascade) && !s.rule.Is(rules.Cascade):
 			after[o.rank] = true
-		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && culprit.Alike(o.title(), s.title()):
+		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && logtext.Alike(o.title(), s.title()):
 			also = append(also, o.rank)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/activity"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
@@ -49,10 +50,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
 		all = nil // the job has not ended because of any of them
 	}
+	found := newFlight(e.Lines)
 	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
-	found := newFlight(e.Lines)
 	if len(all) == 0 && !live && !done(members) {
 		all = found.suspects()
 	}
@@ -123,16 +124,23 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		introduce(all)
 		shift(all)
 	}
+	byFile := map[string][]*stream{}
+	for _, st := range all {
+		if st.lines[0].Line > 0 {
+			byFile[st.lines[0].File] = append(byFile[st.lines[0].File], st)
+		}
+	}
 	for _, st := range all {
 		if i := slices.IndexFunc(all, func(o *stream) bool { return o.rank < 0 && o.lines[0].File == st.lines[0].File }); st.rank >= 0 && i >= 0 {
 			st.common = all[i]
 		}
+		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
-		st.mixed = st.rank < 0 && !st.records() && mixes(st.text)
+		st.mixed = st.rank < 0 && !st.records() && outlook.Mixes(st.text)
 		for _, g := range st.kernel {
 			records = append(records, newRecord(st, g))
 		}
-		if st.lines[0].Source == job.SourceKernel {
+		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.signs, func(g *sign) bool { return g.rule.Is(rules.Verdict) && g.rule.Category != job.CPUOOM }) {
 			continue
 		}
 		m := get(max(st.rank, -1))
@@ -172,7 +180,7 @@ func introduce(all []*stream) {
 		}
 	}
 	for k, found := range logs {
-		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !mixes(found[0].text)) {
+		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !outlook.Mixes(found[0].text)) {
 			found[0].rank = k.rank
 		}
 	}
@@ -252,7 +260,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
-		Hint:       rules.Expand(s.rule.Hint, shortened(names)),
+		Hint:       rules.Expand(s.rule.Hint, logtext.Shortened(names)),
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   logtext.Short(names["artefact"], 500),
 		Evidence:   s.evidence(),
@@ -263,15 +271,6 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		c.Artefact = s.host
 	}
 	return c
-}
-
-// shortened shortens names for use in a sentence.
-func shortened(names map[string]string) map[string]string {
-	out := make(map[string]string, len(names))
-	for k, v := range names {
-		out[k] = logtext.Short(v, 200)
-	}
-	return out
 }
 
 // who returns the beginning of the text: the rank and host that it is about.

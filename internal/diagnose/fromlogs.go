@@ -3,10 +3,9 @@ package diagnose
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/diagnose/culprit"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
@@ -14,15 +13,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
-
-// mixes reports whether a log of no known rank has the output of several processes.
-func mixes(text []string) bool {
-	return slices.ContainsFunc(text, func(t string) bool {
-		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
-	})
-}
 
 // fromLogs returns the suspects of a member if it is not known how any rank ended.
 func (m *member) fromLogs() []*suspect {
@@ -44,7 +34,7 @@ func (m *member) fromLogs() []*suspect {
 // ofLog returns the suspects of one log.
 func (m *member) ofLog(st *stream) []*suspect {
 	var all, past []*suspect
-	ended := st.ended()
+	ended := st.log().Ended()
 	for _, g := range st.signs {
 		s := m.suspect(st, g)
 		if g.report != nil {
@@ -52,22 +42,27 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 		switch {
 		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.plain && g.rule.Category == job.StoppedEarly:
+			if st.log().Failed() || st.reportedEnd() > g.at {
+				all = append(all, s)
+			}
 		case st.survived(g):
 			past = append(past, s)
 		default:
 			all = append(all, s)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.failed() && ended < 0 {
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() {
 		for _, s := range past { // one of them was the end after all
-			s.confidence /= 2
-			all = append(all, s)
+			if s.confidence /= 2; !s.sign.plain || !outlook.Recovers(s.sign.title) {
+				all = append(all, s)
+			}
 		}
 	}
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
 	}
-	if g := st.message; g != nil && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -78,13 +73,20 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	all = slices.DeleteFunc(all, func(s *suspect) bool { return repeated(s, all) })
-	if (st.mixed || len(all) == 0 && st.failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
+	if (st.mixed || len(all) == 0 && st.log().Failed()) && !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() < tierWait }) {
 		all = append(all, m.messages(st, !st.mixed)...)
+	}
+	if slices.ContainsFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" }) { // a worker that uses too much memory is started again
+		for _, s := range past {
+			if s.rule.Category == job.CPUOOM {
+				return []*suspect{s}
+			}
+		}
 	}
 	if slices.ContainsFunc(all, (*suspect).crashed) { // the loss of a worker is its crash
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.rule.Signature == "worker-killed" })
 	}
-	if st.mixed || len(all) < 2 || verdict(all) != nil {
+	if st.mixed || len(all) == 0 || verdict(all) != nil {
 		return all
 	}
 	best := all[0]
@@ -93,7 +95,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			best = s
 		}
 	}
-	return []*suspect{m.firstStep(st, best)}
+	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other
@@ -125,42 +127,6 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 // maxMessages bounds how many error messages of one log are looked at.
 const maxMessages = 50
 
-// firstStep returns the failure of an earlier step of a script that explains the failure of a later
-// step. The earlier failure may be a download that failed, an archive that was cut short or a full
-// disk; the later one is a file or module that is missing. It returns later if there is no such
-// failure.
-func (m *member) firstStep(st *stream, later *suspect) *suspect {
-	switch later.rule.Category {
-	case job.IncorrectInputs, job.ImportError, job.Assertion, job.Traceback, job.LaunchError:
-	default:
-		return later
-	}
-	if later.rule.Category == job.LaunchError && later.rule.Signature != "command-not-found" {
-		return later
-	}
-	for _, g := range st.signs {
-		if g.to > later.sign.from {
-			break
-		}
-		switch g.rule.Category {
-		case job.DiskFull, job.NetworkError, job.StorageError, job.PermissionError:
-		case job.IncorrectInputs:
-			if g.rule.Signature != "bad-archive" {
-				continue
-			}
-		default:
-			continue
-		}
-		if g.plain && toolLine.MatchString(g.title) && !outlook.Recovers(g.title) {
-			return m.suspect(st, g)
-		}
-	}
-	return later
-}
-
-// toolLine is a line of a tool that fetches, unpacks or copies files.
-var toolLine = textmatch.New(`^(?:\S+: )?(?:curl|wget|tar|gzip|gunzip|zcat|unzip|zstd|xz|bzip2|cp|mv|scp|rsync|pip3?|conda|mamba|git|aws|gsutil|azcopy|rclone|mkdir|dd|ssh|install|ERROR: Could not install|OSError|error:|fatal:|write remote|\[Errno)\b`)
-
 // wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
 // error.
 func (s *suspect) wentOn() bool {
@@ -182,19 +148,6 @@ const muchOutput = 12
 // crashed reports whether a suspect is the crash of a process.
 func (s *suspect) crashed() bool {
 	return s.rule.Category == job.CoreDump || s.rule.Category == job.InvalidMemoryAccess
-}
-
-// failed reports whether a log says at its end that the script or job failed.
-func (s *stream) failed() bool {
-	for _, m := range slices.Backward(s.marks()) {
-		switch {
-		case m&outlook.Bad != 0:
-			return true
-		case m&outlook.Done != 0:
-			return false
-		}
-	}
-	return false
 }
 
 // The tiers of suspects if only logs are known. A suspect of a lower tier counts more, regardless
@@ -243,7 +196,7 @@ func (s *suspect) tier() int {
 // first.
 func chooseFromLogs(all []*suspect) *suspect {
 	if v := verdict(all); v != nil {
-		return v
+		return explained(v, all)
 	}
 	var best *suspect
 	for _, s := range all {
@@ -254,7 +207,7 @@ func chooseFromLogs(all []*suspect) *suspect {
 		}
 		best = s
 	}
-	return lowest(explained(cancelled(best, all), all), all)
+	return lowest(explained(lowest(cancelled(best, all), all), all), all)
 }
 
 // explained returns what explains the best suspect. If a program saw a fault of a GPU, that may be
@@ -266,14 +219,28 @@ func explained(best *suspect, all []*suspect) *suspect {
 	}
 	for _, s := range all {
 		switch {
-		case best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown",
+		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
+			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
+			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",
+			best.rule.Signature == "timeout-command" && s.rule.Category == job.Hang,
+			best.rule.Signature == "python-memory-error" && s.rule.Category == job.GPUOOM,
+			best.rule.Signature == "sigbus" && s.rule.Category == job.DiskFull,
+			best.rule.Signature == "nccl-cuda" && s.rule.Signature == "nccl-network",
+			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && shutDown.MatchString(s.title()),
 			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
 			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
+			if s.rank < 0 {
+				s.rank, s.host = best.rank, best.host
+			}
 			return s
 		}
 	}
 	return best
 }
+
+// shutDown is what Kubernetes says of a node that it shuts down, and not of one that is gone.
+var shutDown = textmatch.New(`NodeShutdown|[Nn]ode is shutting down|TerminationByKubelet`)
 
 // lowest returns, of the ranks that failed with the same words as s, the lowest.
 func lowest(s *suspect, all []*suspect) *suspect {
@@ -281,7 +248,7 @@ func lowest(s *suspect, all []*suspect) *suspect {
 		return s
 	}
 	for _, o := range all {
-		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && culprit.Alike(o.title(), s.title()) {
+		if o.rank >= 0 && o.rank < s.rank && o.rule.Signature == s.rule.Signature && o.tier() == s.tier() && logtext.Alike(o.title(), s.title()) {
 			s = o
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -72,12 +73,17 @@ func (m *member) advanced(st *stream, g *sign) bool {
 	return false
 }
 
+// stops is a message with which a program says that it stops.
+var stops = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
+
 // tellsMore reports whether a program's own error message says more than the strongest other sign
 // of its rank. That is so if the other sign is only a consequence of the rank's end, or a line that
 // was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
 	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
+		return true
+	case strong.rule.Category == job.Killed && strong.sign.report != nil && stops.MatchString(s.sign.title): // the launcher killed the ranks after it
 		return true
 	case !strong.sign.plain:
 		return false

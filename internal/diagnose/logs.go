@@ -6,14 +6,13 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Logs finds the cause of a failure if there are only logs, so that it is not known how the ranks ended. It
 // uses the rules of book. The field Looks of the Cause says whether the job seems to have failed or succeeded.
 func Logs(book *rules.Book, e job.Evidence) job.Cause {
-	e.Lines = lastAttempt(e.Lines)
+	e.Lines = logtext.LastAttempt(e.Lines)
 	c := With(book, e)
 	c.Looks = job.LooksFailed
 	if c.Category == "" && !saysFailed(e, book) {
@@ -23,29 +22,12 @@ func Logs(book *rules.Book, e job.Evidence) job.Cause {
 	return c
 }
 
-var attemptName = textmatch.New(`(?:^|/)attempts?[_-]?/?(\d+)/`)
-
-// lastAttempt leaves out the logs of attempts that were followed by another one, which their names show.
-func lastAttempt(lines []job.Line) []job.Line {
-	last, of := -1, map[string]int{}
-	for _, l := range lines {
-		n, seen := of[l.File]
-		if !seen {
-			n = -1
-			if m := attemptName.FindStringSubmatch(l.File); m != nil {
-				n = logtext.Number(m[1])
-			}
-			of[l.File] = n
-		}
-		last = max(last, n)
-	}
-	return slices.DeleteFunc(slices.Clone(lines), func(l job.Line) bool { n := of[l.File]; return n >= 0 && n < last })
-}
-
 // saysFailed reports whether a log says that the job failed, without a reason.
 func saysFailed(e job.Evidence, book *rules.Book) bool {
 	members, _ := sortOut(e, book)
-	return slices.ContainsFunc(members, func(m *member) bool { return slices.ContainsFunc(m.streams, (*stream).failed) })
+	return slices.ContainsFunc(members, func(m *member) bool {
+		return slices.ContainsFunc(m.streams, func(s *stream) bool { return s.log().Failed() })
+	})
 }
 
 // undated returns copies of lines without their times: those of logs lack the year.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
@@ -16,7 +15,7 @@ import (
 func (s *suspect) ofStart() int {
 	copies := 0
 	for _, g := range s.stream.signs {
-		if g.rule.Signature == s.rule.Signature && culprit.Alike(g.title, s.title()) {
+		if g.rule.Signature == s.rule.Signature && logtext.Alike(g.title, s.title()) {
 			copies++
 		}
 	}
@@ -47,7 +46,7 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 					continue
 				}
 				pid := roster.Printer(st.lines[i].Text)
-				if t != words && (pid == 0 || !culprit.Alike(t, words)) {
+				if t != words && (pid == 0 || !logtext.Alike(t, words)) {
 					continue
 				}
 				within := slices.IndexFunc(st.signs, func(g *sign) bool { return g.from <= i && i < g.to })

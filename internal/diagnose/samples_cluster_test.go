@@ -125,7 +125,7 @@ func init() {
 			no: []string{"PyTorch has CUDA Version=12.4"},
 		},
 		"no-cuda-build": {
-			yes: []string{raise("RuntimeError: Distributed package doesn't have NCCL built in"), raise("NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."), "ERROR: GPU package was built without CUDA support (src/GPU/fix_gpu.cpp:77)"},
+			yes: []string{raise("NotImplementedError: Could not run 'torchvision::nms' with arguments from the 'CUDA' backend."), "ERROR: GPU package was built without CUDA support (src/GPU/fix_gpu.cpp:77)"},
 			no:  []string{"Kokkos compiled without GPU support, running on CPU"},
 		},
 		"nccl-version-mismatch": {
@@ -252,8 +252,8 @@ func init() {
 			no: []string{"kernel: mlx5_core 0000:5e:00.0 ens1f0np0: Link up"},
 		},
 		"ssh-failed": {
-			yes: []string{"Host key verification failed.", "kex_exchange_identification: Connection closed by remote host"},
-			no:  []string{"ssh n07 true"},
+			yes: []string{"kex_exchange_identification: Connection closed by remote host"},
+			no:  []string{"ssh n07 true", "Host key verification failed."},
 		},
 		"host-reported-lost": {
 			yes: []string{
@@ -300,6 +300,8 @@ func init() {
 				"watchdog: last log line is 1800 s old, killing job",
 				"[hang-detector] training appears hung: step 1200 has not changed for 900 s; terminating all ranks",
 				"ERROR: heartbeat file /run/hb/rank3 not updated for 900 seconds. Considering the job hung.",
+				"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [chan receive]:\nmain.main()\n\t./a.go:4 +0x14",
+				"WATCHDOG rank 1: no step for 4 s, dumping stacks and aborting", "ci: no output for 6 s, job was stopped by the silence monitor",
 			},
 			no: []string{"hang detection: enabled (no progress for 600 s)", "heartbeat timeout: 480 s", "data loader stalled for 3.2 s at step 100", "metric unchanged for 3 evaluations"},
 		},

@@ -126,7 +126,7 @@ func init() {
 				"FATAL ERROR: DIDN'T FIND vdW PARAMETER FOR ATOM TYPE HX",
 				"ERROR: number of potentials on File POTCAR incompatible with number of species\nINCAR says: NTYP= 3",
 				" Error reading item 'ENCUT' from file INCAR.",
-				"|     I REFUSE TO CONTINUE WITH THIS SICK JOB ... BYE!!!                      |",
+
 				"Error in \"void CConfig::SetConfig_Parsing(std::istream&)\":\n-------------------------------------------------------------------------\nLine 12 CFL_NUMBRE: invalid option name",
 				"*** NEMO: misspelled variable in namelist namrun in reference namelist iostat =   19",
 				"Abaqus Error: Analysis Input File Processor exited with an error - Please see the  job.dat file for possible error messages if the file exists.",
@@ -236,7 +236,7 @@ func init() {
 			yes: []string{raise("sqlalchemy.exc.IntegrityError: (sqlite3.IntegrityError) UNIQUE constraint failed: runs.name"), raise("sqlite3.OperationalError: no such table: runs"), raise("psycopg2.errors.UndefinedTable: relation \"runs\" does not exist"), raise("sqlite3.ProgrammingError: Cannot operate on a closed database.")},
 			no:  []string{raise("sqlite3.OperationalError: database is locked"), raise("psycopg2.OperationalError: connection to server at \"db01\" (10.0.0.9), port 5432 failed: Connection refused")},
 		},
-		"python-arithmetic": {yes: []string{raise("RuntimeWarning: divide by zero encountered in log"), raise("scipy.sparse.linalg._eigen.arpack.arpack.ArpackNoConvergence: ARPACK error -1: No convergence (1001 iterations, 0/3 eigenvectors converged)"), julia("PosDefException: matrix is not positive definite; Factorization failed.")}, no: []string{"RuntimeWarning: divide by zero encountered in log"}},
+		"python-arithmetic": {yes: []string{raise("RuntimeWarning: divide by zero encountered in log")}, no: []string{"RuntimeWarning: divide by zero encountered in log"}},
 		"tensorflow-argument": {
 			yes: []string{raise("jax.errors.JaxRuntimeError: INVALID_ARGUMENT: Executable expected shape f32[3] for argument 0"), raise("jaxlib.xla_extension.XlaRuntimeError: UNIMPLEMENTED: DNN library is not found.")},
 			no:  []string{raise("jaxlib.xla_extension.XlaRuntimeError: INTERNAL: the plan says no")},
@@ -274,8 +274,8 @@ func init() {
 		},
 		"dependency-version": {yes: []string{raise("RuntimeError: Numpy is not available"), raise("RuntimeError: operator torchvision::nms does not exist"), raise("RuntimeError: Failed to import transformers.models.llama.modeling_llama because of the following error (look up to see its traceback):\ncannot import name 'x'")}, no: []string{"UserWarning: Failed to initialize NumPy: _ARRAY_API not found\n" + raise("KeyError: 'x'")}},
 		"linker": {
-			yes: []string{"Could not load library libcudnn_ops_infer.so.8.\nnvrtc: error: failed to open libnvrtc-builtins.so.12.1.", raise("OSError: cannot load library 'libsndfile.so': libsndfile.so: not found"), raise("RuntimeError: \n        CUDA Setup failed despite GPU being available. Please run the following command to get more information:"), "Exception in thread \"main\" java.lang.UnsatisfiedLinkError: no hdf5_java in java.library.path: /usr/lib"},
-			no:  []string{"libcudart is loaded"},
+			yes: []string{"Could not load library libcudnn_ops_infer.so.8.\nnvrtc: error: failed to open libnvrtc-builtins.so.12.1.", raise("OSError: cannot load library 'libsndfile.so': libsndfile.so: not found"), raise("RuntimeError: Distributed package doesn't have NCCL built in"), "CMake Error at CMakeLists.txt:3 (find_package):", raise("RuntimeError: \n        CUDA Setup failed despite GPU being available. Please run the following command to get more information:"), "Exception in thread \"main\" java.lang.UnsatisfiedLinkError: no hdf5_java in java.library.path: /usr/lib"},
+			no:  []string{"libcudart is loaded", raise("RuntimeError: the package has NCCL built in")},
 		},
 		"torch-damaged":      {yes: []string{raise("RuntimeError: PytorchStreamReader failed locating file data/3: file not found"), raise("RuntimeError: unexpected EOF, expected 4096 more bytes. The file might be corrupted.")}, no: []string{raise("RuntimeError: the stream is shallow")}},
 		"pickle-damaged":     {yes: []string{raise("EOFError: Ran out of input", "state = pickle.load(open(args.resume, 'rb'))")}, no: []string{raise("EOFError: EOF when reading a line", "resume = input()")}},

@@ -38,10 +38,10 @@ type stream struct {
 	common *stream
 	// partners are the other streams of the same program: its other output.
 	partners []*stream
-	reader   *outlook.Reader // of all streams
-	marked   []outlook.Mark  // see marks
-	// counted has, for each form of a line that counts something, the first line of that form.
-	counted map[string]int
+	// beside are the streams of the same log: those of all ranks.
+	beside []*stream
+	reader *outlook.Reader // of all streams
+	marked *outlook.Log    // see log
 }
 
 // sign is one sign of failure.
@@ -145,7 +145,7 @@ func (s *stream) scan(kernel bool) {
 		if covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 			continue
 		}
-		if !s.book.Candidate(text) {
+		if !s.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {
 			continue
 		}
 		g := &sign{text: text, title: text, from: i, at: i, to: i + 1, kernel: kernel}
@@ -178,7 +178,7 @@ func (s *stream) scan(kernel bool) {
 	s.plain = make([]int, len(s.text)+1)
 	for i, text := range s.text {
 		s.plain[i+1] = s.plain[i]
-		if !covered[i] && ordinary(text) {
+		if !covered[i] && outlook.Ordinary(text) {
 			s.plain[i+1]++
 		}
 	}
@@ -233,19 +233,6 @@ func (s *stream) addMessage(covered []bool) {
 	for i := g.from; i < g.to; i++ {
 		covered[i] = true
 	}
-}
-
-// ordinary reports whether a line is output of a program that goes on, and not of one that ends.
-func ordinary(text string) bool {
-	if text == "" {
-		return false
-	}
-	for _, head := range [...]string{"  ", "\t", "frame #", "#", "=", "-", "goroutine ", "note:", "Exception raised from", "[W", "[E", "[I", "***"} {
-		if strings.HasPrefix(text, head) {
-			return false
-		}
-	}
-	return !strings.Contains(text, " NCCL INFO ") && !strings.Contains(text, " NCCL WARN ")
 }
 
 // time returns when line i was seen.

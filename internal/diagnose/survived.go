@@ -2,15 +2,13 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-// afterEnd are exceptions of threads and objects that outlive their program.
-var afterEnd = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 
 // How many lines show that the program went on after a sign of failure: lines with a growing count; such
 // lines in the log of several ranks, which may be those of other ranks; lines before an epilogue.
@@ -22,48 +20,56 @@ const (
 	nearby      = 3 // lines between a sign and the words that say how the program goes on
 )
 
-// marks returns the mark of each line. They are found when they are first needed.
-func (s *stream) marks() []outlook.Mark {
-	if s.marked != nil {
-		return s.marked
-	}
-	s.marked = make([]outlook.Mark, len(s.text))
-	for _, g := range s.signs {
-		for i := g.from; i < g.to; i++ {
-			s.marked[i] = outlook.Aside
+// log returns the stream's text with the marks of its lines. They are found when they are first needed.
+func (s *stream) log() *outlook.Log {
+	if s.marked == nil {
+		aside := make([]bool, len(s.text))
+		for _, g := range s.signs {
+			for i := g.from; i < g.to; i++ {
+				aside[i] = true
+			}
 		}
-	}
-	for i, t := range s.text {
-		if s.marked[i] == 0 {
-			s.marked[i] = s.reader.Of(t)
-		}
+		s.marked = outlook.NewLog(s.text, aside, s.reader)
+		s.marked.Number = func(i int) int { return s.lines[i].Line }
 	}
 	return s.marked
 }
+
+// marks returns the mark of each line.
+func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 
 // survived reports whether the program that gave a sign of failure went on with its work. It judges
 // by what follows in the same log.
 func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
-	buffered := s.buffered(g)
-	ended, last := s.reportedEnd(), s.lastWord()
-	if last >= g.to && outlook.Conclusive(s.text[last]) && last > ended && !g.rule.Is(rules.Verdict) {
+	buffered, caught := s.buffered(g), s.caught(g)
+	ended, last := s.reportedEnd(), s.log().LastWord()
+	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
+	concludes, terminal := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict), s.terminal(g, caught)
+	if concludes && !terminal {
+		return true
+	}
+	if (caught || s.ofChild(g)) && outlook.InEnd(g.where) && !s.log().Failed() {
 		return true
 	}
 	bad := false
-	advanced, between, recovered := 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
+	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
 	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
 		recovered = recovered || outlook.Troubled(s.text[g.from-1])
 	}
 	for i := g.to; i < len(s.text); i++ {
 		m := marks[i]
-		switch {
-		case m&outlook.Aside != 0:
+		if m&outlook.Aside != 0 {
 			continue
-		case m&(outlook.Done|outlook.All) != 0:
-			if !s.mixed || i > ended {
+		}
+		said++
+		switch {
+		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
+			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
+			if enough && (!s.mixed || i > ended) {
 				return true
 			}
+			between++
 			continue
 		case m&outlook.Bad != 0: // only the end of the work can follow a failure that was survived
 			bad = true
@@ -71,81 +77,137 @@ func (s *stream) survived(g *sign) bool {
 		case bad:
 			continue
 		case m&outlook.Epilogue != 0:
-			if !s.mixed && between >= ordinaryRun || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
+			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
 				return true
 			}
 			continue
-		case m&outlook.Recovery != 0 && i <= g.to+nearby:
+		case m&outlook.Recovery != 0 && said <= nearby:
 			recovered = true
 			continue
 		}
 		if s.plain[i+1] > s.plain[i] {
 			between++
 		}
-		if recovered && m&(outlook.Error|outlook.Long) == 0 {
+		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
-		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.failed() {
+		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.familiar(g, i)) {
+		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
+			return true
+		}
+		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.log().Familiar(g.from, i)) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
 		}
 	}
-	if !bad && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+	if concludes && (recovered || between >= ordinaryRun || advanced > 0) {
 		return true
 	}
-	return !bad && (s.common != nil && s.common.doneAfter(s.lines[g.at].Line) || (between > 0 || g.plain && logged.MatchString(s.text[g.at])) && slices.ContainsFunc(s.partners, (*stream).endsDone))
+	if bad {
+		return false
+	}
+	if recovered && g.plain && said > 0 && (ended < 0 || g.weak && outlook.Recovers(g.title)) && !g.rule.Is(rules.Verdict) {
+		return true
+	}
+	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+		return true
+	}
+	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
+		(between > 0 || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
-// logged is how Python's logging begins a line if the program has not set it up.
-var logged = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
-
-// buffered reports whether the text after a sign may have been printed before the sign and kept in
-// a buffer. That is so if no work was counted before the sign.
-func (s *stream) buffered(g *sign) bool {
-	return !slices.ContainsFunc(s.marks()[:g.from], func(m outlook.Mark) bool { return m&outlook.Advance != 0 })
+// terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
+// or a crash. The few lines after it may be those of the script that has started the program.
+func (s *stream) terminal(g *sign, caught bool) bool {
+	switch {
+	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
+		return false
+	case g.class == rules.Message:
+		return outlook.Fatal(s.text[g.from])
+	case !g.plain:
+		return true
+	}
+	return !g.rule.Is(rules.Generic) && (!g.rule.Is(rules.Verdict) || g.rule.Category != job.LaunchError)
 }
 
-// familiar reports whether a line that counts something has a form in which the program has counted before the
-// sign. Otherwise it may be part of a table that explains the sign.
-func (s *stream) familiar(g *sign, at int) bool {
-	if s.counted == nil {
-		s.counted = map[string]int{}
-		for i, m := range s.marks() {
-			form := outlook.CountForm(s.text[i])
-			if _, seen := s.counted[form]; m&outlook.Advance != 0 && !seen {
-				s.counted[form] = i
+// repeats reports whether the log of one program has several exceptions of one kind: it has gone on after the first.
+func (s *stream) repeats(g *sign) bool {
+	return !s.mixed && !g.plain && slices.ContainsFunc(s.signs, func(o *sign) bool {
+		return o != g && !o.plain && o.report == nil && g.report == nil && o.rule == g.rule
+	})
+}
+
+// caught reports whether the program has logged an exception: the line above it is the record of a log.
+func (s *stream) caught(g *sign) bool {
+	at := s.above(g)
+	return !g.plain && g.report == nil && at >= 0 && outlook.Records(s.text[at])
+}
+
+// headline reports whether an error message is the record of an exception that follows it, and the program went on
+// after the exception or raised it in its end.
+func (s *stream) headline(message *sign, ended int) bool {
+	return slices.ContainsFunc(s.signs, func(g *sign) bool {
+		return !g.plain && s.above(g) == message.to-1 && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
+	})
+}
+
+// above returns the line above an exception, or -1. It leaves out how Python begins the exception of another process.
+func (s *stream) above(g *sign) int {
+	at := g.from - 1
+	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
+		at--
+	}
+	return at
+}
+
+// ofChild reports whether an exception ended a child process, which Python's multiprocessing reports.
+func (s *stream) ofChild(g *sign) bool {
+	return g.from > 0 && strings.HasPrefix(s.text[g.from-1], "Process ") && strings.HasSuffix(s.text[g.from-1], ":")
+}
+
+// again reports whether the program has logged such an exception more than once, so that it has gone on.
+func (s *stream) again(g *sign) bool {
+	return slices.ContainsFunc(s.signs, func(o *sign) bool {
+		return o != g && o.rule.Signature == g.rule.Signature && logtext.Alike(o.title, g.title) && s.caught(o)
+	})
+}
+
+// othersEndDone reports whether the last words of a log of several ranks are those of another rank, which say that
+// the work is done, and nothing after a line says that a rank failed. If several ranks say for themselves that they
+// are done, the rank of the line is missing among them.
+func (s *stream) othersEndDone(line job.Line) bool {
+	var last *stream
+	end, done := line.Line, 0
+	for _, o := range s.beside {
+		if o.rank >= 0 && o.log().EndsDone() {
+			done++
+		}
+		marks := o.marks()
+		for i, m := range slices.Backward(marks) {
+			if o.lines[i].Line <= line.Line {
+				break
+			}
+			if m&outlook.Bad != 0 {
+				return false
+			}
+			if o != s && m&(outlook.Aside|outlook.Epilogue) == 0 && o.lines[i].Line > end {
+				last, end = o, o.lines[i].Line
 			}
 		}
-	}
-	return s.counted[outlook.CountForm(s.text[at])] < g.from
-}
-
-// lastWord returns the last line that its program has printed before the end, or -1.
-func (s *stream) lastWord() int {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&(outlook.Aside|outlook.Epilogue|outlook.Long) == 0 {
-			return i
+		if e := o.reportedEnd(); e >= 0 && o.lines[e].Line > line.Line {
+			return false
 		}
 	}
-	return -1
+	return last != nil && done <= 1 && last.log().EndsDone()
 }
 
-// endsDone reports whether the last words of a log say that the work is done.
-func (s *stream) endsDone() bool {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&(outlook.Aside|outlook.Epilogue) == 0 {
-			return m&outlook.Done != 0 || outlook.Conclusive(s.text[i])
-		}
-	}
-	return false
-}
+// buffered reports whether the text after a sign may have been printed before the sign.
+func (s *stream) buffered(g *sign) bool { return s.log().Buffered(g.from) }
 
-// goesOnBeside reports whether a rank's other output in the log of a line shows much work after the line, and the
-// end of the work.
+// goesOnBeside reports whether a rank's other output in the log of a line shows much work after it, and its end.
 func (s *stream) goesOnBeside(line job.Line) bool {
 	advanced := 0
 	for i, m := range s.marks() {
@@ -153,7 +215,7 @@ func (s *stream) goesOnBeside(line job.Line) bool {
 			advanced++
 		}
 	}
-	return advanced >= ordinaryRun && s.endsDone()
+	return advanced >= ordinaryRun && s.log().EndsDone()
 }
 
 // reportedEnd returns the line of the last report that a rank failed, or -1.
@@ -166,61 +228,31 @@ func (s *stream) reportedEnd() int {
 	return -1
 }
 
-// doneAfter reports whether a line after that number says that the work is done.
-func (s *stream) doneAfter(number int) bool {
-	for i, m := range s.marks() {
-		if m&outlook.Done != 0 && s.lines[i].Line > number {
-			return true
-		}
-	}
-	return false
-}
-
-// ended returns the line after the one with which a log says that its work is done, or -1.
-func (s *stream) ended() int {
-	for i, m := range slices.Backward(s.marks()) {
-		if m&outlook.Done != 0 {
-			return i + 1
-		}
-	}
-	return -1
-}
-
 // done reports whether the logs of ranks say that their work is done.
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
-			last := s.lastWord()
-			return s.ended() >= 0 || last >= 0 && outlook.Conclusive(s.text[last])
+			last := s.log().LastWord()
+			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last)
 		})
 	})
 }
 
-// sigterm is a report that a worker was asked to end.
-var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
-
 // toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
 // and there was no error between.
 func (s *stream) toldToEnd(g *sign) bool {
-	if !g.rule.Is(rules.Cascade) || !sigterm.MatchString(g.title) {
+	if !g.rule.Is(rules.Cascade) || !outlook.Sigterm(g.title) {
 		return false
 	}
-	for i := g.from - 1; i >= 0; i-- {
-		switch m := s.marks()[i]; {
-		case m&outlook.All != 0:
-			return true
-		case m&(outlook.Error|outlook.Bad) != 0:
-			return false
-		}
-	}
-	return false
+	return s.log().AllBefore(g.from)
 }
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign, ended int) bool {
+	late := !g.rule.Is(rules.Verdict) && (g.rule.Is(rules.Cascade) || g.weak || outlook.InEnd(g.title) || outlook.InEnd(g.where) ||
+		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang)
 	if ended < 0 || g.from < ended {
-		return false
+		return late && s.common != nil && s.common.log().DoneBefore(s.lines[g.from].Line)
 	}
-	return s.marks()[ended-1]&outlook.Zero != 0 || g.rule.Is(rules.Cascade) || g.weak || afterEnd.MatchString(g.title) || afterEnd.MatchString(g.where) ||
-		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang
+	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.plain[g.from]-s.plain[ended] < ordinaryRun
 }

@@ -76,6 +76,7 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose/laggard"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/roster"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/culprit"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace", "internal/diagnose/endreport", "internal/diagnose/roster"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/outlook"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace"), not: world, noClock: true},
+	{paths: []string{"internal/diagnose/steps"}, ours: only("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/activity"}, ours: only("internal/job", "internal/text", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose"}, ours: only("internal/job", "internal/text", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "internal/diagnose/..."), not: world, noClock: true},
 	{paths: []string{"internal/flightrecord"}, ours: only("internal/job", "internal/text", "checkpoint/pickle", "checkpoint/flaw"), not: world, noClock: true},

@@ -42,7 +42,6 @@ var (
 	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
 	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
 	device    = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
-	anyNumber = textmatch.New(`\d+`)
 )
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
@@ -212,7 +211,7 @@ const longTitle = 1000
 // Lowest returns rank, or the lowest rank that prints the same words as the sign in the same log.
 func (s Sign) Lowest(rank int, census *roster.Census) int {
 	for i, t := range s.Text {
-		if rank <= 0 || len(t) >= longTitle || !Alike(t, s.Text[s.At]) {
+		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) {
 			continue
 		}
 		r := roster.Printed(s.Lines[i].Text)
@@ -227,13 +226,6 @@ func (s Sign) Lowest(rank int, census *roster.Census) int {
 		}
 	}
 	return rank
-}
-
-// Alike reports whether two titles are the same words. It ignores the numbers in them.
-func Alike(a, b string) bool {
-	a, _, _ = strings.Cut(a, "; Last command")
-	b, _, _ = strings.Cut(b, "; Last command")
-	return anyNumber.ReplaceAllString(a, "#") == anyNumber.ReplaceAllString(b, "#")
 }
 
 // HostAbove returns the host that one of the lines above a sign names, as that of a tool that copies a file to each

@@ -146,6 +146,9 @@ func rust(text []string, i int) *Death {
 	return g
 }
 
+// goHead is how many lines may come between a fatal error of Go and the first stack of a goroutine.
+const goHead = 24
+
 func golang(text []string, i int) *Death {
 	m := goPanic.FindStringSubmatch(text[i])
 	g := &Death{Class: "go panic", Title: text[i], Text: text[i], From: i, At: i}
@@ -163,7 +166,7 @@ func golang(text []string, i int) *Death {
 				return g
 			}
 			stack = true
-		case !stack && j > i+8:
+		case !stack && j > i+goHead:
 			return nil
 		}
 		if at := goFrame.FindStringSubmatch(t); at != nil && stack && !strings.Contains(t, "/src/runtime/") {
@@ -211,9 +214,15 @@ func juliaError(text []string, i int) *Death {
 // pytestLine is the exception of a test, as pytest shows it.
 var pytestLine = textmatch.New(`^E {3,}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failed|Exit)?): (.*)$`)
 
+// pytestAssert is an assertion of a test that failed, as pytest shows it.
+var pytestAssert = textmatch.New(`^E {3,}assert \S`)
+
 // pytest reads the exception that a test of pytest has raised.
 func pytest(text []string, i int) *Death {
 	m := pytestLine.FindStringSubmatch(text[i])
+	if m == nil && pytestAssert.MatchString(text[i]) {
+		return native("AssertionError", strings.TrimSpace(text[i][1:]), i, i)
+	}
 	if m == nil {
 		return nil
 	}

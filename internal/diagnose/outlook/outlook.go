@@ -20,7 +20,7 @@ const (
 	Long                      // too long to say anything
 	Done                      // the work is done, or a process ended with code 0
 	All                       // all of several things are done
-	Zero                      // a process ended with code 0
+	Zero                      // a process ended with code 0, or nothing failed
 	Epilogue                  // the line may also be printed after a failure
 	Recovery                  // the program goes on in another way
 	Advance                   // a count grows
@@ -30,6 +30,9 @@ const (
 
 // Conclusive reports whether a line, as the last line of a log, shows that the work is done.
 func Conclusive(t string) bool {
+	if shellLine.MatchString(t) {
+		return false
+	}
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
@@ -38,24 +41,33 @@ func Conclusive(t string) bool {
 
 var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
 
+// shellLine is how a shell begins a line about a line of its script, which it may quote.
+var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
+
 // withCode is the end of a program with a code other than 0.
 var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
 
 // Of returns the marks of a line.
 func Of(t string) Mark {
 	switch {
+	case exitsWell.MatchString(t):
+		return Done
 	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long
+	case scriptFailed.MatchString(t):
+		return Bad
 	case oneOfMany.MatchString(t):
 		return Advance
-	case zeroExit.MatchString(t):
+	case zeroExit.MatchString(t) && !oneProcess.MatchString(t):
 		return Done | Zero
 	case studied.MatchString(t):
 		return Done
-	case badExit.MatchString(t) && !zeroFailed.MatchString(t) && !Recovers(t):
+	case badExit.MatchString(t) && !zeroFailed.MatchString(t) && !toldToEnd.MatchString(t) && !Recovers(t):
 		return Bad
+	case noErrors.MatchString(t):
+		return Done | Zero
 	case completes(t):
 		return Done
 	case counts(t):
@@ -75,6 +87,12 @@ func Of(t string) Mark {
 	return m
 }
 
+// scriptFailed is how torchrun names the script that failed.
+var scriptFailed = textmatch.New(`^\S+ FAILED$`)
+
+// noErrors is how a test of MPI says that it has passed.
+var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$`)
+
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400
 
@@ -90,28 +108,35 @@ var (
 		`\b(?:completed|finished|terminated|ended) (?:successfully|normally|cleanly|without errors?|ok)|\bsuccessfully (?:completed|finished|ended|trained|saved|wrote|written)|` +
 		`\b(?:saved?|wrote|written|exported|uploaded|stored)\b.{0,80}\b(?:final|best|model|weights|results?|metrics|output|report|artifacts?|predictions|\w+\.(?:pth?|ckpt|npz?|h5|onnx|bin|safetensors|csv|json|parquet|txt))\b|` +
 		`\b(?:final|best|model|weights|results?|metrics|output|report|predictions)\b.{0,60}\b(?:saved|written|exported|uploaded|stored)\b|\| saved \||` +
-		`\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]|` +
 		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|\b0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
+	// measure is a result. A program that trains may also print it for each epoch.
+	measure = textmatch.New(`(?i)\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]`)
 	// epilogue is what scripts and programs also print after a failure.
 	epilogue = textmatch.New(`(?i)^\W*(?:done|finished|success|completed|all done|bye|ok|end of (?:run|job|program|simulation|output)|exiting(?: normally)?|the end)\b\W*(?:at .*|on .*|in .*|:? .{0,40})?$|` +
-		`\b(?:total|elapsed|wall|walltime|wall-clock|training|run|running|execution)[ _-]?(?:wall[ _-]?)?(?:time|clock|elapsed)\b.{0,20}\d|^real\s+\d+m|\b(?:job|script|step|\w+) (?:done|finished|ended|completed) at\b|^\W*\w+ done\.?$`)
+		`\b(?:total|elapsed|wall|walltime|wall-clock|training|run|running|execution)[ _-]?(?:wall[ _-]?)?(?:time|clock|elapsed)\b[^/]{0,20}\d|\b(?:job|script|step|\w+) (?:done|finished|ended|completed) at\b|^\W*\w+ done\.?$`)
 	// zeroExit says that a process ended with code 0.
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
 	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)\b(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|errors?\W{1,3}0\b`)
+	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
+	// oneProcess makes a line with exit code 0 one about a process among several.
+	oneProcess = textmatch.New(`(?i)\b(?:\w*worker(?:-?\d+)? (?:process |\d|pid|exit)|\w*worker-\d+|child|subprocess|\w*pool|thread|sub-?task|stage|task)\b`)
+	// exitsWell is what a launcher prints about each process that ends well.
+	exitsWell = textmatch.New(`\bProcess \d+ exits successfully`)
+	// toldToEnd is the end of a worker that was asked to end.
+	toldToEnd = textmatch.New(`(?i)\bexit ?code:? -15\b`)
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
-	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
+	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
 	// workUnit is a part of the work that is counted.
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
 	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
-	givesUp  = textmatch.New(`(?i)caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left`)
+	givesUp  = textmatch.New(`(?i)caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
-	account = textmatch.New(`(?i)^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^\S*epilog\S*\b`)
+	account = textmatch.New(`(?i)^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^\S*epilog\S*\b`)
 	// asWanted says that a failure is part of a test.
 	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
 )
@@ -127,8 +152,14 @@ func completes(t string) bool {
 	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) {
 		return false
 	}
-	return completion.MatchString(t)
+	return completion.MatchString(t) || measure.MatchString(t) && !progress.MatchString(t) && !(validation.MatchString(t) && message.Advance.MatchString(t))
 }
+
+// validation is a result that a program that trains prints for each epoch.
+var validation = textmatch.New(`(?i)\bval(?:idation)?[ _-]`)
+
+// progress is a part of the work that is done, with a bar or a rate.
+var progress = textmatch.New(`\d ?/ ?\d+ |\dm?s/(?:step|it)\b|\bit/s\b|\d%`)
 
 // counts reports whether a line says that all of a number of things are done.
 func counts(t string) bool {
@@ -152,6 +183,18 @@ func Recovers(t string) bool {
 // Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it
 // belongs to the sign of failure that follows the line.
 func Troubled(t string) bool { return trouble.MatchString(t) }
+
+// figures is a row of a table: words, and numbers after them.
+var figures = textmatch.New(`^[^:=\[\]/()]*\pL[^:=\[\]/()]* +(?:\d+\.\d+|\d+(?: +\d+)+) *$`)
+
+// Figures reports whether a line is a row of a table with a name and numbers. What the name says has not happened.
+func Figures(t string) bool { return figures.MatchString(t) }
+
+// echo is a line with which a script or program shows how it was started.
+var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^\++ (?:echo|export|printf) `)
+
+// Echo reports whether a line shows only how the program was started. What it says has not happened.
+func Echo(t string) bool { return echo.MatchString(t) }
 
 // CountForm returns the beginning of a line, with each of its numbers as "#".
 func CountForm(t string) string {

@@ -41,8 +41,10 @@ var (
 	FrameLine  = textmatch.New(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
 	classLine  = textmatch.New(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
 	errorClass = textmatch.New(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
-	groupLine  = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
-	libraries  = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
+	// qualified is an exception with its module, whose name need not say that it is an exception.
+	qualified = textmatch.New(`^(?:[a-z_]\w*\.){2,}[A-Z]\w*[a-z]: \S`)
+	groupLine = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
+	libraries = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
 	// more is a line at the margin that still belongs to the message above it.
 	more = textmatch.New(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
@@ -126,6 +128,9 @@ func ErrorLine(t string) bool {
 		return false
 	}
 	word, _, _ := strings.Cut(t, " ")
+	if strings.Count(word, ".") >= 2 && word[0] >= 'a' && word[0] <= 'z' && qualified.MatchString(t) {
+		return true
+	}
 	return (strings.Contains(word, "Error") || strings.Contains(word, "Exception") || strings.Contains(word, "Interrupt")) && errorClass.MatchString(t)
 }
 

@@ -14,7 +14,7 @@ var (
 	// restores matches frames that read the state of a run which is to go on.
 	restores = textmatch.New(`(?i)\b(?:checkpoint|ckpt|resume|restore|restart|load_state|load_checkpoint|trainer_state)\w*\b`)
 	// damagedState matches messages that call a checkpoint or restart file damaged.
-	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic))|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR`)
+	damagedState = textmatch.New(`(?i)\b(?:checkpoint|ckpt|restart|snapshot|wavecar|chgcar|state) ?(?:file|data|dump|header|archive)?\b.{0,80}\b(?:corrupt\w*|truncated|damaged|incomplete|checksum|crc|bad magic|wrong magic|premature|cut short|unreadable|inconsistent|invalid (?:header|magic)|not (?:been )?(?:finali[sz]ed|committed)|missing commit\w*|partially written)|\b(?:corrupt\w*|truncated|damaged|incomplete|checksum mismatch|bad magic)\b.{0,60}\b(?:checkpoint|ckpt|restart(?: file)?|snapshot)\b|while reading WAVECAR|checksum (?:is )?(?:wrong|failed|mismatch|error)\w*\b.{0,40}\.(?:cpt|ckpt|chk|rst|restart|pt)\b`)
 	// notDamaged matches what is no damage: other words for other failures.
 	notDamaged = textmatch.New(`(?i)warning|shape|size mismatch|permission|no space|quota`)
 )
@@ -33,6 +33,12 @@ var checkpointError = []Rule{{
 	Classes: []string{"EOFError", "UnpicklingError", "BadZipFile", "BadGzipFile", "zlib.error"},
 	Context: loads,
 	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
+}, {
+	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Classes: []string{"OSError"},
+	Needles: []string{"[errno 22] invalid argument"},
+	Context: textmatch.New(`PyTorchFileReader|_open_zipfile_reader|torch\.load\(|load_checkpoint|safe_open\(`),
 }, {
 	Category: job.CheckpointError, Signature: "safetensors-damaged", Confidence: 0.95,
 	Meaning: "a safetensors file is cut short or damaged",
@@ -66,8 +72,13 @@ var checkpointError = []Rule{{
 	Meaning: "a sharded checkpoint lacks its metadata or a shard",
 	Hint:    checkpointHint,
 	Classes: []string{"*"},
-	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
-	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint files found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
+	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "no checkpoint found in", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
+	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint (?:files )?found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
+}, {
+	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.7, Traits: Generic | Peer,
+	Hint:    checkpointHint,
+	Needles: []string{"states.pt'] does not exist", "states.pt' does not exist", "states.pt does not exist"},
+	Find:    textmatch.New(`(?P<artefact>[^\s'"\[]+states\.pt)`),
 }, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Meaning: "the program's own code refused a checkpoint",
@@ -95,6 +106,13 @@ var checkpointError = []Rule{{
 	Classes: []string{"JSONDecodeError", "BadZipFile", "EOFError", "UnpicklingError", "struct.error", "ScannerError", "UnicodeDecodeError"},
 	Context: restores,
 	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.7, Traits: Weak,
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`(?P<artefact>[^\s'",:()]+\.\w+)`),
+	Needles: []string{"truncated", "corrupt", "checksum", "bad magic", "wrong magic", "premature end", "is incomplete", "is damaged"},
+	Match:   damagedState,
+	Unless:  notDamaged,
 }, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.8,
 	Hint:    checkpointHint,

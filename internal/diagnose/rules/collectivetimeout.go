@@ -14,12 +14,16 @@ var collectiveTimeout = []Rule{{
 	Needles: []string{"failed to pass monitoredbarrier"},
 	Match:   textmatch.New(`[Rr]anks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier`),
 }, {
+	Category: job.CollectiveTimeout, Signature: "monitored-barrier", Confidence: 0.7, Traits: Cascade,
+	Hint:    waitHint,
+	Needles: []string{"reached monitoredbarrier, but received errors"},
+}, {
 	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade,
 	Meaning: "a rank waited in a NCCL collective for others until the watchdog ended it",
 	Hint:    waitHint,
 	Needles: []string{"watchdog caught collective operation timeout", "nccl operations have failed or timed out", "nccl watchdog thread terminated", "exception (either an error or timeout) detected by watchdog",
-		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: ", "notify wait timeout", "wait in the notify register"},
-	Find:   textmatch.New(`OpType=(?P<artefact>\w+)`),
+		"process group watchdog thread terminated", "timeout at nccl work", "failure detected by watchdog at work", "received a dump signal due to a collective timeout", "observed flight recorder dump signal", "collective operation timeout: ", "notify wait timeout", "wait in the notify register", "notify register has not received"},
+	Find:   textmatch.New(`OpType=(?P<artefact>\w+)|remote rank ?\[?(?P<rank>\d+)`),
 	Unless: textmatch.New(`remote process exited|unhandled (?:system|cuda) error|ncclRemoteError|ncclSystemError|(?:CUDA|HIP) error|device-side assert|CUDA out of memory`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "gloo-timeout", Confidence: 0.7, Traits: Cascade,

@@ -14,8 +14,7 @@ var cudaInit = []Rule{{
 	Category: job.CUDAInit, Signature: "cuda-init", Confidence: 0.9,
 	Meaning: "CUDA could not be initialised on the host",
 	Hint:    initHint,
-	Needles: []string{"cuda error: initialization error", "cuda unknown error - this may be due to an incorrectly set up environment", "unexpected error from cudagetdevicecount", "cuda_error_not_initialized", "cuda error: system not yet initialized",
-		"system not yet initialized", "nvswitch fabric", "fabric manager is not running", "failed to bind nvlink sharp", "failed call to cuinit", "cuda initialization: ",
+	Needles: []string{"cuda error: initialization error", "cuda unknown error - this may be due to an incorrectly set up environment", "unexpected error from cudagetdevicecount", "cuda_error_not_initialized", "cuda error: system not yet initialized", "system not yet initialized", "nvswitch fabric", "fabric manager is not running", "failed to bind nvlink sharp", "failed call to cuinit", "cuda initialization: ",
 		"cuda driver initialization failed", "gpu access blocked by the operating system", "hip error: initialization error", "hiperrornotinitialized", "cudaerrorinitializationerror", "cudaerrorsystemnotready", "cuda_error_system_not_ready"},
 	Unless: textmatch.New(`driver version is insufficient|driver on your system is too old|UserWarning: CUDA initialization: Found no NVIDIA`),
 }, {

@@ -25,7 +25,7 @@ var cudaVersion = []Rule{{
 	Category: job.CUDAVersion, Signature: "no-cuda-build", Confidence: 0.95,
 	Meaning: "the framework was built without CUDA",
 	Hint:    "install the build with CUDA on every host",
-	Needles: []string{"not compiled with cuda", "distributed package doesn't have nccl", "was not built with gpu support", "not compiled with gpu support"},
+	Needles: []string{"not compiled with cuda", "was not built with gpu support", "not compiled with gpu support"},
 	Unless:  torchWithoutCUDA,
 }, {
 	Category: job.CUDAVersion, Signature: "no-cuda-build", Confidence: 0.95,

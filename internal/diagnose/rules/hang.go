@@ -7,7 +7,24 @@ import (
 
 const hangHint = "find out where the rank stands (py-spy dump, gdb): a lock, a read that never ends, a collective that another rank does not join"
 
+// ends matches what a program that supervises others says it does to them.
+var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b|stopp?\w*|end(?:ing|ed) the|shut\w*|dump\w*|sending|sent|sig[a-z]{2,5}|qdel|scancel|giving up|restart\w*|evict\w*|drain\w*|cordon\w*|replac\w*|exclud\w*|remov\w*)\b`)
+
+const (
+	// still is what does not go on.
+	still = `(?:\b(?:no|not|without|hasn't|haven't|did not|didn't|never|nothing)\b.{0,40}\b(?:progress\w*|output|stdout|heartbeats?|steps?|iterations?|complet\w*|advanc\w*|respon\w*|activity|written|printed|logged|updat\w*|finish\w*)|\b(?:unresponsive|inactive|hung|hang|stuck|stalled|deadlock\w*|blocked|frozen|looks dead|last (?:heartbeat|output|step|update))\b|\b(?:has been|still|stayed|remained) at \S+ for\b|\bbelow 1 ?%)`
+	// long is how long.
+	long = `\b\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hrs?|hours?)\b`
+)
+
 var hang = []Rule{{
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+	Meaning: "the program that supervises the job found no progress, and ended the job",
+	Hint:    hangHint,
+	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "no stdout", "nothing ", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor"},
+	Match:   textmatch.New(`(?i)` + still + `.{0,80}` + long + `|` + long + `.{0,60}` + still + `|\bdeadlock (?:found|detected)\b`).And(ends),
+	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|connect|http|download|socket|try restarting transaction|process group|coordination|store|no progress bar`),
+}, {
 	Category: job.Hang, Signature: "watchdog-stuck", Confidence: 0.8,
 	Meaning: "a watchdog of a library found that the program makes no progress",
 	Hint:    hangHint,
@@ -15,8 +32,7 @@ var hang = []Rule{{
 	Match:   textmatch.New(`watchdog (?:thread )?got stuck|GIL|[Hh]eartbeat monitor timed out|watchdog hang`),
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
-	Meaning: "the program that supervises the job found no progress, and ended the job",
-	Hint:    hangHint,
+	Hint: hangHint,
 	Needles: []string{"no progress", "hang detected", "appears to be hung", "appears hung", "appears to hang", "is hung", "job hang", "training hang", "hung task", "no output for", "no new step", "no heartbeat", "no log output", "stuck for", "without progress", "not making progress",
 		"making no progress", "hanging for", "has stalled", "stall detected", "hang suspected", "appears stuck", "seems to hang", "no step completed", "no step finished", "no step in the last", "no steps ", "watchdog: ", "no iteration", "last heartbeat", "no new output", "stalled for", "not progressed", "no update for", "hung for", "heartbeat timeout", "workload hang", "no activity", "no new log", "lack of heartbeats", "heartbeat for components", "get subsequent heartbeat", "get initial heartbeat", "exceeding", "hung:", "last log line", "considering the job hung", "job hung", "training hung", "section heartbeat", "not updated for", "not been updated for", "unchanged for", "not changed for", "has not changed", "hanging for", "not advanced", "did not advance", "stopped making progress", "hung rank", "ranks hung", "stalled rank", "hang: ", "hung process", "is stuck", "are stuck", "deadlock detected", "deadlock suspected", "declaring hang", "declared hung", "considered hung", "training stalled", "counter stuck", "possible deadlock", "seconds old", " s old", "has hung", "have hung", "been idle for", "idle for", "inactive for", "unresponsive for", "no response for", "silent for", "timed out without", "d state", "state d "},
 	Match: textmatch.New(`(?i)\bno (?:\w+ )?(?:progress|output|new step|new output|new log\w*|heartbeats?|log output|step completed|iterations?|activity|update)\b.{0,40}\b(?:for|in|since|within|after)\b.{0,20}\d|\b(?:hang|stall) (?:detected|suspected)|\b(?:appears?|seems?) (?:to (?:be )?)?(?:hung|hang|stuck|stalled)|\b(?:hung|stuck|stalled|hanging) for (?:more than |over )?(?:\d\d|\d+ ?(?:m|h))|` +
@@ -39,6 +55,12 @@ var hang = []Rule{{
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.85,
 	Hint:    hangHint,
-	Classes: []string{"Failed"},
-	Needles: []string{"timeout >"},
+	Classes: []string{"Failed", "go panic"},
+	Needles: []string{"timeout >", "timeout (>", "all goroutines are asleep"},
+}, {
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+	Hint:    hangHint,
+	Needles: []string{"no output for", "no step for", "no progress for", "no new line", "no sign of life", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
+	Match:   textmatch.New(`(?i)\bno (?:new )?(?:output|steps?|progress|lines?|messages?|sign of life)\b(?: \w+){0,3}? for (?:more than |over )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
+	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time`),
 }}

@@ -45,6 +45,11 @@ var killed = []Rule{{
 	Classes: []string{Message},
 	Match:   textmatch.New(`(?i)\bsig(?:term|int|hup|usr1|usr2)\b|\b(?:received|caught|got) (?:\w+ )?signal\b|\bsignal (?:15|2)\b|\b(?:interrupted|cancell?ed|killed|terminated) by\b`),
 }, {
+	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Traits: Cascade | Generic,
+	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
+	Classes: []string{"*"},
+	Match:   textmatch.New(`(?i)\b(?:received|caught|got) (?:signal )?sigterm\b|\bsigterm (?:was )?received\b`),
+}, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.8, Traits: Generic,
 	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
 	Classes: []string{"BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
@@ -62,7 +67,7 @@ var killed = []Rule{{
 }, {
 	Category: job.Killed, Signature: "sigkill", Confidence: 0.7, Traits: Generic,
 	Hint:    "look for who may kill: a person, a batch system's limits, a container's memory limit; where the kernel log cannot be read, memory may still be the reason",
-	Needles: []string{"exit signal killed", "died from signal 9", "terminated with signal 9", "terminated by signal 9", "terminated by signal sigkill", "killed by sigkill", "zsh: killed", "signal: killed", "killed signal terminated program", "9/kill", "] killed", "exited with code 137", "exit code 137", "exit code: 137", "exit status 137", "exit code is 137", "exited with signal sigkill", "command failed signal sigkill", "exitcode: -9", "exit code -9", "error 137"},
-	Match:   textmatch.New(`PE RANK (?P<rank>\d+) exit signal Killed|(?:rank (?P<rank>\d+)\)? )?(?:died from|terminated (?:with|by)) signal (?:9\b|SIGKILL)|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 9\b|killed by SIGKILL|^zsh: killed|signal: killed$|Killed signal terminated program|status=9/KILL|\*\*\* .*\] (?:Killed|Error 137)|(?i)\bexit(?:ed)?(?: with)? (?:code|status):? (?:is )?137\b|exit(?: |ed with )?code:? -9\b|exit(?:ed)? with signal SIGKILL|command failed signal SIGKILL`),
+	Needles: []string{"exit signal killed", "] killed ", " killed  ", "died from signal 9", "terminated with signal 9", "terminated by signal 9", "terminated by signal sigkill", "killed by sigkill", "zsh: killed", "signal: killed", "killed signal terminated program", "9/kill", "] killed", "exited with code 137", "exit code 137", "exit code: 137", "exit status 137", "exit code is 137", "exited with signal sigkill", "command failed signal sigkill", "exitcode: -9", "exit code -9", "error 137"},
+	Match:   textmatch.New(`PE RANK (?P<rank>\d+) exit signal Killed|(?:rank (?P<rank>\d+)\)? )?(?:died from|terminated (?:with|by)) signal (?:9\b|SIGKILL)|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 9\b|killed by SIGKILL|^zsh: killed|^\[\d+\] +[+-]? *\d+ killed\b|signal: killed$|Killed signal terminated program|status=9/KILL|\*\*\* .*\] (?:Killed|Error 137)|(?i)\bexit(?:ed)?(?: with)? (?:code|status):? (?:is )?137\b|exit(?: |ed with )?code:? -9\b|exit(?:ed)? with signal SIGKILL|command failed signal SIGKILL`),
 	Unless:  textmatch.New(`(?i)warn|possible|for example|e\.g\.`),
 }}

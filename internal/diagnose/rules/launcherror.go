@@ -39,8 +39,9 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "exec-format", Confidence: 0.9,
 	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
-	Needles: []string{"exec format error", "cannot execute binary file"},
-	Find:    textmatch.New(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error)`),
+	Needles: []string{"exec format error", "cannot execute binary file", ": syntax error: ", "\x7felf"},
+	Match:   textmatch.New(`(?i:exec format error|cannot execute binary file)|^\S+\.(?:bin|exe|x|out|so): \d+: Syntax error|: \x7fELF`),
+	Find:    textmatch.New(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error|\d+: )`),
 }, {
 	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
 	Meaning: "the rank could not be started for another reason",
@@ -62,9 +63,9 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "mpirun-launch", Confidence: 0.9,
 	Meaning: "mpirun or srun could not start the program",
 	Hint:    "check the program's path on every host of the job",
-	Needles: []string{"unable to launch the specified application", "execvp error on file", "launch failed", "could not access or execute an executable", "execve(): ", "unable to find the specified executable", "unable to start the specified application", "unable to find the requested executable", "specified executable could not be", "failed to exec its actual executable", "no executable provided", "no executable was specified", "attempt to run as root", "unable to open the hostfile", "unable to open host file", "not present in the allocation", "unrecognized argument", "aprun: file ", "aprun: exec ", "flux-shell", "initializing rm connection", "invalid mpi type", "specified plugin name for mpi/", "cannot find mpi plugin", "munge encode failed", "munge decode failed", "prterun executable could not"},
+	Needles: []string{"unable to launch the specified application", "execvp error on file", "launch failed", "could not access or execute an executable", "execve(): ", "unable to find the specified executable", "unable to start the specified application", "unable to find the requested executable", "specified executable could not be", "failed to exec its actual executable", "no executable provided", "no executable was specified", "attempt to run as root", "unable to open the hostfile", "unable to open host file", "not present in the allocation", "unrecognized argument", "aprun: file ", "aprun: exec ", "flux-shell", "initializing rm connection", "invalid mpi type", "specified plugin name for mpi/", "cannot find mpi plugin", "munge encode failed", "munge decode failed", "prterun executable could not", "cannot create resource sets", "per rs: ", "support recursive calls", "start failed: "},
 	Match: textmatch.New(`execvp error on file (?P<artefact>\S+)|execve\(\): (?P<artefact>[^:]+)|unable to launch|launch failed|could not access|unable to find the (?:specified|requested) executable|unable to start the specified application|specified executable could not be (?:found|executed)|failed to exec its actual executable|[Nn]o executable (?:provided|was specified)|attempt to run as root|unable to open (?:the hostfile|host file)|not present in the allocation|match_arg.*unrecognized argument|` +
-		`^aprun: (?:file (?P<artefact>\S+) not found|[Ee]xec (?P<artefact>\S+) failed)|flux-shell\[\d+\]: (?:FATAL|stderr.*FATAL)|Error initializing RM connection|Invalid MPI type|specified plugin name for mpi/|[Cc]annot find mpi plugin|[Mm]unge (?:en|de)code failed|prterun executable could not`),
+		`^aprun: (?:file (?P<artefact>\S+) not found|[Ee]xec (?P<artefact>\S+) failed)|flux-shell\[\d+\]: (?:FATAL: (?:[^d]|d[^o])|stderr.*FATAL)|Error initializing RM connection|Invalid MPI type|specified plugin name for mpi/|[Cc]annot find mpi plugin|[Mm]unge (?:en|de)code failed|prterun executable could not|cannot create resource sets|asks for \w+ per RS: \d|mpi(?:run|exec) does not support recursive calls|\btask \d+ .*start failed: (?P<artefact>[^\s:]+)`),
 	Unless: textmatch.New(`(?i)\bkernel\b|cuda|\bhip|\bgpu\b|\bgrid\b|rocket|browser`),
 }, {
 	Category: job.LaunchError, Signature: "mpirun-slots", Confidence: 0.95,
@@ -82,8 +83,7 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
 	Meaning: "a process or thread could not be started: a limit on their number is reached",
 	Hint:    processHint,
-	Needles: []string{"too many memory regions", "rejected by pids controller", "fork: retry: no child processes", "spawn eagain", "max user processes exceeded", "can't start new thread", "thread creation failed", "pthread_create failed", "unable to create native thread", "unable to create new native thread",
-		"failed to create new os thread", "failed to spawn thread", "allocate necessary resources for omp thread"},
+	Needles: []string{"too many memory regions", "rejected by pids controller", "fork: retry: no child processes", "spawn eagain", "max user processes exceeded", "can't start new thread", "thread creation failed", "pthread_create failed", "unable to create native thread", "unable to create new native thread", "failed to create new os thread", "failed to spawn thread", "allocate necessary resources for omp thread"},
 }, {
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
 	Hint:    processHint,
@@ -131,13 +131,13 @@ var launchError = []Rule{{
 		"credential revoked", "unable to run job", "srun: fatal", "invalid job id", "reqnodenotavail", "submit/allocate failed", "job not submitted", "dependencyneversatisfied", "protocol authentication error", "task plugins: one of", "invoke spank plugin", "required plugin spank", "taskprolog failed", "task_prolog", "initializing execution environment", "aborted by pbs server", "error from slot", "error from starter", "starter at ", "invalid authentication credential", "security violation, slurm"},
 	Match: textmatch.New(`^(?:sbatch|salloc|srun): (?:error|fatal): (?:[Uu]nable to (?:allocate|create|confirm)|Batch job submission failed|[Ii]nvalid|Requested|More processors|Task launch)|Unable to create step|Batch job submission failed|[Jj]ob credential (?:revoked|expired)|[Ii]nvalid (?:account|partition|qos)\b|More processors requested than permitted|[Rr]equested node configuration is not available|` +
 		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|(?:couldn't|can't) chdir to|did not start within|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|Job submit/allocate failed|Job not submitted\.|DependencyNeverSatisfied|Protocol authentication error|Invalid authentication credential|Security violation, slurm|[Ff]ailed to invoke (?:task|spank) plugin|required plugin spank\S+ .*failed|TaskProlog failed|task_prolog can not be executed|creating/initializing execution environment|Aborted by PBS Server|Error from (?:slot|starter)\S*:? .*[Ff]ailed to (?:execute|open|create)|STARTER at \S+ failed to|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
-	Unless: textmatch.New(`slurmd_user|node failure`),
+	Unless: textmatch.New(`slurmd_user|node failure|as standard (?:output|error)`),
 }, {
 	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: Verdict,
 	Meaning: "Kubernetes or a container engine cannot start the container",
 	Hint:    "look at the events of the pod (kubectl describe pod): the name of the image, its credentials, the command, the volumes",
-	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull", "cannot connect to the docker daemon", "error: secret", "configmap", "couldn't find key", "exceeded quota", "admission webhook", "mountvolume", "failedcreatepodsandbox", "starterror", "no matches for kind"},
-	Match:   textmatch.New(`ImagePullBackOff|ErrImagePull|CreateContainer(?:Config)?Error|RunContainerError|InvalidImageName|ContainerCannotRun|FailedScheduling|FailedMount\b|failed to create (?:containerd )?(?:task|shim)|OCI runtime (?:create|exec) failed|OCI runtime error|[Nn]o such image|pull access denied|manifest for .* not found|Back-off pulling image|[Ff]ailed to pull image|failed to resolve reference|Cannot connect to the Docker daemon|(?:secret|configmap) "[^"]+" not found|couldn't find key|is forbidden: exceeded quota|admission webhook .* denied the request|MountVolume\.\w+ failed|FailedCreatePodSandBox|\bReason: +StartError|no matches for kind`),
+	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull", "cannot connect to the docker daemon", "error: secret", "configmap", "couldn't find key", "exceeded quota", "quotareached", "jobschedulingfailed", "admission webhook", "mountvolume", "failedcreatepodsandbox", "starterror", "no matches for kind"},
+	Match:   textmatch.New(`ImagePullBackOff|ErrImagePull|CreateContainer(?:Config)?Error|RunContainerError|InvalidImageName|ContainerCannotRun|FailedScheduling|FailedMount\b|failed to create (?:containerd )?(?:task|shim)|OCI runtime (?:create|exec) failed|OCI runtime error|[Nn]o such image|pull access denied|manifest for .* not found|Back-off pulling image|[Ff]ailed to pull image|failed to resolve reference|Cannot connect to the Docker daemon|(?:secret|configmap) "[^"]+" not found|couldn't find key|is forbidden: exceeded quota|\w*QuotaReached\b|JobSchedulingFailed|admission webhook .* denied the request|MountVolume\.\w+ failed|FailedCreatePodSandBox|\bReason: +StartError|no matches for kind`),
 }, {
 	Category: job.LaunchError, Signature: "container-runtime", Confidence: 0.85,
 	Meaning: "Apptainer, Singularity or Enroot cannot start the container",
@@ -157,7 +157,7 @@ var launchError = []Rule{{
 	Hint:    "build the program before the job, or correct what the tool names",
 	Needles: []string{"no rule to make target", "no targets specified and no makefile found", "*** missing separator", "could not find a package configuration file", "cmake error", "ninja: build stopped", "ninja: error: ", "error building extension", "ninja is required to load", "undefined reference to", "collect2: error", "compilation terminated.", "configure: error: ", "error: could not compile", "cannot find main module", "failed building wheel for", "could not build wheels for", "failed to build installable wheels", "linker command failed"},
 	Match:   textmatch.New(`No rule to make target [\'"]?(?P<artefact>[^\'"]+)|No targets specified and no makefile found|\*\*\* missing separator|CMake Error|^ninja: (?:build stopped|error: )|Error building extension [\'"]?(?P<artefact>[^\'"]+)|Ninja is required to load|undefined reference to ['\x60"‘]|^collect2: error|^compilation terminated\.|^configure: error: |error: could not compile|cannot find main module|Failed building wheel for (?P<artefact>\S+)|Could not build wheels for|[Ff]ailed to build installable wheels|linker command failed`),
-	Unless:  textmatch.New(`, needed by `),
+	Unless:  textmatch.New(`, needed by |\(find_package\)|FindPackageHandleStandardArgs`),
 }, {
 	Category: job.LaunchError, Signature: "open-files-limit", Confidence: 0.85,
 	Hint:    "raise the limit (ulimit -n, fs.file-max, fs.inotify.max_user_watches), or close files",
@@ -198,7 +198,7 @@ var launchError = []Rule{{
 	Text:    "systemd ended the service at its time limit (${title})",
 	Needles: []string{"reached runtime time limit"},
 }, {
-	Category: job.LaunchError, Signature: "mpi-without-launcher", Confidence: 0.9,
+	Category: job.MPIRuntime, Signature: "mpi-without-launcher", Confidence: 0.9,
 	Meaning: "Open MPI was started by srun or another launcher, and is not built for that launcher's PMI",
 	Hint:    "start it with mpirun or with gangrun, choose srun --mpi=pmix, or build Open MPI with the PMI of that launcher",
 	Needles: []string{"opal error: unreachable in file", "was not built with slurm's pmi", "was not built with support", "direct launched using \"srun\"", "ompi was not built with"},
@@ -210,6 +210,12 @@ var launchError = []Rule{{
 	Classes: []string{"GurobiError", "CplexSolverError", "Error", "LicenseError"},
 	Needles: []string{"license", "err_missing_license"},
 	Match:   textmatch.New(`(?i)no gurobi license|size-limited license|license .{0,40}(?:not found|expired|cannot be located|invalid|denied)|(?:failed|unable|could not) .{0,30}license|err_(?:missing_)?license|license error|single-use license|request denied`),
+}, {
+	Category: job.LaunchError, Signature: "license-missing", Confidence: 0.9,
+	Hint:    "put the licence file on every host, or name the licence server in the job's environment",
+	Needles: []string{"license checkout failed", "license manager error", "licensing error", "license server", "licensed number of users already reached", "licence server", "no such feature exists", "license request denied", "no license for", "no licenses available", "failed to checkout license", "cannot checkout"},
+	Match:   textmatch.New(`(?i)license checkout failed|license manager error|licensing error[: ]*-?\d|(?:could not|cannot|can't|unable to|failed to) (?:connect to|contact|reach|find) (?:the |any )?(?:network )?licen[sc]e (?:server|manager)|licensed number of users already reached|licen[sc]e server (?:machine )?(?:\S+ )?is (?:down|not responding|unreachable)|license request denied|no licenses? (?:is |are )?(?:for|available)|(?:failed to|cannot) checkout (?:a )?licen[sc]e`),
+	Unless:  textmatch.New(`(?i)warn|retry|queue|waiting|trying next`),
 }, {
 	Category: job.OutputError, Signature: "batch-output", Confidence: 0.9,
 	Meaning: "the batch system cannot open or return the output files of the job",

@@ -75,6 +75,11 @@ var invalidMemoryAccess = []Rule{{
 	Needles: []string{"exited with code 139", "exit code 139", "exit status 139", "exit code: 139", "exitcode: -11", "exit code -11"},
 	Unless:  textmatch.New(`(?i)warn`),
 }, {
+	Category: job.InvalidMemoryAccess, Signature: "segfault-trace", Confidence: 0.9,
+	Hint:    "look at the first of the program's own functions in the stack trace: a pointer there is nil",
+	Needles: []string{"nil pointer dereference", "null pointer", "runtime error: "},
+	Match:   textmatch.New(`panic: runtime error: invalid memory address or nil pointer dereference|runtime error: (?:load of|store to|member (?:access|call)|reference binding to|applying \S+ offset).* (?:null pointer|misaligned address|address 0x\w+ with insufficient space)`),
+}, {
 	Category: job.SemanticError, Signature: "thread-sanitizer", Confidence: 0.8,
 	Meaning: "ThreadSanitizer found threads that use the same memory at once",
 	Hint:    "guard what the report names with a lock, or give each thread its own",

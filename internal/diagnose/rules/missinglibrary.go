@@ -11,8 +11,8 @@ var missingLibrary = []Rule{{
 	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
 	Meaning: "the linker does not find a library",
 	Hint:    libraryHint,
-	Needles: []string{"cannot find -l", "could not load dynamic library", "cannot load libcuda", "unable to load library", "failed to load library", "library not loaded", "file too short", "invalid elf header", "wrong elf class", "libcudart", "libnccl", "cuda setup failed despite", "failed to open libnvrtc", "cannot load library '", "unable to load any of {lib", "required library version not found", "could not load library \"lib", "unable to load shared object", "unsatisfiedlinkerror", "no lapack/blas", "dlopen failed", "error while loading libr", "could not find cudnn", "could not locate cudnn", "portaudio library not found"},
-	Match:   textmatch.New(`cannot find -l(?P<artefact>\S+)|[Uu]nable to load library '?(?P<artefact>[^\s']+)|Library not loaded: (?P<artefact>\S+)|(?P<artefact>\S+\.so[\w.]*): (?:file too short|invalid ELF header|wrong ELF class)|CUDA Setup failed despite|failed to open (?P<artefact>libnvrtc\S+)|cannot load library '(?P<artefact>[^']+)|Unable to load any of \{(?P<artefact>[^\s,}]+)|Required library version not found: (?P<artefact>[^\s.]+\.so)|could not load library "(?P<artefact>lib[^"]+)|unable to load shared object '(?P<artefact>[^']+)|(?:Exception in thread ".*|^)java\.lang\.UnsatisfiedLinkError: (?:no (?P<artefact>\S+) in)?|PortAudio library not found`),
+	Needles: []string{"distributed package doesn't have ", "cannot find -l", "could not load dynamic library", "cannot load libcuda", "unable to load library", "failed to load library", "library not loaded", "file too short", "invalid elf header", "wrong elf class", "libcudart", "libnccl", "cuda setup failed despite", "failed to open libnvrtc", "cannot load library '", "unable to load any of {lib", "required library version not found", "could not load library \"lib", "unable to load shared object", "unsatisfiedlinkerror", "no lapack/blas", "dlopen failed", "error while loading libr", "could not find cudnn", "could not locate cudnn", "portaudio library not found"},
+	Match:   textmatch.New(`Distributed package doesn't have (?P<artefact>\w+) built in|cannot find -l(?P<artefact>\S+)|[Uu]nable to load library '?(?P<artefact>[^\s']+)|Library not loaded: (?P<artefact>\S+)|(?P<artefact>\S+\.so[\w.]*): (?:file too short|invalid ELF header|wrong ELF class)|CUDA Setup failed despite|failed to open (?P<artefact>libnvrtc\S+)|cannot load library '(?P<artefact>[^']+)|Unable to load any of \{(?P<artefact>[^\s,}]+)|Required library version not found: (?P<artefact>[^\s.]+\.so)|could not load library "(?P<artefact>lib[^"]+)|unable to load shared object '(?P<artefact>[^']+)|(?:Exception in thread ".*|^)java\.lang\.UnsatisfiedLinkError: (?:no (?P<artefact>\S+) in)?|PortAudio library not found`),
 	Unless:  textmatch.New(`(?i)warning|dso_loader`),
 }, {
 	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.95,
@@ -32,6 +32,11 @@ var missingLibrary = []Rule{{
 	Needles: []string{"cannot open shared object file", "could not load library", "could not load dynamic library"},
 	Match:   textmatch.New(`(?P<artefact>[^\s:'"]+\.so[\w.]*)`),
 	Unless:  textmatch.New(`error while loading|dso_loader|Could not load dynamic library|NCCL INFO|NET/Plugin`),
+}, {
+	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
+	Hint:    "install the package ${artefact|named} with its headers, or name its place (CMAKE_PREFIX_PATH, PKG_CONFIG_PATH)",
+	Needles: []string{"by not providing \"find", "could not find a package configuration file", "could not find a configuration file for package", "no package '", "package requirements (", "(find_package)", "findpackagehandlestandardargs"},
+	Match:   textmatch.New(`By not providing "Find(?P<artefact>\w+)\.cmake"|Could not find a (?:package )?configuration file (?:for package|provided by) "(?P<artefact>\w+)"|^No package '(?P<artefact>[^']+)' found|CMake Error at \S+ \((?:find_package|message)\)|Package requirements \((?P<artefact>[^)]+)\) were not met`),
 }, {
 	Category: job.MissingLibrary, Signature: "library-version", Confidence: 0.95,
 	Meaning: "a library is too old: it lacks a version of its symbols that the program needs (GLIBC, GLIBCXX ...)",

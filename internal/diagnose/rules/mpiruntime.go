@@ -51,12 +51,12 @@ var mpiRuntime = []Rule{{
 	Hint:    "look at the device and host named; UCX_TLS, FI_PROVIDER or OMPI_MCA_btl choose another transport",
 	Needles: []string{"ucx  error", "ucx error", "pml add procs failed", "btl_openib", "ofi call", "mtl_ofi", "unable to create a sm", "no transports are available", "unreachable by", "unable to reach each other for mpi", "error getting hca", "no ib device found", "failed to initialize hca", "no active hca", "ofi poll failed", "ofi addrinfo", "shm_open failed", "no usable transports", "cma: no rdma", "cxil_", "cxi: "},
 	Unless:  textmatch.New(`(?i)retry count exceeded|endpoint timeout|connection reset|keepalive|memlock|cuda_ipc|resource temporarily unavailable|cannot allocate memory`),
-	Match:   textmatch.New(`UCX +ERROR|PML add procs failed|unable to reach each other for MPI|[Ee]rror getting HCA|[Nn]o (?:IB device found|active HCA)|[Ff]ailed to initialize HCA|OFI poll failed|OFI addrinfo\(\) failed|no usable transports|cxil_\w+(?:\(\))? (?:failed|error)|btl_openib.*(?:fail|error)|OFI call \w+ failed|mtl_ofi.*(?:fail|error)|unreachable by`),
+	Match:   textmatch.New(`UCX +ERROR|PML add procs failed|unable to reach each other for MPI|[Ee]rror getting HCA|[Nn]o (?:IB device found|active HCA)|[Ff]ailed to initialize HCA|OFI addrinfo\(\) failed|no usable transports|cxil_\w+(?:\(\))? (?:failed|error)|btl_openib.*(?:fail|error)|OFI call \w+ failed|mtl_ofi.*(?:fail|error)|unreachable by`),
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-transport", Confidence: 0.9,
 	Hint:    "look at the network card of the host named, and at who else uses it: its contexts may be used up (hfi1_control, opainfo, ibstat)",
-	Needles: []string{"psm2 can't open", "psm3 can't open", "psm error handler", "psm2 was unable to", "psm_ep_open failed", "assign_context command failed", "ofi endpoint open failed", "ofi domain open failed", "ofi fi_open", "ofi get address vector", "unable to initialize verbs nic"},
-	Match:   textmatch.New(`PSM[23]? can't open (?:hfi|nic) unit|PSM error handler|PSM2 was unable to|psm_ep_open failed|assign_context command failed|OFI (?:endpoint|domain) open failed|OFI fi_open\w* failed|OFI get address vector|Unable to initialize verbs NIC`),
+	Needles: []string{"failed to create ucp", "psm2 can't open", "psm3 can't open", "psm error handler", "psm2 was unable to", "psm_ep_open failed", "assign_context command failed", "ofi endpoint open failed", "ofi domain open failed", "ofi fi_open", "ofi get address vector", "unable to initialize verbs nic"},
+	Match:   textmatch.New(`PSM[23]? can't open (?:hfi|nic) unit|PSM error handler|PSM2 was unable to|psm_ep_open failed|assign_context command failed|OFI (?:endpoint|domain) open failed|OFI fi_open\w* failed|OFI get address vector|Unable to initialize verbs NIC|[Ff]ailed to create UCP (?:worker|context|endpoint)`),
 	Find:    textmatch.New(`^(?P<host>[\w-]+)\.(?P<pid>\d+)PSM|mpi_rank_(?P<rank>\d+)\]|^[\w.-]+:rank(?P<rank>\d+)[:.]`),
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-init", Confidence: 0.6, Traits: Weak | Generic | Peer,

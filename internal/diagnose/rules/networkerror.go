@@ -23,9 +23,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Meaning: "a connection to another rank ended, usually because that rank failed",
 	Hint:    peerHint,
-	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed",
-		"sendbytes failed", "recvbytes failed", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "unexpected connection close", "transport is closing", "connection aborted"},
-	Find: textmatch.New(`(?:peer|error|endpoint) ?\[?(?P<artefact>\d+\.\d+\.\d+\.\d+)\]?:\d+`),
+	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed", "sendbytes failed", "recvbytes failed", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "unexpected connection close", "transport is closing", "connection aborted"},
+	Find:    textmatch.New(`(?:peer|error|endpoint) ?\[?(?P<artefact>\d+\.\d+\.\d+\.\d+)\]?:\d+`),
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
@@ -35,7 +34,7 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
-	Classes: []string{"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ClientDisconnectedError"},
+	Classes: []string{"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ClientDisconnectedError", "ConnectionRefusedError"},
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade | Generic,
 	Hint: peerHint,
@@ -69,7 +68,7 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
 	Meaning: "a server on the network could not be reached or failed",
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Needles: []string{"max retries exceeded with url", "read timed out", "we couldn't connect to '", "502 server error", "503 server error", "504 server error", "500 server error", "429 client error", "urlopen error", "ssl: certificate_verify_failed", "remotedisconnected", "incompleteread"},
+	Needles: []string{"retry(total=0", "max retries exceeded with url", "read timed out", "we couldn't connect to '", "502 server error", "503 server error", "504 server error", "500 server error", "429 client error", "urlopen error", "ssl: certificate_verify_failed", "remotedisconnected", "incompleteread"},
 	Find:    textmatch.New(`host='(?P<artefact>[^']+)'|connect to '(?P<artefact>[^']+)'|url: (?P<artefact>\S+)`),
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
@@ -100,11 +99,11 @@ var networkError = []Rule{{
 	Meaning: "an SSH connection to a host could not be made, or broke",
 	Hint:    "try it by hand: ssh HOST true; see that the host is up and that its key is known",
 	Needles: []string{"ssh: connect to host", "host key verification failed", "connection closed by remote host", "kex_exchange_identification", "client_loop: send disconnect", "remote host identification has changed"},
-	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: Connection refused|[Hh]ost key verification failed|closed by remote host|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
+	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: Connection refused|[Hh]ost key verification failed|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Classes: []string{"ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
+	Classes: []string{"EndpointUnavailableError", "ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
 }, {
 	Category: job.NetworkError, Signature: "socket-timeout", Confidence: 0.85,
 	Meaning: "a server did not answer in time",
@@ -116,13 +115,13 @@ var networkError = []Rule{{
 	Meaning: "curl, wget, git, rsync or pip could not reach a server",
 	Hint:    "see whether the server can be reached from this host: compute nodes often have no way out",
 	Needles: []string{"curl: (", "failed to connect to", "unable to access '", "rsync error:", "could not resolve", "failed: connection", "wget: ", "fatal: unable to", "ssh_exchange", "could not read from remote repository"},
-	Match:   textmatch.New(`curl: \((?:5|6|7|18|28|35|52|55|56)\)|[Ff]ailed to connect to|unable to access '.*(?:resolve|connect|timed out)|rsync error: .*(?:socket|timeout|connection|code 12|code 30)|wget: unable to|failed: Connection (?:refused|timed out)|Could not read from remote repository`),
+	Match:   textmatch.New(`curl: \((?:5|6|7|18|28|35|5[1-8]|60|77)\)|[Ff]ailed to connect to|unable to access '.*(?:resolve|connect|timed out)|rsync error: .*(?:socket|timeout|connection|code 12|code 30)|wget: unable to|failed: Connection (?:refused|timed out)|Could not read from remote repository`),
 	Unless:  textmatch.New(`^\[W|socket\.cpp:\d+\]|(?i)\bretrying\b`),
 }, {
 	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.8, Traits: Peer,
 	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
-	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error"},
-	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr`),
+	Needles: []string{"net/ofi ", "fi_cq_readerr", "completed with error", "ofi poll failed"},
+	Match:   textmatch.New(`NET/OFI .*(?:completed with error|failed|fi_cq_readerr)|fi_cq_readerr|OFI poll failed`),
 }, {
 	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",
@@ -133,8 +132,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "http", Confidence: 0.8,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
 	Classes: []string{"*", Message},
-	Needles: []string{"connect to the endpoint url", "connect to http", "reach http", "connecting to http", "connection to http", "network error", "couldn't reach "},
-	Match:   textmatch.New(`(?i)connect to the endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach) https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
+	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "connecting to http", "connection to http", "network error", "couldn't reach "},
+	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach) https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
 	Find:    textmatch.New(`https?://(?P<artefact>[\w.-]+)`),
 }, {
 	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,

@@ -108,6 +108,16 @@ var outputError = []Rule{{
 	Match:   cannotWrite,
 	Unless:  otherRefusal,
 }, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.85,
+	Hint:    outputHint,
+	Needles: []string{": no such file or directory"},
+	Match:   textmatch.New(`^\S+: line \d+: (?P<artefact>\S*(?:out|results?|outputs?|logs?|figures|plots|reports?|runs)/\S*\.\w+): No such file or directory`),
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.8,
+	Hint:    outputHint,
+	Classes: []string{"fortran runtime error", "forrtl severe"},
+	Match:   textmatch.New(`Cannot open file '(?P<artefact>[^']*(?:outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
+}, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: Weak,
 	Hint:    outputHint,
 	Needles: []string{"cannot create regular file", "cannot create directory", "for writing", "cannot create ", "cannot write ", "could not write ", "could not create ", "failed to create ", "unable to create "},

@@ -25,7 +25,7 @@ var permissionError = []Rule{{
 	Category: job.PermissionError, Signature: "program-not-executable", Confidence: 0.9,
 	Hint:    "make ${artefact|the program} executable (chmod +x), or start it through its interpreter",
 	Needles: []string{"permission denied"},
-	Match:   textmatch.New(`: line \d+: (?P<artefact>\S+): Permission denied|^\S+: \d+: (?P<artefact>\S+): Permission denied`),
+	Match:   textmatch.New(`execve\(\): (?P<artefact>[^:]+): Permission denied|: line \d+: (?P<artefact>\S+): Permission denied|^\S+: \d+: (?P<artefact>\S+): Permission denied`),
 }, {
 	Category: job.PermissionError, Signature: "program-not-executable", Confidence: 0.8,
 	Hint: "make the program that the job's script calls executable (chmod +x)",
@@ -40,7 +40,7 @@ var permissionError = []Rule{{
 	Category: job.PermissionError, Signature: "ssh-denied", Confidence: 0.85,
 	Meaning: "a host refuses the login, or a batch system refuses the user",
 	Hint:    "see that the key is loaded (ssh-add -l) and is in authorized_keys on the host",
-	Needles: []string{"permission denied (publickey", "bad uid for job execution", "permission denied, please try again", "user not authorized", "access/permission denied", "not permitted to"},
+	Needles: []string{"permission denied (publickey", "bad uid for job execution", "permission denied, please try again", "user not authorized", "access/permission denied", "not permitted to", "host key verification failed", "remote host identification has changed"},
 }, {
 	Category: job.PermissionError, Signature: "http-denied", Confidence: 0.9,
 	Meaning: "a server refused the job's credentials",
@@ -61,7 +61,7 @@ var permissionError = []Rule{{
 }, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
 	Hint:    permissionHint,
-	Classes: []string{"PermissionDeniedError", "PermissionDenied", "AccessDeniedError", "InsufficientPrivilege"},
+	Classes: []string{"PermissionDeniedError", "ReadOnlyDatabaseError", "PermissionDenied", "AccessDeniedError", "InsufficientPrivilege"},
 }, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
 	Hint:    permissionHint,
@@ -70,8 +70,8 @@ var permissionError = []Rule{{
 }, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
 	Hint:    permissionHint,
-	Classes: []string{"fortran runtime error", "forrtl severe", "std::filesystem::filesystem_error", "std::filesystem::__cxx11::filesystem_error", "std::system_error", "std::runtime_error", "std::ios_base::failure", "go panic", "rust panic", "OSError", "RuntimeError", "NotFoundError", "SystemError", "IOError"},
-	Needles: []string{"permission denied", "permissiondenied", "operation not permitted"},
+	Classes: []string{"fortran runtime error", "forrtl severe", "std::filesystem::filesystem_error", "std::filesystem::__cxx11::filesystem_error", "std::system_error", "std::runtime_error", "std::ios_base::failure", "go panic", "rust panic", "OSError", "RuntimeError", "NotFoundError", "SystemError", "IOError", "OperationalError"},
+	Needles: []string{"attempt to write a readonly database", "permission denied", "permissiondenied", "operation not permitted"},
 	Find:    textmatch.New(`file '(?P<artefact>[^']+)': Permission denied|Permission denied \[(?P<artefact>[^\]]+)\]|open (?P<artefact>/\S+): permission denied`),
 	Unless:  textmatch.New(`publickey|perf_event|ibv_|CUDA`),
 }}

@@ -122,7 +122,7 @@ var written = sync.OnceValue(func() []*Rule {
 	var all []*Rule
 	for _, list := range [][]Rule{
 		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
-		collectiveTimeout, hang, straggler, timeLimit, cancelled, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
+		collectiveTimeout, hang, straggler, stoppedEarly, timeLimit, cancelled, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
 		permissionError, networkError, launchError, preempted, hostLost, importError, syntaxError, incorrectInputs,
 		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown,
 	} {

@@ -5,9 +5,31 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+// stoppedEarly has rules for programs that end themselves because a curve promises nothing more. They count only if
+// the log also says that the program ended with an error.
+var stoppedEarly = []Rule{{
+	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: Generic,
+	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
+	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
+	Needles: []string{"early stop", "earlystop", "early-stop", "stopped early", "no improvement", "did not improve", "not improved", "pruned", "patience", "without improvement", "trial "},
+	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\bpatience\b.{0,20}\b(?:exhausted|exceeded|ran out|reached|used up)|\bout of patience\b|without improvement\b.{0,40}\bstop\w*|\btrial \S+ (?:was )?stopped (?:at|by|early)\b|\btrial \S* ?(?:was )?pruned\b`),
+	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will stop|config)\b`),
+}, {
+	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8,
+	Hint:    "catch the exception where the trials are run: it only says that this trial promises nothing more",
+	Classes: []string{"TrialPruned", "EarlyStoppingException", "EarlyStopException", "EarlyStop"},
+}}
+
 var straggler = []Rule{{
-	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.75, Traits: Verdict,
 	Meaning: "the program that supervises the job found one rank or host to be much slower than the others",
+	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
+	Needles: []string{"slow", "straggl", "outlier", "lagging", "the median", "its peers"},
+	Match:   textmatch.New(`(?i)\b(?:slow\w*|straggl\w*|outliers?|lagging)\b.{0,120}(?:\d(?:\.\d+)? ?(?:x|×|times|%)|ratio ?[=:]? ?\d|\bmedian\b|\bthreshold\b|\bpeers\b)|\d(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average)|its peers)`).And(ends),
+	Find:    textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)|\b(?:node|host)[ =](?P<host>[a-z][\w.-]*\d[\w.-]*)`),
+	Unless:  textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|outlier)|\b(?:enabled|disabled|configured|detection (?:on|off))\b|query|queries|convergence|\bwill\b|slow (?:start|log)|data ?loader|tokens?\b|gradient|learning rate|image|sample`),
+}, {
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"straggler", "straggling", "slow rank", "slowest rank", "slow node", "slow worker", "slower than the", "slower than median", "slow gpu", "slowest rank:", "performance outlier", "% slower", "x slower", "times slower", "slowest", "below threshold because of", "evicting worker", "evicting rank", "lagging", "slow host", "is slow: ", "is slow, ", "slowed down the", "stragglers", "exceeds the group", "exceeds the mean", "exceeds the median", "degraded performance", "fail-slow", "failslow", "gray failure", "gray node"},
 	Match: textmatch.New(`(?i)slowest rank: (?P<rank>\d+) \(.*(?:throttl|MHz| C\b)|(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating)\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +

@@ -20,8 +20,8 @@ var syntaxError = []Rule{{
 	Category: job.SyntaxError, Signature: "julia-syntax", Confidence: 0.95,
 	Meaning: "Julia cannot parse the program",
 	Hint:    "correct the line named",
-	Classes: []string{"ParseError", "ErrorException"},
-	Needles: []string{"syntax: ", "# error @"},
+	Classes: []string{"ParseError", "ErrorException", Message},
+	Needles: []string{"loaderror: syntax: ", "error: syntax: ", "# error @"},
 }, {
 	Category: job.SyntaxError, Signature: "script-syntax", Confidence: 0.9,
 	Meaning: "the interpreter of R, MATLAB, Octave, Perl, Lua, Ruby, Java or awk cannot parse the program",

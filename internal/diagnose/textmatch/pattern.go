@@ -13,12 +13,13 @@ type Pattern struct {
 	text     string
 	compiled func() *regexp.Regexp
 	needs    func() *needs
+	also     *Pattern // see And
 }
 
 // New returns the Pattern of the regular expression text. New does not check text; tests call Compile
 // for all patterns.
 func New(text string) *Pattern {
-	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) }), sync.OnceValue(func() *needs { return needsOf(text) })}
+	return &Pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) }), sync.OnceValue(func() *needs { return needsOf(text) }), nil}
 }
 
 // Compile compiles the pattern. It panics if the text of the pattern is not a regular expression.
@@ -27,8 +28,18 @@ func (p *Pattern) Compile() { p.compiled() }
 // String returns the text of the expression.
 func (p *Pattern) String() string { return p.text }
 
+// And returns a pattern whose MatchString reports whether a text matches both p and q, anywhere. For all other
+// methods, it is p.
+func (p *Pattern) And(q *Pattern) *Pattern {
+	both := *p
+	both.also = q
+	return &both
+}
+
 // MatchString works like the method of regexp.Regexp.
-func (p *Pattern) MatchString(s string) bool { return p.needs().in(s) && p.compiled().MatchString(s) }
+func (p *Pattern) MatchString(s string) bool {
+	return p.needs().in(s) && p.compiled().MatchString(s) && (p.also == nil || p.also.MatchString(s))
+}
 
 // FindStringSubmatch works like the method of regexp.Regexp.
 func (p *Pattern) FindStringSubmatch(s string) []string {

@@ -1,0 +1,133 @@
+package outlook
+
+// Log is the text of a log with the marks of its lines.
+type Log struct {
+	Text  []string
+	Marks []Mark
+	// Number returns the number that a line has in its file.
+	Number func(i int) int
+	// counted has, for each form of a line that counts something, the first line of that form.
+	counted map[string]int
+}
+
+// NewLog marks the lines of a log. The lines for which aside is true belong to signs of failure.
+func NewLog(text []string, aside []bool, reader *Reader) *Log {
+	l := &Log{Text: text, Marks: make([]Mark, len(text))}
+	for i, t := range text {
+		if l.Marks[i] = Aside; !aside[i] {
+			l.Marks[i] = reader.Of(t)
+		}
+	}
+	return l
+}
+
+// Buffered reports whether the text from a line on may have been printed before that line and kept in a buffer.
+// That is so if no work was counted before the line.
+func (l *Log) Buffered(from int) bool { return !l.Advances(0, from) }
+
+// Advances reports whether work is counted in some of the lines.
+func (l *Log) Advances(from, to int) bool {
+	for _, m := range l.Marks[from:to] {
+		if m&Advance != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Familiar reports whether line at, which counts something, has a form in which the program has counted before line
+// from. Otherwise it may be part of a table that explains the sign of failure at that line.
+func (l *Log) Familiar(from, at int) bool {
+	if l.counted == nil {
+		l.counted = map[string]int{}
+		for i, m := range l.Marks {
+			form := CountForm(l.Text[i])
+			if _, seen := l.counted[form]; m&Advance != 0 && !seen {
+				l.counted[form] = i
+			}
+		}
+	}
+	return l.counted[CountForm(l.Text[at])] < from
+}
+
+// last returns the last line that has none of these marks, or -1.
+func (l *Log) last(not Mark) int {
+	for i := len(l.Marks) - 1; i >= 0; i-- {
+		if l.Marks[i]&not == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// LastWord returns the last line that the program has printed before the end, or -1.
+func (l *Log) LastWord() int { return l.last(Aside | Epilogue | Long) }
+
+// EndsDone reports whether the last words of the log say that the work is done.
+func (l *Log) EndsDone() bool {
+	i := l.last(Aside | Epilogue)
+	return i >= 0 && (l.Marks[i]&Done != 0 || l.Concludes(i))
+}
+
+// Concludes reports whether line i, as the last line of the log, shows that the work is done.
+func (l *Log) Concludes(i int) bool {
+	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i])
+}
+
+// Ended returns the line after the one with which the log says that its work is done, or -1.
+func (l *Log) Ended() int {
+	for i := len(l.Marks) - 1; i >= 0; i-- {
+		if l.Marks[i]&Done != 0 {
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// Failed reports whether the log says at its end that the script or job failed.
+func (l *Log) Failed() bool {
+	for i := len(l.Marks) - 1; i >= 0; i-- {
+		switch m := l.Marks[i]; {
+		case m&Bad != 0:
+			return true
+		case m&Done != 0:
+			return false
+		}
+	}
+	return false
+}
+
+// DoneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
+// been counted after that number, too.
+func (l *Log) DoneAfter(number int, worked bool) bool {
+	for i, m := range l.Marks {
+		if l.Number(i) <= number {
+			continue
+		}
+		worked = worked && m&(Advance|Zero) == 0
+		if m&Done != 0 && !worked {
+			return true
+		}
+	}
+	return false
+}
+
+// DoneBefore reports whether a line before that number says that the work is done, and no work is counted after it.
+func (l *Log) DoneBefore(number int) bool {
+	i := l.Ended()
+	return i >= 0 && l.Number(i-1) <= number && !l.Advances(i, len(l.Text))
+}
+
+// AllBefore reports whether a line before that line says that all of a number of things are done, and no error is
+// announced between.
+func (l *Log) AllBefore(from int) bool {
+	for i := from - 1; i >= 0; i-- {
+		switch m := l.Marks[i]; {
+		case m&All != 0:
+			return true
+		case m&(Error|Bad) != 0:
+			return false
+		}
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package outlook
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// InEnd reports whether a text is the title of an exception that threads and objects raise which outlive their
+// program, or the place of such an exception.
+func InEnd(t string) bool { return afterEnd.MatchString(t) }
+
+// Fatal reports whether a line announces an error with which its program ends.
+func Fatal(t string) bool { return fatalWord.MatchString(t) }
+
+// Logged reports whether a line begins as Python's logging begins it if the program has not set logging up.
+func Logged(t string) bool { return logged.MatchString(t) }
+
+// Records reports whether a line, above an exception, shows that the program has caught the exception: the line is
+// the record of a log, or the head of a list.
+func Records(t string) bool {
+	return logged.MatchString(t) || logRecord.MatchString(t) || listed.MatchString(t)
+}
+
+var (
+	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
+	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
+	logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
+	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
+	fatalWord = textmatch.New(`(?i)\bfatal\b`)
+)
+
+// sigterm is a report that a worker was asked to end.
+var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
+
+// Sigterm reports whether a line is a report that a worker was asked to end.
+func Sigterm(t string) bool { return sigterm.MatchString(t) }
+
+// Ordinary reports whether a line is output of a program that goes on, and not of one that ends.
+func Ordinary(text string) bool {
+	if text == "" {
+		return false
+	}
+	for _, head := range [...]string{"  ", "\t", "frame #", "#", "=", "-", "goroutine ", "note:", "Exception raised from", "[W", "[E", "[I", "***"} {
+		if strings.HasPrefix(text, head) {
+			return false
+		}
+	}
+	return !strings.Contains(text, " NCCL INFO ") && !strings.Contains(text, " NCCL WARN ")
+}
+
+var mixedWords = textmatch.New(`\[rank\d+\]|\blocal_rank: \d|torch\.distributed\.(?:elastic|run|launch)|\bmpirun\b|\bmpiexec\b|\bprterun\b|^srun: |MPI_ABORT|\b(?:ORTE|PRTE) (?:has|was)\b|\bMPI_Abort|BAD TERMINATION|\[Rank \d+\]|^\*{5}|\bworld[_ ]size\b\W{0,3}(?:[2-9]|\d\d)`)
+
+// Mixes reports whether a log of no known rank has the output of several processes.
+func Mixes(text []string) bool {
+	return slices.ContainsFunc(text, func(t string) bool {
+		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
+	})
+}
