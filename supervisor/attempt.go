@@ -281,6 +281,9 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		return left
 	}
 	if h, ok := hungBy(lost); ok && !failedByItself(o) {
+		if c, ok := l.raised(h, o); ok {
+			return c
+		}
 		return watch.HangCause(h, hostsOf(o), l.spec.Faulthandler)
 	}
 	var slow Straggled
@@ -315,6 +318,26 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	}
 	c.Evidence = append(l.signs(c.Host), c.Evidence...) // the decisive line stays the last
 	return c
+}
+
+// raised returns the exception of Python for which a gang hung: one that a rank that holds up the others has printed
+// as its last words. ok is false if there is none.
+func (l *loop) raised(h job.HangReport, o job.Outcome) (c job.Cause, ok bool) {
+	guilty := func(rank int) bool { return slices.Contains(h.Ranks, rank) && slices.Contains(h.Raised, rank) }
+	if !slices.ContainsFunc(h.Ranks, guilty) || secret.Unknown(l.spec) {
+		return job.Cause{}, false
+	}
+	lines := slices.DeleteFunc(slices.Clone(o.Lines), func(line job.Line) bool { return !guilty(line.Rank) })
+	c = l.Diagnose(job.Evidence{Ranks: len(o.Exits), Lines: lines, Command: l.spec.Command})
+	if c.Category == "" || c.Rank < 0 {
+		return job.Cause{}, false
+	}
+	c.Host = hostsOf(o)[c.Rank]
+	c.Text += "; it did not end: " + h.Why
+	if c.Retry == "" {
+		c.Retry = retry.CategoryOf(c).Action()
+	}
+	return c, true
 }
 
 // maxSigns bounds the signs of ill health that are evidence.

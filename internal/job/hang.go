@@ -21,6 +21,8 @@ type HangReport struct {
 	Groups []StackGroup `json:"groups,omitempty"`
 	// Collectives are the collectives in which ranks wait, according to PyTorch's flight recorders.
 	Collectives []CollectiveProblem `json:"collectives,omitempty"`
+	// Raised are the ranks whose last output is an exception of Python.
+	Raised []int `json:"raised,omitempty"`
 	// Unread are the ranks that are Python programs, but whose stacks have no Python functions.
 	Unread []int `json:"unread,omitempty"`
 	// Text says in a sentence what is missing, since when, and who holds up the gang.

@@ -8,8 +8,13 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// doubt is a silence of which the signs of life alone do not tell whether it is a hang: a job that has
-// never told its progress regularly uses CPU time. Its stacks may tell, if they stay the same.
+// doubts are what the signs of life alone do not tell; the stacks of the ranks may tell it, if they stay the same.
+type doubts struct {
+	silence doubt // a job that has never told its progress regularly uses CPU time: it may hang
+	fall    doubt // ranks have printed an exception of Python, but have not ended; see fell
+}
+
+// doubt is what was seen of one of the doubts.
 type doubt struct {
 	next   time.Duration // clock of the next look
 	places string        // where each rank was at the last look, if that may be a hang
@@ -27,17 +32,26 @@ const (
 
 // Doubtful reports whether only the stacks of the ranks can tell whether the gang hangs.
 func (w *Watch) Doubtful() bool {
+	if w.timeout > 0 && len(w.living()) > 1 && w.clock >= w.doubts.fall.next && len(w.raised(raisedLimit)) > 0 {
+		return true
+	}
 	limit := w.limit()
 	silent := w.silent()
 	return w.timeout > 0 && len(w.living()) > 1 && !w.rhythm(limit) &&
-		silent > limit && w.clock-w.weak.last > limit && w.clock >= w.doubt.next && (w.progress.moves > 0 || w.worked())
+		silent > limit && w.clock-w.weak.last > limit && w.clock >= w.doubts.silence.next && (w.progress.moves > 0 || w.worked())
 }
 
 // Judge returns the report of a hang if stacks shows that the gang hangs, and otherwise nil. The caller
 // collects stacks when Doubtful returns true.
 func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
+	if h := w.fell(stacks); h != nil {
+		return h
+	}
 	limit := w.limit()
 	silent := w.silent()
+	if silent <= limit { // only exceptions were the reason to look
+		return nil
+	}
 	stacks = w.settled(stacks)
 	groups := stacktree.Groups(stacks)
 	odd := stacktree.Odd(groups, w.pulses())
@@ -46,13 +60,13 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	if computes {
 		span = computeFactor * limit
 	}
-	if places := stacktree.Text(groups) + stacktree.Processes(stacks, odd.Ranks); looks == 0 || silent <= limit {
-		w.doubt = doubt{}
-	} else if w.doubt.looks++; places != w.doubt.places {
-		w.doubt = doubt{places: places, looks: 1}
+	if places := stacktree.Text(groups) + stacktree.Processes(stacks, odd.Ranks); looks == 0 {
+		w.doubts.silence = doubt{}
+	} else if w.doubts.silence.looks++; places != w.doubts.silence.places {
+		w.doubts.silence = doubt{places: places, looks: 1}
 	}
-	w.doubt.next = w.clock + span/time.Duration(max(looks-1, 1))
-	if looks == 0 || w.doubt.looks < looks {
+	w.doubts.silence.next = w.clock + span/time.Duration(max(looks-1, 1))
+	if looks == 0 || w.doubts.silence.looks < looks {
 		return nil
 	}
 	stage, _ := w.stage()
@@ -78,7 +92,12 @@ func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) (look
 	slices.Sort(computing)
 	asleep := func(rank int) bool { return w.asleep(w.ranks[rank]) }
 	switch {
-	case known != len(w.living()) || waiting == 0 || len(odd) == 0:
+	case known != len(w.living()) || waiting == 0:
+		return 0, false
+	case len(odd) == 0:
+		if waiting == known && len(groups) > 1 && !slices.ContainsFunc(groups, func(g job.StackGroup) bool { return !g.Collective }) {
+			return looksSpun, false // ranks wait for each other in different calls
+		}
 		return 0, false
 	case len(computing) > 0: // an endless loop, or work that takes long
 		if long && slices.Equal(computing, odd) && 2*len(computing) < known {

@@ -29,7 +29,7 @@ type Watch struct {
 	weak     sign // signs that a hung gang may also show for a while
 	input    sign // a rank waits for its standard input
 	changed  sign // a rank was started or has ended, or has passed MPI_Init or a barrier of MPI
-	doubt    doubt
+	doubts   doubts
 	steps    int64 // the largest number of steps and heartbeats of a rank since the first pulse
 }
 
@@ -56,6 +56,7 @@ type rank struct {
 	running  int           // how many of these found the rank running or waiting for a CPU
 	state    job.ProcessState
 	stateFor time.Duration // the Watch's clock when the rank entered its present state
+	raised   time.Duration // the Watch's clock when an exception became the last output of the rank
 	ended    bool
 }
 
@@ -178,6 +179,9 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	r.host, r.last, r.at = from.Host, p, from.Time
 	if first || r.state != p.State {
 		r.state, r.stateFor = p.State, w.clock
+	}
+	if !p.Raised || !before.Raised {
+		r.raised = w.clock
 	}
 	if p.Stdin {
 		w.input.move(w.clock)

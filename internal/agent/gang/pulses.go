@@ -59,7 +59,7 @@ func (g *Gang) pulses(sampler *pulse.Sampler) job.Pulses {
 		}
 		p.Output = r.out.Written() + r.err.Written()
 		said := r.progress.Sample()
-		p.Progress, p.Moves, p.Beats = said.Latest, said.Moves, said.Beats
+		p.Progress, p.Moves, p.Beats, p.Raised = said.Latest, said.Moves, said.Beats, said.Raised
 		p.Phase = g.wireup.Phase(r.number)
 		p.Stdin = r.stdin != nil && r.waitsForStdin()
 		all.Ranks = append(all.Ranks, p)

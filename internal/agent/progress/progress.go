@@ -44,6 +44,8 @@ type signs struct {
 	beats int64     // how often it has told its progress, or touched its heartbeat file
 	lines int64     // that it has printed
 	first time.Time // when it printed the first
+	// raised is when it printed an exception of Python; it is zero if the rank has printed more since.
+	raised time.Time
 	// history has its newest steps.
 	history history
 }
@@ -54,16 +56,17 @@ type Sample struct {
 	Moves  int64         // how often the step or epoch has changed; the first step or epoch counts, too
 	// Beats is the sum of two counts: the progress lines that came through GANGRUN_PROGRESS_FD, and the looks
 	// at the file of GANGRUN_HEARTBEAT that found it touched since the look before.
-	Beats int64
-	Lines int64     // number of progress lines that were printed
-	First time.Time // when the first of these lines was printed; zero if there is none
+	Beats  int64
+	Lines  int64     // number of progress lines that were printed
+	First  time.Time // when the first of these lines was printed; zero if there is none
+	Raised bool      // the last output is an exception of Python
 }
 
 // Sample returns what the agent knows about the rank's progress now.
 func (p *Rank) Sample() Sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Sample{Moves: p.signs.moves, Beats: p.signs.beats, Lines: p.signs.lines, First: p.signs.first}
+	s := Sample{Moves: p.signs.moves, Beats: p.signs.beats, Lines: p.signs.lines, First: p.signs.first, Raised: !p.signs.raised.IsZero()}
 	if !p.moved.IsZero() {
 		latest := p.latest
 		s.Latest = &latest
@@ -111,6 +114,7 @@ type Scanner struct {
 	Pattern *curve.Pattern
 
 	reader  curve.Reader
+	raise   raise
 	partial []byte // the line that has not ended
 }
 
@@ -143,6 +147,7 @@ func (l *Scanner) Scan(piece []byte) {
 		if found, ok := l.reader.Line(line); ok {
 			l.Rank.add(found)
 		}
+		l.raise.line(l.Rank, line, time.Now())
 		l.partial, piece = l.partial[:0], piece[i+1:]
 	}
 	l.partial = append(l.partial, piece...)

@@ -36,21 +36,8 @@ type view struct {
 // has the ranks that have a pulse. Each rule finds at most one Suspect. Odd returns the Suspect with the
 // highest confidence.
 func Odd(groups []job.StackGroup, pulses []Rank) (odd Suspect) {
-	v := view{groups: groups, of: map[int]*job.StackGroup{}, pulses: map[int]Rank{}}
-	for i := range groups {
-		for _, r := range groups[i].Ranks {
-			v.of[r] = &groups[i]
-			v.ranks = append(v.ranks, r)
-		}
-	}
-	for _, p := range pulses {
-		v.pulses[p.Rank] = p
-		v.ranks = append(v.ranks, p.Rank)
-		v.meeting = v.meeting || meets(p.Phase)
-	}
-	slices.Sort(v.ranks)
-	v.ranks = slices.Compact(v.ranks)
-	for _, rule := range []func() Suspect{v.cannotRun, v.outside, v.mismatch, v.behind, v.offNetwork, v.unlike, v.elsewhere} {
+	v := newView(groups, pulses)
+	for _, rule := range []func() Suspect{v.cannotRun, v.outside, v.finalizing, v.mismatch, v.behind, v.offNetwork, v.unlike, v.elsewhere} {
 		if s := rule(); s.Why != "" && (odd.Why == "" || s.Confidence > odd.Confidence) {
 			odd = s
 		}
@@ -66,6 +53,30 @@ func Odd(groups []job.StackGroup, pulses []Rank) (odd Suspect) {
 		return Suspect{Why: "no rank stands out: " + some(groups)}
 	}
 	return Suspect{Why: "no rank stands out"}
+}
+
+func newView(groups []job.StackGroup, pulses []Rank) view {
+	v := view{groups: groups, of: map[int]*job.StackGroup{}, pulses: map[int]Rank{}}
+	for i := range groups {
+		for _, r := range groups[i].Ranks {
+			v.of[r] = &groups[i]
+			v.ranks = append(v.ranks, r)
+		}
+	}
+	for _, p := range pulses {
+		v.pulses[p.Rank] = p
+		v.ranks = append(v.ranks, p.Rank)
+		v.meeting = v.meeting || meets(p.Phase)
+	}
+	slices.Sort(v.ranks)
+	v.ranks = slices.Compact(v.ranks)
+	return v
+}
+
+// Finalizing returns the ranks that are in MPI_Finalize while all others wait in other calls for other ranks. It
+// returns no ranks if that is not so.
+func Finalizing(groups []job.StackGroup) Suspect {
+	return newView(groups, nil).finalizing()
 }
 
 // where returns the ranks for which f is true.

@@ -207,6 +207,26 @@ func (v view) mismatch() Suspect {
 		Why: fmt.Sprintf("%s, while %s in %s", v.places(others), waitFor(by[most]), most)}
 }
 
+// finalizing finds the ranks that are in MPI_Finalize, if all others wait in other calls: those that finalize will
+// never make these calls. If most ranks are in MPI_Finalize, the others hold them up.
+func (v view) finalizing() Suspect {
+	var ends, others []int
+	for _, r := range v.ranks {
+		switch v.call(r) {
+		case "":
+			return Suspect{}
+		case "MPI_Finalize":
+			ends = append(ends, r)
+		default:
+			others = append(others, r)
+		}
+	}
+	if len(ends) == 0 || len(ends) > len(others) {
+		return Suspect{}
+	}
+	return Suspect{Ranks: ends, Confidence: 0.85, Why: fmt.Sprintf("%s, while %s for other ranks%s", v.places(ends), waitFor(others), v.inCalls(others))}
+}
+
 // scattered reports whether ranks are at several places.
 func (v view) scattered(ranks []int) bool {
 	return slices.ContainsFunc(ranks, func(r int) bool { return v.of[r] != v.of[ranks[0]] })

@@ -1,0 +1,61 @@
+package watch
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
+)
+
+const (
+	// raisedLimit is for how long the last output of a rank must have been an exception until the stacks of the
+	// gang are read.
+	raisedLimit = 10 * time.Second
+	// raisedEvery is the time between two readings, and raisedLooks is how many in a row must show the same.
+	raisedEvery = 5 * time.Second
+	raisedLooks = 2
+)
+
+// raised returns the ranks whose last output has been an exception of Python for at least limit.
+func (w *Watch) raised(limit time.Duration) (ranks []int) {
+	for _, number := range w.living() {
+		if r := w.ranks[number]; r.last.Raised && w.clock-r.raised >= limit {
+			ranks = append(ranks, number)
+		}
+	}
+	return ranks
+}
+
+// fell returns the report of a hang if ranks that have raised an exception are in MPI_Finalize, and all others wait
+// in other calls of MPI: these can never end. At the end of a program, mpi4py calls MPI_Finalize, also after an
+// exception.
+func (w *Watch) fell(stacks []job.RankStack) *job.HangReport {
+	ranks := w.raised(raisedLimit)
+	if len(ranks) == 0 {
+		return nil
+	}
+	w.doubts.fall.next = w.clock + raisedEvery
+	groups := stacktree.Groups(w.settled(stacks))
+	odd := stacktree.Finalizing(groups)
+	if len(odd.Ranks) == 0 || slices.ContainsFunc(odd.Ranks, func(r int) bool { return !slices.Contains(ranks, r) }) {
+		w.doubts.fall = doubt{next: w.doubts.fall.next}
+		return nil
+	}
+	if places := stacktree.Text(groups); places != w.doubts.fall.places {
+		w.doubts.fall.places, w.doubts.fall.looks = places, 0
+	}
+	if w.doubts.fall.looks++; w.doubts.fall.looks < raisedLooks {
+		return nil
+	}
+	since := w.clock
+	for _, r := range odd.Ranks {
+		since = min(since, w.ranks[r].raised)
+	}
+	stage, _ := w.stage()
+	h := w.Blame(job.HangReport{
+		Since: w.arrived.Add(since - w.clock), Limit: job.Duration(raisedLimit), Stage: stage, Signs: w.shown(w.clock - since),
+		Ranks: odd.Ranks, Why: odd.Why, Confidence: 0.95, Step: w.step(),
+	}, stacks)
+	return &h
+}
