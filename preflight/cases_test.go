@@ -182,6 +182,9 @@ var staticCases = []struct {
 	{"program without its interpreter", 1,
 		on(func(f *job.Facts) { f.Program.Interpreter = "/usr/bin/python9" }),
 		[]string{`program error launch-error h1: the program "/bin/train" needs the interpreter "/usr/bin/python9", which does not exist`}},
+	{"program with the line ends of Windows", 1,
+		on(func(f *job.Facts) { f.Program.Interpreter = "/bin/sh\r" }),
+		[]string{`program error launch-error h1: the program "/bin/train" needs the interpreter "/bin/sh\r", which does not exist`}},
 	{"program of another machine", 1,
 		on(func(f *job.Facts) {
 			f.Program.Format, f.Program.Missing = "it is built for aarch64", []string{"libc.so.6"}

@@ -35,6 +35,9 @@ var programCheck = Check{
 		{"program-interpreter", job.SeverityError, job.LaunchError,
 			"the program {path} needs the interpreter {interpreter}, which does not exist",
 			"install the interpreter on that host, or correct the #! line; a program built on another system may need a dynamic loader which this one does not have"},
+		{"program-line-ends", job.SeverityError, job.LaunchError,
+			"the program {path} needs the interpreter {interpreter}, which does not exist",
+			"the lines of the script end with CR and LF, as on Windows; run: sed -i 's/\\r$//' {path}"},
 		{"program-format", job.SeverityError, job.LaunchError,
 			"the program {path} cannot be executed: {format}",
 			"build it for that host's machine; if it is a script, begin it with a #! line or name its interpreter first"},
@@ -64,6 +67,9 @@ var programCheck = Check{
 		case !p.Executable:
 			return hit("program-permission", "error", "it is not executable")
 		case p.Interpreter != "":
+			if strings.HasSuffix(p.Interpreter, "\r") {
+				return hit("program-line-ends", "interpreter", quote(p.Interpreter))
+			}
 			return hit("program-interpreter", "interpreter", quote(p.Interpreter))
 		case p.Format != "":
 			return hit("program-format", "format", p.Format)

@@ -5,6 +5,9 @@ import (
 	"strconv"
 )
 
+// maxDigits bounds the digits before the decimal point. The largest finite float64 has 309.
+const maxDigits = 309
+
 // number reads an unsigned decimal number at i. The number may have groups of thousands, a fraction and an
 // exponent. number also returns the index after it.
 func number(t []byte, i int) (float64, int, bool) {
@@ -12,7 +15,7 @@ func number(t []byte, i int) (float64, int, bool) {
 	for i < len(t) && isDigit(t[i]) {
 		i++
 	}
-	if i == start || i-start > 18 {
+	if i == start || i-start > maxDigits {
 		return 0, i, false
 	}
 	if i-start <= 3 && grouped(t, i) {
@@ -53,7 +56,7 @@ func decimal(t []byte, i int) (value float64, end int, ok bool) {
 		i++
 	}
 	comma := i
-	if i == start || i-start > 18 || i+1 >= len(t) || t[i] != ',' || !isDigit(t[i+1]) {
+	if i == start || i-start > maxDigits || i+1 >= len(t) || t[i] != ',' || !isDigit(t[i+1]) {
 		return 0, i, false
 	}
 	for i++; i < len(t) && isDigit(t[i]); i++ {

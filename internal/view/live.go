@@ -293,16 +293,22 @@ func (l *Live) lastWords(r runreport.Report) {
 	if r.State == job.StateSucceeded {
 		return
 	}
-	why, logs := r.Reason, l.Run.Dir
+	why, logs, hint := r.Reason, l.Run.Dir, ""
+	if r.State == job.StateNoPlacement {
+		hint = r.Hint
+	}
 	if c := r.Cause(); c != nil && c.Text != "" {
 		why = c.Text
+		if c.Category == job.MPIError || c.Category == job.LaunchError { // no fault of the program's own
+			hint = c.Hint
+		}
 	}
 	if a := r.Last(); a != nil && a.Logs != "" {
 		logs = a.Logs
 	}
 	l.Screen.Error(why)
-	if r.State == job.StateNoPlacement && r.Hint != "" {
-		l.Screen.Say("hint: %s", r.Hint)
+	if hint != "" {
+		l.Screen.Say("hint: %s", hint)
 	}
 	if r.ExitCode != nil {
 		l.Screen.Say("exit code %d (%s), logs in %s", *r.ExitCode, r.ExitWhy, logs)

@@ -100,9 +100,9 @@ retry-on-diverge:
   times: 1
 ´´´
 
-With these settings, gangrun starts a job again if its model has diverged. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and that has no NaN and no +Inf. A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
+With these settings, gangrun starts a job again if its model has diverged. The new attempt starts from the newest checkpoint that is complete, that was written before the loss rose, and that has no NaN and no +Inf. (-Inf is allowed: attention masks contain it.) A checkpoint was written before the rise if the step in its name and the time of its last change are both earlier. gangrun does not use newer checkpoints in this run again, but does not remove them. If there is no checkpoint from before the rise, the run ends.
 
-All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out this number of batches of data. ´times´ is how often a run may restart in this way. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has found that its model has diverged, and has failed (´model-diverged´). The new attempt then starts from the newest checkpoint without NaN and Inf.
+All attempts from then on have the variables of ´env´. Attempts that start from that checkpoint also have ´GANGRUN_SKIP_STEPS=200´, for a program that leaves out this number of batches of data. ´times´ is how often a run may restart in this way. These restarts do not count against ´retries´. ´retry-on-diverge´ also applies if the job itself has found that its model has diverged, and has failed (´model-diverged´). The new attempt then starts from the newest checkpoint without NaN and +Inf.
 
-If the last run of a job ended because its model had diverged, the next run with ´resume´ also starts from the newest checkpoint without NaN and Inf. (Runs of the same ´name´ or, without a name, of the same command are runs of the same job.)
+If the last run of a job ended because its model had diverged, the next run with ´resume´ also starts from the newest checkpoint without NaN and +Inf. (Runs of the same ´name´ or, without a name, of the same command are runs of the same job.)
 `, "´", "`")
