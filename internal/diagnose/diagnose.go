@@ -73,7 +73,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		return nothing(e, live)
 	}
 	if live {
-		s = firstToEnd(s, all)
+		s = leaver(firstToEnd(s, all), members)
 	}
 	s.tooFew(e)
 	if live {

@@ -77,6 +77,9 @@ type DialOptions struct {
 // host with such an agent counts as another machine even if it is this one, because the earlier
 // controller reached it from elsewhere.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
+	if spec.Launcher == job.LauncherSlurm && list.Kind != inventory.Slurm {
+		return Dialer{}, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")
+	}
 	d := Dialer{local: local.Dialer{LogDir: o.LogDir, Held: o.Lock}, own: map[string]bool{}}
 	targets := map[string]string{}
 	maybeOwn := slices.DeleteFunc(slices.Clone(list.Hosts), func(h job.Host) bool {

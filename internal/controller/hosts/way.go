@@ -38,9 +38,6 @@ func launcherOf(mode job.LauncherMode, kind inventory.Kind, lookup func(string) 
 func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets map[string]string) (ssh.Dialer, error) {
 	switch launcherOf(spec.Launcher, list.Kind, os.LookupEnv) {
 	case job.LauncherSlurm:
-		if list.Kind != inventory.Slurm {
-			return nil, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")
-		}
 		self, err := os.Executable()
 		if err != nil {
 			return nil, err

@@ -1,0 +1,29 @@
+package diagnose
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// leaver returns the rank that has ended with code 0 before another rank lost its connection to it, as a suspect:
+// others still needed it. It returns s if s is not such a loss, or if no rank has ended before.
+func leaver(s *suspect, members []*member) *suspect {
+	if s.rule.Category != job.NetworkError || !s.rule.Is(rules.Cascade) || s.exit == nil || s.exit.Time.IsZero() {
+		return s
+	}
+	var first *member
+	for _, m := range members {
+		early := m.exit != nil && m.exit.Good() && !m.exit.Stopped && !m.exit.Time.IsZero() && m.exit.Time.Before(s.exit.Time)
+		if early && (first == nil || m.order < first.order) {
+			first = m
+		}
+	}
+	if first == nil {
+		return s
+	}
+	left := first.end()
+	left.rule = rules.Named("zero-exit")
+	left.sign = &sign{title: "other ranks still needed it: " + s.title()}
+	left.confidence = s.confidence
+	return left
+}
