@@ -1,0 +1,39 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// TestRaised: a rank of a program with mpi4py raises an exception, and waits in MPI_Finalize for the others, which
+// wait for it. The gang ends long before the limit on its silence, and the cause is the exception.
+func TestRaised(t *testing.T) {
+	t.Parallel()
+	needPython(t, "mpi4py")
+	b := newBench(t)
+	script := filepath.Join(b.dir, "train.py")
+	if err := os.WriteFile(script, []byte(`from mpi4py import MPI
+comm = MPI.COMM_WORLD
+print("start", comm.rank, flush=True)
+if comm.rank == 1:
+    raise RuntimeError("boom")
+comm.Barrier()
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := b.start(nil, "--preflight", "off", "--retries", "0", "-n", "3", "--", python, script)
+	if code := r.finish(); code == 0 {
+		t.Error("exit code 0")
+	}
+	report := b.report()
+	if len(report.Attempts) != 1 || report.Attempts[0].Cause == nil || report.Attempts[0].Hang == nil {
+		t.Fatalf("%+v", report.Attempts)
+	}
+	if c := report.Attempts[0].Cause; c.Category != job.Traceback || c.Rank != 1 || !strings.Contains(c.Text, "RuntimeError: boom") {
+		t.Errorf("cause %+v", c)
+	}
+}
