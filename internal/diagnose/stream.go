@@ -63,6 +63,7 @@ type sign struct {
 	// discount is subtracted from the rule's confidence.
 	discount float64
 	weak     bool
+	native   bool // the death of a program that is not in Python
 	plain    bool // a line of output that is no exception, no report and no announced death
 }
 
@@ -132,7 +133,7 @@ func (s *stream) scan(kernel bool) {
 		add(g)
 	}
 	for _, d := range nativetrace.Find(s.text, covered) {
-		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To})
+		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To, native: true})
 	}
 	for _, g := range reports(s.text, covered) {
 		add(g)

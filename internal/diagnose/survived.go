@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -44,8 +46,16 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
+	terminal := s.terminal(g, caught)
+	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
+		return false
+	}
+	if s.said(g) {
+		return true
+	}
+	banner, legs := s.banner(g), 0
 	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
-	concludes, terminal := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict), s.terminal(g, caught)
+	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
 	if concludes && !terminal {
 		return true
 	}
@@ -63,6 +73,9 @@ func (s *stream) survived(g *sign) bool {
 			continue
 		}
 		said++
+		if said <= nearby && !g.rule.Is(rules.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
+			return true
+		}
 		switch {
 		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
 			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
@@ -75,6 +88,7 @@ func (s *stream) survived(g *sign) bool {
 			bad = true
 			continue
 		case bad:
+			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
 			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
@@ -97,7 +111,12 @@ func (s *stream) survived(g *sign) bool {
 		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.log().Familiar(g.from, i)) {
+		if m&outlook.Advance != 0 && g.rule.Is(rules.Verdict) && s.log().Familiar(g.from, i) {
+			if legs++; legs >= goneOn && s.endsDone() {
+				return true
+			}
+		}
+		if m&outlook.Advance != 0 && ended < 0 && !banner && (buffered || s.log().Familiar(g.from, i)) {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -117,6 +136,46 @@ func (s *stream) survived(g *sign) bool {
 	}
 	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
 		(between > 0 || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+}
+
+// banner reports whether a sign is what a launcher says of its own end, between two lines that separate it from the
+// output of the ranks. Ranks may print more while the launcher ends them.
+func (s *stream) banner(g *sign) bool {
+	c := g.rule.Category
+	return g.plain && g.from > 0 && message.Separator(s.text[g.from-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
+}
+
+// endsDone reports whether the last words of the log, or of what belongs to no rank in it, say that the work is done.
+func (s *stream) endsDone() bool {
+	return s.log().EndsDone() || s.common != nil && s.common.log().EndsDone()
+}
+
+// restarts reports whether a line says that a step is tried again after it has failed.
+func restarts(t string) bool { return restartWords.MatchString(t) }
+
+var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)
+
+// said reports whether an exception says the same as an earlier line after which the program went on in another way. The
+// exception was printed later because another output has a buffer of its own.
+func (s *stream) said(g *sign) bool {
+	if g.plain || g.report != nil || g.class == rules.Message || len(g.title) < 20 {
+		return false
+	}
+	_, words, ok := strings.Cut(g.title, ": ")
+	if !ok || len(words) < 12 {
+		return false
+	}
+	for i := 0; i < g.from; i++ {
+		if !strings.Contains(s.text[i], words) {
+			continue
+		}
+		for j := i + 1; j < min(i+1+nearby, g.from); j++ {
+			if s.marks()[j]&outlook.Recovery != 0 && s.log().Ended() > j {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,

@@ -23,7 +23,7 @@ func unstamp(lines []job.Line) {
 		if printed++; i == probeLines && stamped == 0 {
 			return
 		}
-		if at := stamp.FindStringIndex(l.Text); at != nil {
+		if at := stamp.FindStringIndex(l.Text); at != nil && !tags[0].line.MatchString(l.Text) {
 			stamped++
 			rest := l.Text[at[1]:]
 			foreign = foreign || rest == "" || strings.HasPrefix(rest, "  ") || rest[0] == '\t' || strings.HasSuffix(rest, "Traceback (most recent call last):") || launchers.MatchString(rest) || stamp.MatchString(rest)

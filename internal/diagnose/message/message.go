@@ -74,11 +74,18 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 
 // Announces reports whether a line announces an error of the program itself, as in "ERROR: no such file".
 func Announces(t string) bool {
+	whole := t
 	t = t[:min(len(t), announceBytes)]
 	if len(announcers().Find(t, nil)) == 0 {
 		return false
 	}
 	if Teardown.MatchString(t) || FortranStop.MatchString(t) || harmlessWords.MatchString(t) {
+		return false
+	}
+	switch level, _ := Record(whole); level {
+	case Error, Fatal:
+		return true
+	case Info, Warning:
 		return false
 	}
 	if announced.MatchString(t) {
@@ -215,7 +222,11 @@ func Read(text []string, from, to int) *Message {
 		if rest, ok := strings.CutPrefix(t, lead); ok && lead != "" && g.Text != "" {
 			t, join = rest, "; "
 		}
-		if w := plainWords(t); w != "" {
+		w := plainWords(t)
+		if _, said := Record(t); said != "" {
+			w = said
+		}
+		if w != "" {
 			if open || framed || join != " " {
 				g.Title = strings.TrimLeft(g.Title+join+w, " ")
 			}

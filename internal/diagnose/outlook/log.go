@@ -1,5 +1,11 @@
 package outlook
 
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
 // Log is the text of a log with the marks of its lines.
 type Log struct {
 	Text  []string
@@ -18,7 +24,64 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 			l.Marks[i] = reader.Of(t)
 		}
 	}
+	l.table()
 	return l
+}
+
+// table takes the mark Done from lines that report the code of one process each, if such a line reports a failure.
+func (l *Log) table() {
+	bad := map[string]bool{}
+	for i, m := range l.Marks {
+		if m&Bad != 0 {
+			bad[whole(l.Text[i])] = true
+		}
+	}
+	for i, m := range l.Marks {
+		if m&Done != 0 && m&Zero != 0 && bad[whole(l.Text[i])] {
+			l.Marks[i] = Aside
+		}
+	}
+}
+
+// whole returns a line with each of its numbers as "#".
+func whole(t string) string { return numeral.ReplaceAllString(t, "#") }
+
+var numeral = textmatch.New(`\d+`)
+
+// worker is how a line names one of several processes of a job.
+var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)[ _#:=-]?(\d{1,5})\b`)
+
+// Unfinished reports whether a log in which several workers say for themselves that they are done lacks those words of
+// another worker.
+func (l *Log) Unfinished() bool {
+	seen, done := map[string]map[string]bool{}, map[string]map[string]bool{}
+	for i, t := range l.Text {
+		if len(t) > longLine {
+			continue
+		}
+		m := worker.FindStringSubmatch(t)
+		if m == nil {
+			continue
+		}
+		kind := strings.ToLower(m[1])
+		note(seen, kind, m[2])
+		if l.Marks[i]&Aside == 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i)) {
+			note(done, kind, m[2])
+		}
+	}
+	for kind, all := range seen {
+		if n := len(done[kind]); n > 0 && n < len(all) && 2*n >= len(all) {
+			return true
+		}
+	}
+	return false
+}
+
+func note(sets map[string]map[string]bool, kind, id string) {
+	if sets[kind] == nil {
+		sets[kind] = map[string]bool{}
+	}
+	sets[kind][id] = true
 }
 
 // Buffered reports whether the text from a line on may have been printed before that line and kept in a buffer.

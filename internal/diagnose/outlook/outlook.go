@@ -52,7 +52,9 @@ func Of(t string) Mark {
 	switch {
 	case exitsWell.MatchString(t):
 		return Done
-	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
+		return Done | Zero
+	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long
@@ -86,6 +88,12 @@ func Of(t string) Mark {
 	}
 	return m
 }
+
+// succeeds is a report of a launcher or a shell, in a form of its own, that the program has ended with code 0.
+var succeeds = textmatch.New(`(?i)^\++ exit 0$|\b(?:returned|returns) 0\.?$|\bworker group successfully finished\b|WorkerState\.SUCCEEDED`)
+
+// checker is a line of a tool that checks the memory of a program while the program works.
+var checker = textmatch.New(`^==\d+==(?: |$)`)
 
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)
@@ -128,17 +136,17 @@ var (
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
-	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
+	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\((?:exit )?code [1-9]\d{0,2}\)|\b(?:leav|quitt?|exit|stopp?)(?:s|ed|ing)? (?:early )?with [1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
 	// workUnit is a part of the work that is counted.
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
-	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
+	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
 	givesUp  = textmatch.New(`(?i)caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
 	account = textmatch.New(`(?i)^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^\S*epilog\S*\b`)
 	// asWanted says that a failure is part of a test.
-	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
+	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bas (?:it )?should\b|\[expected\]|\(expected\)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
 )
 
 // completes reports whether a line says that work is done.
@@ -179,6 +187,9 @@ func Recovers(t string) bool {
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
+
+// Wanted reports whether a line says that a failure is part of a test.
+func Wanted(t string) bool { return len(t) < longLine && asWanted.MatchString(t) }
 
 // Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it
 // belongs to the sign of failure that follows the line.
