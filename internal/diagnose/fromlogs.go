@@ -164,12 +164,22 @@ const (
 	tierMute           // a code
 )
 
+// inTable reports whether a suspect is the report in torchrun's table of failures that a signal has ended a rank. torchrun
+// makes the table before it ends the other ranks itself.
+func (s *suspect) inTable() bool {
+	return s.sign != nil && s.sign.report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.from:min(len(s.stream.text), s.sign.to+reporterLines)], tableSignal.MatchString)
+}
+
+var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) received by PID \d+`)
+
 // tier returns the tier of a suspect.
 func (s *suspect) tier() int {
 	r := s.rule
 	switch {
 	case r.Is(rules.Verdict) && r.Is(rules.Generic):
 		return tierEnded
+	case s.inTable() && s.signal == 15:
+		return tierKilled
 	case r.Category == job.Killed && (s.signal == 15 || s.signal == 2 || s.signal == 1):
 		return tierEnded
 	case r.Is(rules.Mute) && s.signal != 0:
@@ -220,6 +230,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 	for _, s := range all {
 		switch {
 		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
+			best.rule.Category == job.CUDAInit && s.rule.Category == job.CUDAVersion && s.rank == best.rank,
 			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
 			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
 			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",

@@ -154,6 +154,9 @@ func (s *stream) scan(kernel bool) {
 			g.kernel = false
 			g.rule = g.match(s.book)
 		}
+		if level, _ := message.Record(text); level == message.Info && g.rule != nil && !g.kernel && !g.rule.Is(rules.Verdict) && g.rule.Category != job.StoppedEarly {
+			continue // the program only tells what it does
+		}
 		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
 			continue // gangrun reports its own troubles by a Reason
 		}
@@ -246,5 +249,5 @@ func (s *stream) time(i int) time.Time {
 
 // spoken makes a sign of a program's own message.
 func spoken(m *message.Message) *sign {
-	return &sign{class: rules.Message, text: m.Text, title: m.Title, from: m.From, at: m.At, to: m.To}
+	return &sign{class: rules.Message, text: m.Text, context: m.Calls, title: m.Title, from: m.From, at: m.At, to: m.To}
 }

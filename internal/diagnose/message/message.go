@@ -111,6 +111,7 @@ func Announces(t string) bool {
 type Message struct {
 	Text  string // the message in one line
 	Title string // the message in the form that is shown to people
+	Calls string // the line of R that lists the calls through which the error passed, or empty
 	From  int    // the index of its first line
 	At    int    // the index of the line that says most about the error
 	To    int    // the index of its last line, plus 1
@@ -213,6 +214,9 @@ func Read(text []string, from, to int) *Message {
 	framed, open := inFrame(text, from), true // open: the sentence is not complete
 	for i, t := range text[from:to] {
 		if Aside.MatchString(t) {
+			if at := strings.Index(t, "Calls: "); at >= 0 {
+				g.Calls = t[at:]
+			}
 			if lastCommand.MatchString(t) {
 				command = "; " + strings.TrimSpace(t)
 			}

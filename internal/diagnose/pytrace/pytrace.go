@@ -395,7 +395,7 @@ func (e *Exception) decoded(text []string, at int) {
 // Wrappers has the classes of exceptions that only carry another exception.
 var Wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
 	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
-	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
+	"HydraException": true, "JaxStackTraceBeforeTransformation": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
 
 // Base returns the class of the exception without its module.
 func (e *Exception) Base() string { return Base(e.Class) }

@@ -11,7 +11,7 @@ var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons, usually because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
-	Needles: []string{"close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
+	Needles: []string{"assert (!closed) failed", "close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
 }, {
 	Category: job.HostLost, Signature: "daemon-host-lost", Confidence: 0.85, Traits: Cascade,
 	Meaning: "mpirun lost contact with the daemon on another host, usually because that host or its network failed",
