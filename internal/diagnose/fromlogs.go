@@ -43,7 +43,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		switch {
 		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
 		case g.plain && g.rule.Category == job.StoppedEarly:
-			if st.log().Failed() || st.reportedEnd() > g.at {
+			if st.reportedEnd() > g.at || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
 			}
 		case st.survived(g):
@@ -66,7 +66,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			if all = append(all, said); st.mixed { // other ranks may have said the same before
+			if all = append(all, said); st.mixed || said.rule.Is(rules.Cascade) && st.log().Failed() { // other ranks may have said the same before
 				all = append(all, m.messages(st, false)...)
 			}
 			return all
@@ -296,7 +296,7 @@ func cancelled(best *suspect, all []*suspect) *suspect {
 		return best
 	}
 	for _, s := range all {
-		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && placeBefore(s, best) {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
 			return s
 		}
 	}

@@ -50,8 +50,11 @@ func (s *stream) survived(g *sign) bool {
 	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
 		return false
 	}
-	if s.said(g) {
+	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
 		return true
+	}
+	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
+		return !s.halted(g)
 	}
 	banner, legs := s.banner(g), 0
 	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
@@ -108,15 +111,16 @@ func (s *stream) survived(g *sign) bool {
 		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
 			return true
 		}
-		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
+		if g.plain && !banner && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
 			return true
 		}
-		if m&outlook.Advance != 0 && g.rule.Is(rules.Verdict) && s.log().Familiar(g.from, i) {
+		works := m&(outlook.Error|outlook.Bad|outlook.Long) == 0 && s.log().Usual(g.from, i)
+		if works && g.rule.Is(rules.Verdict) {
 			if legs++; legs >= goneOn && s.endsDone() {
 				return true
 			}
 		}
-		if m&outlook.Advance != 0 && ended < 0 && !banner && (buffered || s.log().Familiar(g.from, i)) {
+		if (works || m&outlook.Advance != 0 && (buffered || s.log().Familiar(g.from, i))) && ended < 0 && !banner {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -145,6 +149,31 @@ func (s *stream) banner(g *sign) bool {
 	return g.plain && g.from > 0 && message.Separator(s.text[g.from-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
 }
 
+// halted reports whether the line after an error message says that its program ends, in a log that says that a program
+// failed. What follows is the output of another program.
+func (s *stream) halted(g *sign) bool {
+	return g.to < len(s.text) && s.text[g.to] == "Execution halted" && s.log().Failed()
+}
+
+// resumed reports whether the ranks went on with their work after what the batch system or a launcher has reported, and
+// said at last that it is done. So the job was started again.
+func (s *stream) resumed(g *sign) bool {
+	if !slices.ContainsFunc(s.beside, (*stream).endsDone) {
+		return false
+	}
+	number := s.lines[g.at].Line
+	return slices.ContainsFunc(s.beside, func(o *stream) bool {
+		at := slices.IndexFunc(o.lines, func(l job.Line) bool { return l.Line > number })
+		works := 0
+		for i := max(at, 0); at >= 0 && i < len(o.text); i++ {
+			if o.log().Usual(at, i) {
+				works++
+			}
+		}
+		return works > 2*goneOn
+	})
+}
+
 // endsDone reports whether the last words of the log, or of what belongs to no rank in it, say that the work is done.
 func (s *stream) endsDone() bool {
 	return s.log().EndsDone() || s.common != nil && s.common.log().EndsDone()
@@ -169,10 +198,28 @@ func (s *stream) said(g *sign) bool {
 		if !strings.Contains(s.text[i], words) {
 			continue
 		}
-		for j := i + 1; j < min(i+1+nearby, g.from); j++ {
-			if s.marks()[j]&outlook.Recovery != 0 && s.log().Ended() > j {
+		for _, o := range append(s.partners[:len(s.partners):len(s.partners)], s) {
+			if o.lines[0].File == s.lines[i].File && o.recovers(s.lines[i].Line) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// recovers reports whether the next lines after that number of the file say that the program goes on in another way, and
+// later ones that its work is done.
+func (s *stream) recovers(number int) bool {
+	next := 0
+	for i, l := range s.lines {
+		if l.Line <= number {
+			continue
+		}
+		if s.marks()[i]&outlook.Recovery != 0 && s.log().Ended() > i {
+			return true
+		}
+		if next++; next >= nearby {
+			break
 		}
 	}
 	return false
@@ -182,6 +229,8 @@ func (s *stream) said(g *sign) bool {
 // or a crash. The few lines after it may be those of the script that has started the program.
 func (s *stream) terminal(g *sign, caught bool) bool {
 	switch {
+	case g.plain && strings.HasPrefix(g.title, "Error in ") && !slices.Contains(s.text[g.to:], "Execution halted"): // R goes on
+		return false
 	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
 		return false
 	case g.class == rules.Message:

@@ -12,6 +12,8 @@ type Log struct {
 	Marks []Mark
 	// Number returns the number that a line has in its file.
 	Number func(i int) int
+	// forms has, for each form of a line, the lines of that form.
+	forms map[string][]int
 	// counted has, for each form of a line that counts something, the first line of that form.
 	counted map[string]int
 }
@@ -113,6 +115,25 @@ func (l *Log) Familiar(from, at int) bool {
 	return l.counted[CountForm(l.Text[at])] < from
 }
 
+// usual is how many lines of one form show how the program reports its work.
+const usual = 3
+
+// Usual reports whether line at has a form in which the program has printed several lines before line from, so that
+// the program goes on with its work.
+func (l *Log) Usual(from, at int) bool {
+	if l.forms == nil {
+		l.forms = map[string][]int{}
+		for i, m := range l.Marks {
+			if m&(Aside|Error|Bad|Long) == 0 {
+				form := CountForm(l.Text[i])
+				l.forms[form] = append(l.forms[form], i)
+			}
+		}
+	}
+	lines := l.forms[CountForm(l.Text[at])]
+	return len(lines) > usual && lines[usual-1] < from
+}
+
 // last returns the last line that has none of these marks, or -1.
 func (l *Log) last(not Mark) int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {
@@ -149,11 +170,12 @@ func (l *Log) Ended() int {
 
 // Failed reports whether the log says at its end that the script or job failed.
 func (l *Log) Failed() bool {
+	last := l.LastWord()
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		switch m := l.Marks[i]; {
 		case m&Bad != 0:
-			return true
-		case m&Done != 0:
+			return last < i || !l.Concludes(last)
+		case m&(Done|All) != 0:
 			return false
 		}
 	}

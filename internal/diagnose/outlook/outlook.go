@@ -49,16 +49,23 @@ var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
 
 // Of returns the marks of a line.
 func Of(t string) Mark {
+	if level, said := message.Record(t); said != "" && len(said) < len(t) {
+		m := Of(said)
+		if level >= message.Error && m&(Recovery|Done) == 0 {
+			m = m&^Advance | Error
+		}
+		return m
+	}
 	switch {
 	case exitsWell.MatchString(t):
 		return Done
 	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
 		return Done | Zero
-	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long
-	case scriptFailed.MatchString(t):
+	case scriptFailed.MatchString(t) || endedWith.MatchString(t) && !goesOn.MatchString(t):
 		return Bad
 	case oneOfMany.MatchString(t):
 		return Advance
@@ -89,6 +96,9 @@ func Of(t string) Mark {
 	return m
 }
 
+// faultLine is a frame that Python's fault handler prints.
+var faultLine = textmatch.New(`^ +File "[^"]+", line \d+ in `)
+
 // succeeds is a report of a launcher or a shell, in a form of its own, that the program has ended with code 0.
 var succeeds = textmatch.New(`(?i)^\++ exit 0$|\b(?:returned|returns) 0\.?$|\bworker group successfully finished\b|WorkerState\.SUCCEEDED`)
 
@@ -98,8 +108,15 @@ var checker = textmatch.New(`^==\d+==(?: |$)`)
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)
 
+var (
+	// endedWith is how a script tells with which code something has ended.
+	endedWith = textmatch.New(`(?i)\b(?:ended|failed|stopped|finished|left|exited|died)\b.{0,40}\((?:exit )?code:? [1-9]\d{0,2}\)|\b(?:leav|quitt?|exit|stopp?|end)(?:s|ed|ing)? (?:early )?with [1-9]\d{0,2}$`)
+	// goesOn are words of a program that tries again or does something else.
+	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
+)
+
 // noErrors is how a test of MPI says that it has passed.
-var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$`)
+var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$|\b\d+ (?:tests?|checks?|cases?|assertions?|specs?)\b.{0,20}[^\w-]0 (?:failures?|errors?|failed)\b`)
 
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400
@@ -116,7 +133,7 @@ var (
 		`\b(?:completed|finished|terminated|ended) (?:successfully|normally|cleanly|without errors?|ok)|\bsuccessfully (?:completed|finished|ended|trained|saved|wrote|written)|` +
 		`\b(?:saved?|wrote|written|exported|uploaded|stored)\b.{0,80}\b(?:final|best|model|weights|results?|metrics|output|report|artifacts?|predictions|\w+\.(?:pth?|ckpt|npz?|h5|onnx|bin|safetensors|csv|json|parquet|txt))\b|` +
 		`\b(?:final|best|model|weights|results?|metrics|output|report|predictions)\b.{0,60}\b(?:saved|written|exported|uploaded|stored)\b|\| saved \||` +
-		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|\b0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
+		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|(?:^|[^\w-])0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
 	// measure is a result. A program that trains may also print it for each epoch.
 	measure = textmatch.New(`(?i)\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]`)
 	// epilogue is what scripts and programs also print after a failure.
@@ -126,7 +143,7 @@ var (
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
 	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
+	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
 	// oneProcess makes a line with exit code 0 one about a process among several.
 	oneProcess = textmatch.New(`(?i)\b(?:\w*worker(?:-?\d+)? (?:process |\d|pid|exit)|\w*worker-\d+|child|subprocess|\w*pool|thread|sub-?task|stage|task)\b`)
 	// exitsWell is what a launcher prints about each process that ends well.
@@ -136,7 +153,7 @@ var (
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
-	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\((?:exit )?code [1-9]\d{0,2}\)|\b(?:leav|quitt?|exit|stopp?)(?:s|ed|ing)? (?:early )?with [1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
+	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
 	// workUnit is a part of the work that is counted.
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)

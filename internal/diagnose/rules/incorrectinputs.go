@@ -255,6 +255,11 @@ var incorrectInputs = []Rule{{
 	Hint:    "fetch or make the records again",
 	Needles: []string{"data_loss: corrupted record", "data_loss: truncated record"},
 }, {
+	Category: job.IncorrectInputs, Signature: "empty-dataset", Confidence: 0.8,
+	Hint:    "look at what selects the data: a path, a date, a filter, the number of ranks",
+	Classes: []string{Message},
+	Match:   textmatch.New(`(?i)\b(?:returned|returns|found|read|loaded|matched|yielded|got) (?:0|no|zero) (?:\w+ )?(?:rows|records|samples|examples|entries|files|lines|documents|images|items|sequences)\b|\b(?:query|filter|dataset|manifest|shard|split|store|table|glob)\b.{0,60}\b(?:is empty|matches nothing|returned nothing)\b`),
+}, {
 	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: Weak,
 	Hint:    "fetch or make the archive again, and compare its size and checksum with the original",
 	Needles: []string{"unexpected end of file", "unexpected eof in archive", "not in gzip format", "error is not recoverable", "truncated gzip", "crc error", "is not a tar archive", "premature end", "corrupt input"},
