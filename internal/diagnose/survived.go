@@ -215,7 +215,7 @@ func (s *stream) recovers(number int) bool {
 		if l.Line <= number {
 			continue
 		}
-		if s.marks()[i]&outlook.Recovery != 0 && s.log().Ended() > i {
+		if s.marks()[i]&outlook.Recovery != 0 && (s.log().Ended() > i || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().EndsDone() })) {
 			return true
 		}
 		if next++; next >= nearby {

@@ -51,7 +51,7 @@ func whole(t string) string { return numeral.ReplaceAllString(t, "#") }
 var numeral = textmatch.New(`\d+`)
 
 // worker is how a line names one of several processes of a job.
-var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)[ _#:=-]?(\d{1,5})\b`)
+var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)["']?[ _#:=-]{0,2}(\d{1,5})\b`)
 
 // Unfinished reports whether a log in which several workers say for themselves that they are done lacks those words of
 // another worker.
@@ -155,8 +155,29 @@ func (l *Log) EndsDone() bool {
 
 // Concludes reports whether line i, as the last line of the log, shows that the work is done.
 func (l *Log) Concludes(i int) bool {
-	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i])
+	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
 }
+
+// routine reports whether a line is one of several that differ only in numbers, and is not the last word of each of
+// several processes: the program says of each part of its work that it is done.
+func (l *Log) routine(at int) bool {
+	if process.MatchString(l.Text[at]) {
+		return false
+	}
+	same, form := 0, whole(l.Text[at])
+	for _, t := range l.Text[max(0, at-routineLines):at] {
+		if len(t)/2 < len(form) && len(form)/2 < len(t) && whole(t) == form {
+			same++
+		}
+	}
+	return same >= usual
+}
+
+// routineLines is how far before a line the others may be.
+const routineLines = 200
+
+// process is how a line names one of the processes of a job.
+var process = textmatch.New(`(?i)\b(?:rank|worker|task|proc|process|pe|node|member|replica|\w*worker)["']?[ _#:=-]{0,2}\d|^\[\d+\]`)
 
 // Ended returns the line after the one with which the log says that its work is done, or -1.
 func (l *Log) Ended() int {
@@ -175,7 +196,7 @@ func (l *Log) Failed() bool {
 		switch m := l.Marks[i]; {
 		case m&Bad != 0:
 			return last < i || !l.Concludes(last)
-		case m&(Done|All) != 0:
+		case m&(Done|All) != 0, m&Recovery != 0 && Wanted(l.Text[i]):
 			return false
 		}
 	}

@@ -110,7 +110,7 @@ var scriptFailed = textmatch.New(`^\S+ FAILED$`)
 
 var (
 	// endedWith is how a script tells with which code something has ended.
-	endedWith = textmatch.New(`(?i)\b(?:ended|failed|stopped|finished|left|exited|died)\b.{0,40}\((?:exit )?code:? [1-9]\d{0,2}\)|\b(?:leav|quitt?|exit|stopp?|end)(?:s|ed|ing)? (?:early )?with [1-9]\d{0,2}$`)
+	endedWith = textmatch.New(`(?i)\b(?:ended|failed|stopped|finished|left|exited|died)\b.{0,40}\((?:exit )?code:? [1-9]\d{0,2}\)|\b(?:leav|quitt?)(?:e?s|ed|ing)? (?:early )?with [1-9]\d{0,2}$`)
 	// goesOn are words of a program that tries again or does something else.
 	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
 )

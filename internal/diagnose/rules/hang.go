@@ -47,7 +47,7 @@ var hang = []Rule{{
 		`\b(?:job|run|training|process|program|rank|worker|simulation|loop) (?:has |is |was )?(?:hung|stuck|stalled|deadlocked|frozen)\b.{0,40}\b(?:kill|abort|terminat|stopp)ing\b`).And(ends),
 	Unless: textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|data ?loader|marked by "!"|watchdog got stuck|try restarting transaction|connection`),
 }, {
-	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75,
+	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: Generic,
 	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
 	Hint:    hangHint,
 	Needles: []string{"timeout ("},
