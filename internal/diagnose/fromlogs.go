@@ -46,7 +46,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			if st.reportedEnd() > g.at || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
 			}
-		case st.survived(g):
+		case st.survived(g) || st.loggedBefore(g):
 			past = append(past, s)
 		default:
 			all = append(all, s)
@@ -96,6 +96,24 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
+}
+
+// loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
+// after it, and an exception ended the program later.
+func (s *stream) loggedBefore(g *sign) bool {
+	if level, _ := message.Record(s.text[g.from]); !g.plain || level != message.Error || s.mixed {
+		return false
+	}
+	went := false
+	for i := g.to; i < len(s.text); i++ {
+		if level, _ := message.Record(s.text[i]); level == message.Info {
+			went = true
+		}
+		if went && slices.ContainsFunc(s.signs, func(o *sign) bool { return o.from == i && !o.plain && o.report == nil && o.rule != g.rule && !s.caught(o) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other

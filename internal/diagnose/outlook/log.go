@@ -67,7 +67,7 @@ func (l *Log) Unfinished() bool {
 		}
 		kind := strings.ToLower(m[1])
 		note(seen, kind, m[2])
-		if l.Marks[i]&Aside == 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i)) {
+		if l.Marks[i]&(Aside|Recovery) == 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i)) {
 			note(done, kind, m[2])
 		}
 	}
