@@ -1,16 +1,11 @@
 package diagnose
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
-
-// loader is the name of a file with code that loads checkpoints.
-var loader = textmatch.New(`(?i)(?:^|/)[\w-]*(?:resum|restart|restor|checkpoint|ckpt)[\w-]*\.py$`)
 
 // exceptions finds the uncaught Python exceptions of a text: one sign for
 // each chain. Lines that belong to any are marked as covered.
@@ -62,8 +57,8 @@ func judge(chain []pytrace.Exception, book *rules.Book) *sign {
 	if pytrace.Wrappers[chain[use].Base()] {
 		use = last
 	}
-	g := raised(carried(&chain[use]))
-	if chain[0].Loading || slices.ContainsFunc(chain[use].Frames, func(f pytrace.Frame) bool { return loader.MatchString(f.File) }) {
+	g := raised(chain[use].Carried())
+	if chain[0].Loading || chain[use].Loads() {
 		g.context += "\n: load checkpoint"
 	}
 	for i := use - 1; i >= 0; i-- {
@@ -88,18 +83,6 @@ func judge(chain []pytrace.Exception, book *rules.Book) *sign {
 	}
 	g.from, g.to = chain[0].From, chain[last].To
 	return g
-}
-
-// carried returns the exception that another one carries in its message, or that one itself.
-func carried(e *pytrace.Exception) *pytrace.Exception {
-	class, rest, ok := strings.Cut(e.Message, ": ")
-	if !ok || !pytrace.Wrappers[e.Base()] || !pytrace.ErrorLine(e.Message) {
-		return e
-	}
-	inner := *e
-	inner.Class, inner.Message = class, rest
-	inner.Text = e.Message + "\n" + e.Text
-	return &inner
 }
 
 // raised makes a sign of an exception.

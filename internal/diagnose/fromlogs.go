@@ -109,7 +109,9 @@ func (s *stream) loggedBefore(g *sign) bool {
 		if level, _ := message.Record(s.text[i]); level == message.Info {
 			went = true
 		}
-		if went && slices.ContainsFunc(s.signs, func(o *sign) bool { return o.from == i && !o.plain && o.report == nil && o.rule != g.rule && !s.caught(o) }) {
+		if went && slices.ContainsFunc(s.signs, func(o *sign) bool {
+			return o.from == i && !o.plain && o.report == nil && o.rule != g.rule && !s.caught(o)
+		}) {
 			return true
 		}
 	}

@@ -161,8 +161,8 @@ func (s *stream) scan(kernel bool) {
 			continue // gangrun reports its own troubles by a Reason
 		}
 		if g.context == "" && (g.rule == nil || !g.kernel) && strings.HasPrefix(text, "Error in ") || strings.Contains(text, "cannot open ") {
-			if g.context = calls(s.text[i+1:min(len(s.text), i+nearLines*2)]); g.context == "" {
-				g.context = calls(s.text[max(0, i-nearLines):i])
+			if g.context = message.Calls(s.text[i+1 : min(len(s.text), i+nearLines*2)]); g.context == "" {
+				g.context = message.Calls(s.text[max(0, i-nearLines):i])
 			}
 			if g.context != "" {
 				g.rule = g.match(s.book)
@@ -194,16 +194,6 @@ func (s *stream) scan(kernel bool) {
 			s.plain[i+1]++
 		}
 	}
-}
-
-// calls returns the line in which R lists the calls through which an error passed, or an empty text.
-func calls(text []string) string {
-	for _, t := range text {
-		if strings.HasPrefix(t, "Calls: ") {
-			return t
-		}
-	}
-	return ""
 }
 
 // blameAssertion changes the rule of exceptions that say only that an assertion in a GPU kernel

@@ -8,7 +8,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -49,6 +48,9 @@ func (s *stream) survived(g *sign) bool {
 	terminal := s.terminal(g, caught)
 	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
 		return false
+	}
+	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+		return true // R shows further statements
 	}
 	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
 		return true
@@ -91,7 +93,7 @@ func (s *stream) survived(g *sign) bool {
 			bad = true
 			continue
 		case bad:
-			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && restarts(s.text[i])
+			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
 			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
@@ -163,14 +165,7 @@ func (s *stream) resumed(g *sign) bool {
 	}
 	number := s.lines[g.at].Line
 	return slices.ContainsFunc(s.beside, func(o *stream) bool {
-		at := slices.IndexFunc(o.lines, func(l job.Line) bool { return l.Line > number })
-		works := 0
-		for i := max(at, 0); at >= 0 && i < len(o.text); i++ {
-			if o.log().Usual(at, i) {
-				works++
-			}
-		}
-		return works > 2*goneOn
+		return o.log().UsualAfter(number) > 2*goneOn
 	})
 }
 
@@ -178,11 +173,6 @@ func (s *stream) resumed(g *sign) bool {
 func (s *stream) endsDone() bool {
 	return s.log().EndsDone() || s.common != nil && s.common.log().EndsDone()
 }
-
-// restarts reports whether a line says that a step is tried again after it has failed.
-func restarts(t string) bool { return restartWords.MatchString(t) }
-
-var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)
 
 // said reports whether an exception says the same as an earlier line after which the program went on in another way. The
 // exception was printed later because another output has a buffer of its own.
@@ -199,27 +189,9 @@ func (s *stream) said(g *sign) bool {
 			continue
 		}
 		for _, o := range append(s.partners[:len(s.partners):len(s.partners)], s) {
-			if o.lines[0].File == s.lines[i].File && o.recovers(s.lines[i].Line) {
+			if o.lines[0].File == s.lines[i].File && o.log().RecoversAfter(s.lines[i].Line, nearby) && slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().EndsDone() }) {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// recovers reports whether the next lines after that number of the file say that the program goes on in another way, and
-// later ones that its work is done.
-func (s *stream) recovers(number int) bool {
-	next := 0
-	for i, l := range s.lines {
-		if l.Line <= number {
-			continue
-		}
-		if s.marks()[i]&outlook.Recovery != 0 && (s.log().Ended() > i || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().EndsDone() })) {
-			return true
-		}
-		if next++; next >= nearby {
-			break
 		}
 	}
 	return false

@@ -12,8 +12,8 @@ import (
 var stamp = textmatch.New(`^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: [\w.-]+ [\w./@-]+\[\d+\]:)?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)\]?(?: (?:stdout|stderr) [FP])?(?: \||:)?(?: |$)`)
 
 // unstamp removes the times that another tool has written before the lines of a log, and sets the times of the lines to
-// them. It knows that the times are not those of the program by lines that no program begins with a time: empty lines,
-// and lines of tracebacks.
+// them. Either all lines have such a time, or nearly all have, and among them are lines that no program begins with a
+// time: empty lines, and lines of tracebacks.
 func unstamp(lines []job.Line) {
 	printed, stamped, foreign := 0, 0, false
 	for i, l := range lines {
@@ -29,7 +29,7 @@ func unstamp(lines []job.Line) {
 			foreign = foreign || rest == "" || strings.HasPrefix(rest, "  ") || rest[0] == '\t' || strings.HasSuffix(rest, "Traceback (most recent call last):") || launchers.MatchString(rest) || stamp.MatchString(rest)
 		}
 	}
-	if !foreign || stamped*10 < printed*9 {
+	if stamped < printed && (!foreign || stamped*10 < printed*9) {
 		return
 	}
 	for i := range lines {

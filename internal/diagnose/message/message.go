@@ -76,7 +76,7 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 func Announces(t string) bool {
 	whole := t
 	t = t[:min(len(t), announceBytes)]
-	if len(announcers().Find(t, nil)) == 0 {
+	if len(announcers().Find(t, nil)) == 0 && !(strings.HasPrefix(t, "F") && glog.MatchString(t)) {
 		return false
 	}
 	if Teardown.MatchString(t) || FortranStop.MatchString(t) || harmlessWords.MatchString(t) {

@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -114,4 +115,24 @@ func jsonRecord(t string) (Level, string) {
 		text = text[:announceBytes*2]
 	}
 	return level, text
+}
+
+// Calls returns the line in which R lists the calls through which an error passed, or an empty text.
+func Calls(text []string) string {
+	for _, t := range text {
+		if strings.HasPrefix(t, "Calls: ") {
+			return t
+		}
+	}
+	return ""
+}
+
+// Last returns the last line of a text that is neither a launcher's nor empty.
+func Last(text []string) string {
+	for _, t := range slices.Backward(text) {
+		if strings.TrimSpace(t) != "" && !Teardown.MatchString(t) && !Separator(t) && !Aside.MatchString(t) {
+			return t
+		}
+	}
+	return ""
 }

@@ -134,6 +134,36 @@ func (l *Log) Usual(from, at int) bool {
 	return len(lines) > usual && lines[usual-1] < from
 }
 
+// UsualAfter returns how many lines after that number have a form in which the program has printed several lines before.
+func (l *Log) UsualAfter(number int) (n int) {
+	from := -1
+	for i := range l.Text {
+		if from < 0 && l.Number(i) > number {
+			from = i
+		}
+		if from >= 0 && l.Usual(from, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// RecoversAfter reports whether one of the next lines after that number says that the program goes on in another way.
+func (l *Log) RecoversAfter(number, within int) bool {
+	for i, m := range l.Marks {
+		if l.Number(i) <= number {
+			continue
+		}
+		if m&Recovery != 0 {
+			return true
+		}
+		if within--; within <= 0 {
+			break
+		}
+	}
+	return false
+}
+
 // last returns the last line that has none of these marks, or -1.
 func (l *Log) last(not Mark) int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {

@@ -103,7 +103,7 @@ func Of(t string) Mark {
 var faultLine = textmatch.New(`^ +File "[^"]+", line \d+ in `)
 
 // succeeds is a report of a launcher or a shell, in a form of its own, that the program has ended with code 0.
-var succeeds = textmatch.New(`(?i)^\++ exit 0$|\b(?:returned|returns) 0\.?$|\bworker group successfully finished\b|WorkerState\.SUCCEEDED`)
+var succeeds = textmatch.New(`(?i)^(?:[\w-]+ ){0,2}(?:status|state|result|outcome)\W{1,3}(?:success\w*|succeeded|completed|passed)\W*$|^\++ exit 0$|\b(?:returned|returns) 0\.?$|\bworker group successfully finished\b|WorkerState\.SUCCEEDED`)
 
 // checker is a line of a tool that checks the memory of a program while the program works.
 var checker = textmatch.New(`^==\d+==(?: |$)`)

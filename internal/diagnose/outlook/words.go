@@ -58,3 +58,8 @@ func Mixes(text []string) bool {
 		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
 	})
 }
+
+// Restarts reports whether a line says that a step is tried again after it has failed.
+func Restarts(t string) bool { return restartWords.MatchString(t) }
+
+var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)
