@@ -160,7 +160,7 @@ func (s *stream) scan(kernel bool) {
 		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
 			continue // gangrun reports its own troubles by a Reason
 		}
-		if g.context == "" && (g.rule == nil || !g.kernel) && strings.HasPrefix(text, "Error in ") || strings.Contains(text, "cannot open ") {
+		if g.context == "" && (g.rule == nil || !g.kernel) && message.FromR(text) {
 			if g.context = message.Calls(s.text[i+1 : min(len(s.text), i+nearLines*2)]); g.context == "" {
 				g.context = message.Calls(s.text[max(0, i-nearLines):i])
 			}

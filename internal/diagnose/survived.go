@@ -46,19 +46,10 @@ func (s *stream) survived(g *sign) bool {
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
 	terminal := s.terminal(g, caught)
-	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
-		return false
+	if known, on := s.told(g, terminal); known {
+		return on
 	}
-	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
-		return true // R shows further statements
-	}
-	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
-		return true
-	}
-	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
-		return !s.halted(g)
-	}
-	banner, legs := s.banner(g), 0
+	banner := s.banner(g)
 	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
 	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
 	if concludes && !terminal {
@@ -69,9 +60,7 @@ func (s *stream) survived(g *sign) bool {
 	}
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
-	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
-		recovered = recovered || outlook.Troubled(s.text[g.from-1])
-	}
+	recovered = recovered || g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.from-1])
 	for i := g.to; i < len(s.text); i++ {
 		m := marks[i]
 		if m&outlook.Aside != 0 {
@@ -110,18 +99,11 @@ func (s *stream) survived(g *sign) bool {
 		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
-		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
-			return true
-		}
-		if g.plain && !banner && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
+		slight := g.plain && !banner && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && !g.rule.Is(rules.Verdict)
+		if (caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) || slight && between >= plainRun) && !s.log().Failed() {
 			return true
 		}
 		works := m&(outlook.Error|outlook.Bad|outlook.Long) == 0 && s.log().Usual(g.from, i)
-		if works && g.rule.Is(rules.Verdict) {
-			if legs++; legs >= goneOn && s.endsDone() {
-				return true
-			}
-		}
 		if (works || m&outlook.Advance != 0 && (buffered || s.log().Familiar(g.from, i))) && ended < 0 && !banner {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
@@ -137,11 +119,34 @@ func (s *stream) survived(g *sign) bool {
 	if recovered && g.plain && said > 0 && (ended < 0 || g.weak && outlook.Recovers(g.title)) && !g.rule.Is(rules.Verdict) {
 		return true
 	}
+	return s.othersGoOn(g, terminal, caught, between > 0)
+}
+
+// told reports whether particular words show whether the program went on after a sign, and whether it did.
+func (s *stream) told(g *sign, terminal bool) (known, on bool) {
+	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
+		return true, false
+	}
+	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+		return true, true // R shows further statements
+	}
+	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
+		return true, true
+	}
+	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
+		return true, !s.halted(g)
+	}
+	return false, false
+}
+
+// othersGoOn reports whether other outputs show that the program, or the job, went on after a sign. worked is true if
+// ordinary lines follow the sign.
+func (s *stream) othersGoOn(g *sign, terminal, caught, worked bool) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
 	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
-		(between > 0 || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+		(worked || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
 // banner reports whether a sign is what a launcher says of its own end, between two lines that separate it from the
@@ -201,7 +206,7 @@ func (s *stream) said(g *sign) bool {
 // or a crash. The few lines after it may be those of the script that has started the program.
 func (s *stream) terminal(g *sign, caught bool) bool {
 	switch {
-	case g.plain && strings.HasPrefix(g.title, "Error in ") && !slices.Contains(s.text[g.to:], "Execution halted"): // R goes on
+	case g.plain && message.FromR(g.title) && !slices.Contains(s.text[g.to:], "Execution halted"): // R goes on
 		return false
 	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
 		return false

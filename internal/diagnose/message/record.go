@@ -136,3 +136,8 @@ func Last(text []string) string {
 	}
 	return ""
 }
+
+// FromR reports whether a line may be the error message of a program in R.
+func FromR(t string) bool { return fromR.MatchString(t) }
+
+var fromR = textmatch.New(`^Error in |\bcannot open (?:the connection|(?:compressed )?file)`)

@@ -8,7 +8,7 @@ import (
 )
 
 // loader is the name of a file with code that loads checkpoints.
-var loader = textmatch.New(`(?i)(?:^|/)[\w-]*(?:resum|restart|restor|checkpoint|ckpt)[\w-]*\.py$`)
+var loader = textmatch.New(`(?i)(?:^|/)(?:resum|restart|restor|checkpoint)[\w-]*\.py$`)
 
 // Loads reports whether the exception was raised in code that loads checkpoints, as the names of its files tell.
 func (e *Exception) Loads() bool {
