@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -50,7 +51,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
 		all = nil // the job has not ended because of any of them
 	}
-	found := newFlight(e.Lines)
+	found := flight{flightrecord.Read(e.Lines)}
 	if len(all) == 0 && !live && !done(members) {
 		all = unexplained(records)
 	}
@@ -58,7 +59,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		all = found.suspects()
 	}
 	if len(all) == 0 {
-		return nothing(e, live)
+		return activity.Nothing(e, live)
 	}
 	s := choose(all)
 	if !live {
@@ -70,7 +71,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		}
 	}
 	if s == nil {
-		return nothing(e, live)
+		return activity.Nothing(e, live)
 	}
 	if live {
 		s = leaver(firstToEnd(s, all), members)
@@ -90,7 +91,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	found.blame(s)
 	e.Ranks = 0 // the records show better which ranks did not wait
 	c := s.cause(e, all)
-	found.explain(&c)
+	found.Explain(&c)
 	return c
 }
 
@@ -316,45 +317,5 @@ func absent(s *suspect, e job.Evidence, all []*suspect) string {
 			waited[o.rank] = true
 		}
 	}
-	var missing []string
-	for r := range e.Ranks {
-		if !waited[r] && len(missing) < 9 {
-			missing = append(missing, fmt.Sprint(r))
-		}
-	}
-	switch {
-	case len(missing) == 0 || len(missing) == 9:
-		return ""
-	case len(missing) == 1:
-		return "; rank " + missing[0] + " did not wait with the others"
-	}
-	return "; ranks " + strings.Join(missing, ", ") + " did not wait with the others"
-}
-
-// nothing returns the Cause if there is no suspect.
-func nothing(e job.Evidence, live bool) job.Cause {
-	c := job.Cause{Rank: -1, Retry: job.RetryNever, Evidence: []job.Line{}}
-	good, stopped := 0, 0
-	for _, x := range e.Outcome.Exits {
-		if x.Good() {
-			good++
-		}
-		if x.Stopped {
-			stopped++
-		}
-	}
-	switch {
-	case live && good == len(e.Outcome.Exits):
-		c.Text = "every rank ended by itself with code 0"
-	case live && stopped > 0:
-		c.Text = "gangrun ended the gang; no rank had failed before"
-	default:
-		files := map[string]bool{}
-		for _, l := range e.Lines {
-			files[l.File] = true
-		}
-		c.Text = fmt.Sprintf("no known sign of a failure in the last %d lines of %d logs", len(e.Lines), len(files))
-		c.Hint = "look at the last lines of the rank that ended first; logs of every rank tell more than one"
-	}
-	return c
+	return activity.Absent(waited, e.Ranks)
 }

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -67,17 +66,7 @@ func (s *suspect) lastWords() string {
 	if st == nil || st.rank < 0 {
 		return ""
 	}
-	return logtext.Short(st.lastWords(), 120)
-}
-
-// lastWords returns the last line of a stream that is neither a launcher's nor empty.
-func (s *stream) lastWords() string {
-	for _, t := range slices.Backward(s.text) {
-		if strings.TrimSpace(t) != "" && !message.Teardown.MatchString(t) && !message.Separator(t) && !message.Aside.MatchString(t) {
-			return t
-		}
-	}
-	return ""
+	return logtext.Short(message.Last(st.text), 120)
 }
 
 // words returns the stream with the rank's last words: stderr, or stdout if only launchers wrote to
@@ -94,7 +83,7 @@ func (s *suspect) words() *stream {
 		return nil
 	}
 	for _, st := range s.member.streams {
-		if st.lastWords() == "" {
+		if message.Last(st.text) == "" {
 			continue
 		}
 		if best == nil || cmp.Less(rank(st), rank(best)) {

@@ -57,8 +57,8 @@ func judge(chain []pytrace.Exception, book *rules.Book) *sign {
 	if pytrace.Wrappers[chain[use].Base()] {
 		use = last
 	}
-	g := raised(&chain[use])
-	if chain[0].Loading {
+	g := raised(chain[use].Carried())
+	if chain[0].Loading || chain[use].Loads() {
 		g.context += "\n: load checkpoint"
 	}
 	for i := use - 1; i >= 0; i-- {

@@ -43,10 +43,10 @@ func (m *member) ofLog(st *stream) []*suspect {
 		switch {
 		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
 		case g.plain && g.rule.Category == job.StoppedEarly:
-			if st.log().Failed() || st.reportedEnd() > g.at {
+			if st.reportedEnd() > g.at || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
 			}
-		case st.survived(g):
+		case st.survived(g) || st.loggedBefore(g):
 			past = append(past, s)
 		default:
 			all = append(all, s)
@@ -66,7 +66,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			if all = append(all, said); st.mixed { // other ranks may have said the same before
+			if all = append(all, said); st.mixed || said.rule.Is(rules.Cascade) && st.log().Failed() { // other ranks may have said the same before
 				all = append(all, m.messages(st, false)...)
 			}
 			return all
@@ -96,6 +96,26 @@ func (m *member) ofLog(st *stream) []*suspect {
 		}
 	}
 	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
+}
+
+// loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
+// after it, and an exception ended the program later.
+func (s *stream) loggedBefore(g *sign) bool {
+	if level, _ := message.Record(s.text[g.from]); !g.plain || level != message.Error || s.mixed {
+		return false
+	}
+	went := false
+	for i := g.to; i < len(s.text); i++ {
+		if level, _ := message.Record(s.text[i]); level == message.Info {
+			went = true
+		}
+		if went && slices.ContainsFunc(s.signs, func(o *sign) bool {
+			return o.from == i && !o.plain && o.report == nil && o.rule != g.rule && !s.caught(o)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other
@@ -164,12 +184,22 @@ const (
 	tierMute           // a code
 )
 
+// inTable reports whether a suspect is the report in torchrun's table of failures that a signal has ended a rank. torchrun
+// makes the table before it ends the other ranks itself.
+func (s *suspect) inTable() bool {
+	return s.sign != nil && s.sign.report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.from:min(len(s.stream.text), s.sign.to+reporterLines)], tableSignal.MatchString)
+}
+
+var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) received by PID \d+`)
+
 // tier returns the tier of a suspect.
 func (s *suspect) tier() int {
 	r := s.rule
 	switch {
 	case r.Is(rules.Verdict) && r.Is(rules.Generic):
 		return tierEnded
+	case s.inTable() && s.signal == 15:
+		return tierKilled
 	case r.Category == job.Killed && (s.signal == 15 || s.signal == 2 || s.signal == 1):
 		return tierEnded
 	case r.Is(rules.Mute) && s.signal != 0:
@@ -220,6 +250,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 	for _, s := range all {
 		switch {
 		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
+			best.rule.Category == job.CUDAInit && s.rule.Category == job.CUDAVersion && s.rank == best.rank,
 			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
 			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
 			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",
@@ -285,7 +316,7 @@ func cancelled(best *suspect, all []*suspect) *suspect {
 		return best
 	}
 	for _, s := range all {
-		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && placeBefore(s, best) {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
 			return s
 		}
 	}

@@ -63,6 +63,7 @@ type sign struct {
 	// discount is subtracted from the rule's confidence.
 	discount float64
 	weak     bool
+	native   bool // the death of a program that is not in Python
 	plain    bool // a line of output that is no exception, no report and no announced death
 }
 
@@ -132,7 +133,7 @@ func (s *stream) scan(kernel bool) {
 		add(g)
 	}
 	for _, d := range nativetrace.Find(s.text, covered) {
-		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To})
+		add(&sign{class: d.Class, title: d.Title, text: d.Text, where: d.Where, from: d.From, at: d.At, to: d.To, native: true})
 	}
 	for _, g := range reports(s.text, covered) {
 		add(g)
@@ -153,8 +154,19 @@ func (s *stream) scan(kernel bool) {
 			g.kernel = false
 			g.rule = g.match(s.book)
 		}
+		if level, _ := message.Record(text); level == message.Info && g.rule != nil && !g.kernel && !g.rule.Is(rules.Verdict) && g.rule.Category != job.StoppedEarly {
+			continue // the program only tells what it does
+		}
 		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
 			continue // gangrun reports its own troubles by a Reason
+		}
+		if g.context == "" && (g.rule == nil || !g.kernel) && message.FromR(text) {
+			if g.context = message.Calls(s.text[i+1 : min(len(s.text), i+nearLines*2)]); g.context == "" {
+				g.context = message.Calls(s.text[max(0, i-nearLines):i])
+			}
+			if g.context != "" {
+				g.rule = g.match(s.book)
+			}
 		}
 		if g.rule != nil {
 			g.weak, g.plain = g.rule.Is(rules.Weak), true
@@ -245,5 +257,5 @@ func (s *stream) time(i int) time.Time {
 
 // spoken makes a sign of a program's own message.
 func spoken(m *message.Message) *sign {
-	return &sign{class: rules.Message, text: m.Text, title: m.Title, from: m.From, at: m.At, to: m.To}
+	return &sign{class: rules.Message, text: m.Text, context: m.Calls, title: m.Title, from: m.From, at: m.At, to: m.To}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
@@ -44,8 +45,13 @@ func (s *stream) survived(g *sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
+	terminal := s.terminal(g, caught)
+	if known, on := s.told(g, terminal); known {
+		return on
+	}
+	banner := s.banner(g)
 	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
-	concludes, terminal := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict), s.terminal(g, caught)
+	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
 	if concludes && !terminal {
 		return true
 	}
@@ -54,15 +60,16 @@ func (s *stream) survived(g *sign) bool {
 	}
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
-	if g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 {
-		recovered = recovered || outlook.Troubled(s.text[g.from-1])
-	}
+	recovered = recovered || g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.from-1])
 	for i := g.to; i < len(s.text); i++ {
 		m := marks[i]
 		if m&outlook.Aside != 0 {
 			continue
 		}
 		said++
+		if said <= nearby && !g.rule.Is(rules.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
+			return true
+		}
 		switch {
 		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
 			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
@@ -75,6 +82,7 @@ func (s *stream) survived(g *sign) bool {
 			bad = true
 			continue
 		case bad:
+			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
 			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
@@ -91,13 +99,12 @@ func (s *stream) survived(g *sign) bool {
 		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
-		if caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) && !s.log().Failed() {
+		slight := g.plain && !banner && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && !g.rule.Is(rules.Verdict)
+		if (caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) || slight && between >= plainRun) && !s.log().Failed() {
 			return true
 		}
-		if g.plain && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && between >= plainRun && !g.rule.Is(rules.Verdict) && !s.log().Failed() {
-			return true
-		}
-		if m&outlook.Advance != 0 && ended < 0 && (buffered || s.log().Familiar(g.from, i)) {
+		works := m&(outlook.Error|outlook.Bad|outlook.Long) == 0 && s.log().Usual(g.from, i)
+		if (works || m&outlook.Advance != 0 && (buffered || s.log().Familiar(g.from, i))) && ended < 0 && !banner {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -112,17 +119,95 @@ func (s *stream) survived(g *sign) bool {
 	if recovered && g.plain && said > 0 && (ended < 0 || g.weak && outlook.Recovers(g.title)) && !g.rule.Is(rules.Verdict) {
 		return true
 	}
+	return s.othersGoOn(g, terminal, caught, between > 0)
+}
+
+// told reports whether particular words show whether the program went on after a sign, and whether it did.
+func (s *stream) told(g *sign, terminal bool) (known, on bool) {
+	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
+		return true, false
+	}
+	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+		return true, true // R shows further statements
+	}
+	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
+		return true, true
+	}
+	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
+		return true, !s.halted(g)
+	}
+	return false, false
+}
+
+// othersGoOn reports whether other outputs show that the program, or the job, went on after a sign. worked is true if
+// ordinary lines follow the sign.
+func (s *stream) othersGoOn(g *sign, terminal, caught, worked bool) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
 		return true
 	}
 	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
-		(between > 0 || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+		(worked || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+}
+
+// banner reports whether a sign is what a launcher says of its own end, between two lines that separate it from the
+// output of the ranks. Ranks may print more while the launcher ends them.
+func (s *stream) banner(g *sign) bool {
+	c := g.rule.Category
+	return g.plain && g.from > 0 && message.Separator(s.text[g.from-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
+}
+
+// halted reports whether the line after an error message says that its program ends, in a log that says that a program
+// failed. What follows is the output of another program.
+func (s *stream) halted(g *sign) bool {
+	return g.to < len(s.text) && s.text[g.to] == "Execution halted" && s.log().Failed()
+}
+
+// resumed reports whether the ranks went on with their work after what the batch system or a launcher has reported, and
+// said at last that it is done. So the job was started again.
+func (s *stream) resumed(g *sign) bool {
+	if !slices.ContainsFunc(s.beside, (*stream).endsDone) {
+		return false
+	}
+	number := s.lines[g.at].Line
+	return slices.ContainsFunc(s.beside, func(o *stream) bool {
+		return o.log().UsualAfter(number) > 2*goneOn
+	})
+}
+
+// endsDone reports whether the last words of the log, or of what belongs to no rank in it, say that the work is done.
+func (s *stream) endsDone() bool {
+	return s.log().EndsDone() || s.common != nil && s.common.log().EndsDone()
+}
+
+// said reports whether an exception says the same as an earlier line after which the program went on in another way. The
+// exception was printed later because another output has a buffer of its own.
+func (s *stream) said(g *sign) bool {
+	if g.plain || g.report != nil || g.class == rules.Message || len(g.title) < 20 {
+		return false
+	}
+	_, words, ok := strings.Cut(g.title, ": ")
+	if !ok || len(words) < 12 {
+		return false
+	}
+	for i := 0; i < g.from; i++ {
+		if !strings.Contains(s.text[i], words) {
+			continue
+		}
+		for _, o := range append(s.partners[:len(s.partners):len(s.partners)], s) {
+			if o.lines[0].File == s.lines[i].File && o.log().RecoversAfter(s.lines[i].Line, nearby) && slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().EndsDone() }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
 // or a crash. The few lines after it may be those of the script that has started the program.
 func (s *stream) terminal(g *sign, caught bool) bool {
 	switch {
+	case g.plain && message.FromR(g.title) && !slices.Contains(s.text[g.to:], "Execution halted"): // R goes on
+		return false
 	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
 		return false
 	case g.class == rules.Message:

@@ -35,7 +35,9 @@ const dateBytes = 80
 func date(lines []job.Line) {
 	var last time.Time
 	for i := range lines {
-		if t := lineTime(lines[i].Text); !t.IsZero() {
+		if !lines[i].Time.IsZero() { // see unstamp
+			last = lines[i].Time
+		} else if t := lineTime(lines[i].Text); !t.IsZero() {
 			last = t
 		}
 		lines[i].Time = last

@@ -39,7 +39,7 @@ var (
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
@@ -74,11 +74,18 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 
 // Announces reports whether a line announces an error of the program itself, as in "ERROR: no such file".
 func Announces(t string) bool {
+	whole := t
 	t = t[:min(len(t), announceBytes)]
-	if len(announcers().Find(t, nil)) == 0 {
+	if len(announcers().Find(t, nil)) == 0 && !(strings.HasPrefix(t, "F") && glog.MatchString(t)) {
 		return false
 	}
 	if Teardown.MatchString(t) || FortranStop.MatchString(t) || harmlessWords.MatchString(t) {
+		return false
+	}
+	switch level, _ := Record(whole); level {
+	case Error, Fatal:
+		return true
+	case Info, Warning:
 		return false
 	}
 	if announced.MatchString(t) {
@@ -104,6 +111,7 @@ func Announces(t string) bool {
 type Message struct {
 	Text  string // the message in one line
 	Title string // the message in the form that is shown to people
+	Calls string // the line of R that lists the calls through which the error passed, or empty
 	From  int    // the index of its first line
 	At    int    // the index of the line that says most about the error
 	To    int    // the index of its last line, plus 1
@@ -206,6 +214,9 @@ func Read(text []string, from, to int) *Message {
 	framed, open := inFrame(text, from), true // open: the sentence is not complete
 	for i, t := range text[from:to] {
 		if Aside.MatchString(t) {
+			if at := strings.Index(t, "Calls: "); at >= 0 {
+				g.Calls = t[at:]
+			}
 			if lastCommand.MatchString(t) {
 				command = "; " + strings.TrimSpace(t)
 			}
@@ -215,7 +226,11 @@ func Read(text []string, from, to int) *Message {
 		if rest, ok := strings.CutPrefix(t, lead); ok && lead != "" && g.Text != "" {
 			t, join = rest, "; "
 		}
-		if w := plainWords(t); w != "" {
+		w := plainWords(t)
+		if _, said := Record(t); said != "" {
+			w = said
+		}
+		if w != "" {
 			if open || framed || join != " " {
 				g.Title = strings.TrimLeft(g.Title+join+w, " ")
 			}

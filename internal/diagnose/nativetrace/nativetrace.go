@@ -45,8 +45,25 @@ func Find(text []string, covered []bool) []*Death {
 		if covered[i] || t == "" {
 			continue
 		}
+		if strings.Contains(t, ": ") || strings.Contains(t, "thread ") || strings.Contains(t, "HDF5-DIAG") {
+			if inner, head := pytrace.Untag(text, i, announces); head > 0 {
+				for _, g := range Find(inner, make([]bool, len(inner)))[:] {
+					if g.From == 0 {
+						g.From, g.At, g.To = g.From+i, g.At+i, g.To+i
+						all = append(all, g)
+					}
+				}
+				continue
+			}
+		}
 		var g *Death
 		switch {
+		case strings.HasPrefix(t, "LLVM ERROR: "):
+			g = &Death{Class: "LLVM error", Title: t, Text: t, From: i, At: i}
+		case strings.Contains(t, "HDF5-DIAG: Error detected in HDF5"):
+			g = hdf5(text, i)
+		case strings.HasSuffix(t, ".") && strings.Contains(t, " line ") && strings.Contains(t, " at "):
+			g = perl(text, i)
 		case strings.HasPrefix(t, "Fatal Python error: "):
 			g = faulted(text, i)
 		case strings.Contains(t, "terminat"):
@@ -73,6 +90,10 @@ func Find(text []string, covered []bool) []*Death {
 	}
 	return all
 }
+
+// announces finds the words with which programs announce their end, after what a launcher or a logger has written before
+// each line.
+var announces = textmatch.New(`(?:panic: |fatal error: |LLVM ERROR: |Fatal Python error: |thread '[^']*' (?:\(\d+\) )?panicked at |Exception in thread "|Fortran runtime error: |forrtl: severe )`)
 
 // faulted reads what Python's fault handler prints: the innermost frame first.
 func faulted(text []string, i int) *Death {

@@ -1,11 +1,19 @@
 package outlook
 
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
 // Log is the text of a log with the marks of its lines.
 type Log struct {
 	Text  []string
 	Marks []Mark
 	// Number returns the number that a line has in its file.
 	Number func(i int) int
+	// forms has, for each form of a line, the lines of that form.
+	forms map[string][]int
 	// counted has, for each form of a line that counts something, the first line of that form.
 	counted map[string]int
 }
@@ -18,7 +26,64 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 			l.Marks[i] = reader.Of(t)
 		}
 	}
+	l.table()
 	return l
+}
+
+// table takes the mark Done from lines that report the code of one process each, if such a line reports a failure.
+func (l *Log) table() {
+	bad := map[string]bool{}
+	for i, m := range l.Marks {
+		if m&Bad != 0 {
+			bad[whole(l.Text[i])] = true
+		}
+	}
+	for i, m := range l.Marks {
+		if m&Done != 0 && m&Zero != 0 && bad[whole(l.Text[i])] {
+			l.Marks[i] = Aside
+		}
+	}
+}
+
+// whole returns a line with each of its numbers as "#".
+func whole(t string) string { return numeral.ReplaceAllString(t, "#") }
+
+var numeral = textmatch.New(`\d+`)
+
+// worker is how a line names one of several processes of a job.
+var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)["']?[ _#:=-]{0,2}(\d{1,5})\b`)
+
+// Unfinished reports whether a log in which several workers say for themselves that they are done lacks those words of
+// another worker.
+func (l *Log) Unfinished() bool {
+	seen, done := map[string]map[string]bool{}, map[string]map[string]bool{}
+	for i, t := range l.Text {
+		if len(t) > longLine {
+			continue
+		}
+		m := worker.FindStringSubmatch(t)
+		if m == nil {
+			continue
+		}
+		kind := strings.ToLower(m[1])
+		note(seen, kind, m[2])
+		if l.Marks[i]&(Aside|Recovery) == 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i)) {
+			note(done, kind, m[2])
+		}
+	}
+	for kind, all := range seen {
+		if n := len(done[kind]); n > 0 && n < len(all) && 2*n >= len(all) {
+			return true
+		}
+	}
+	return false
+}
+
+func note(sets map[string]map[string]bool, kind, id string) {
+	if sets[kind] == nil {
+		sets[kind] = map[string]bool{}
+	}
+	sets[kind][id] = true
 }
 
 // Buffered reports whether the text from a line on may have been printed before that line and kept in a buffer.
@@ -50,6 +115,55 @@ func (l *Log) Familiar(from, at int) bool {
 	return l.counted[CountForm(l.Text[at])] < from
 }
 
+// usual is how many lines of one form show how the program reports its work.
+const usual = 3
+
+// Usual reports whether line at has a form in which the program has printed several lines before line from, so that
+// the program goes on with its work.
+func (l *Log) Usual(from, at int) bool {
+	if l.forms == nil {
+		l.forms = map[string][]int{}
+		for i, m := range l.Marks {
+			if m&(Aside|Error|Bad|Long) == 0 {
+				form := CountForm(l.Text[i])
+				l.forms[form] = append(l.forms[form], i)
+			}
+		}
+	}
+	lines := l.forms[CountForm(l.Text[at])]
+	return len(lines) > usual && lines[usual-1] < from
+}
+
+// UsualAfter returns how many lines after that number have a form in which the program has printed several lines before.
+func (l *Log) UsualAfter(number int) (n int) {
+	from := -1
+	for i := range l.Text {
+		if from < 0 && l.Number(i) > number {
+			from = i
+		}
+		if from >= 0 && l.Usual(from, i) {
+			n++
+		}
+	}
+	return n
+}
+
+// RecoversAfter reports whether one of the next lines after that number says that the program goes on in another way.
+func (l *Log) RecoversAfter(number, within int) bool {
+	for i, m := range l.Marks {
+		if l.Number(i) <= number {
+			continue
+		}
+		if m&Recovery != 0 {
+			return true
+		}
+		if within--; within <= 0 {
+			break
+		}
+	}
+	return false
+}
+
 // last returns the last line that has none of these marks, or -1.
 func (l *Log) last(not Mark) int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {
@@ -71,8 +185,29 @@ func (l *Log) EndsDone() bool {
 
 // Concludes reports whether line i, as the last line of the log, shows that the work is done.
 func (l *Log) Concludes(i int) bool {
-	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i])
+	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
 }
+
+// routine reports whether a line is one of several that differ only in numbers, and is not the last word of each of
+// several processes: the program says of each part of its work that it is done.
+func (l *Log) routine(at int) bool {
+	if process.MatchString(l.Text[at]) {
+		return false
+	}
+	same, form := 0, whole(l.Text[at])
+	for _, t := range l.Text[max(0, at-routineLines):at] {
+		if len(t)/2 < len(form) && len(form)/2 < len(t) && whole(t) == form {
+			same++
+		}
+	}
+	return same >= usual
+}
+
+// routineLines is how far before a line the others may be.
+const routineLines = 200
+
+// process is how a line names one of the processes of a job.
+var process = textmatch.New(`(?i)\b(?:rank|worker|task|proc|process|pe|node|member|replica|\w*worker)["']?[ _#:=-]{0,2}\d|^\[\d+\]`)
 
 // Ended returns the line after the one with which the log says that its work is done, or -1.
 func (l *Log) Ended() int {
@@ -86,11 +221,12 @@ func (l *Log) Ended() int {
 
 // Failed reports whether the log says at its end that the script or job failed.
 func (l *Log) Failed() bool {
+	last := l.LastWord()
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		switch m := l.Marks[i]; {
 		case m&Bad != 0:
-			return true
-		case m&Done != 0:
+			return last < i || !l.Concludes(last)
+		case m&(Done|All) != 0, m&Recovery != 0 && Wanted(l.Text[i]):
 			return false
 		}
 	}

@@ -33,6 +33,9 @@ func Conclusive(t string) bool {
 	if shellLine.MatchString(t) {
 		return false
 	}
+	if _, said := message.Record(t); said != "" {
+		t = said
+	}
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
@@ -49,14 +52,23 @@ var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
 
 // Of returns the marks of a line.
 func Of(t string) Mark {
+	if level, said := message.Record(t); said != "" && len(said) < len(t) {
+		m := Of(said)
+		if level >= message.Error && m&(Recovery|Done) == 0 {
+			m = m&^Advance | Error
+		}
+		return m
+	}
 	switch {
 	case exitsWell.MatchString(t):
 		return Done
-	case t == "" || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
+		return Done | Zero
+	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long
-	case scriptFailed.MatchString(t):
+	case scriptFailed.MatchString(t) || endedWith.MatchString(t) && !goesOn.MatchString(t):
 		return Bad
 	case oneOfMany.MatchString(t):
 		return Advance
@@ -87,11 +99,27 @@ func Of(t string) Mark {
 	return m
 }
 
+// faultLine is a frame that Python's fault handler prints.
+var faultLine = textmatch.New(`^ +File "[^"]+", line \d+ in `)
+
+// succeeds is a report of a launcher or a shell, in a form of its own, that the program has ended with code 0.
+var succeeds = textmatch.New(`(?i)^(?:[\w-]+ ){0,2}(?:status|state|result|outcome)\W{1,3}(?:success\w*|succeeded|completed|passed)\W*$|^\++ exit 0$|\b(?:returned|returns) 0\.?$|\bworker group successfully finished\b|WorkerState\.SUCCEEDED`)
+
+// checker is a line of a tool that checks the memory of a program while the program works.
+var checker = textmatch.New(`^==\d+==(?: |$)`)
+
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)
 
+var (
+	// endedWith is how a script tells with which code something has ended.
+	endedWith = textmatch.New(`(?i)\b(?:ended|failed|stopped|finished|left|exited|died)\b.{0,40}\((?:exit )?code:? [1-9]\d{0,2}\)|\b(?:leav|quitt?)(?:e?s|ed|ing)? (?:early )?with [1-9]\d{0,2}$`)
+	// goesOn are words of a program that tries again or does something else.
+	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
+)
+
 // noErrors is how a test of MPI says that it has passed.
-var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$`)
+var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$|\b\d+ (?:tests?|checks?|cases?|assertions?|specs?)\b.{0,20}[^\w-]0 (?:failures?|errors?|failed)\b`)
 
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400
@@ -108,7 +136,7 @@ var (
 		`\b(?:completed|finished|terminated|ended) (?:successfully|normally|cleanly|without errors?|ok)|\bsuccessfully (?:completed|finished|ended|trained|saved|wrote|written)|` +
 		`\b(?:saved?|wrote|written|exported|uploaded|stored)\b.{0,80}\b(?:final|best|model|weights|results?|metrics|output|report|artifacts?|predictions|\w+\.(?:pth?|ckpt|npz?|h5|onnx|bin|safetensors|csv|json|parquet|txt))\b|` +
 		`\b(?:final|best|model|weights|results?|metrics|output|report|predictions)\b.{0,60}\b(?:saved|written|exported|uploaded|stored)\b|\| saved \||` +
-		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|\b0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
+		`^\s*=+ .*\b\d+ passed\b.*=+\s*$|^OK \(\d+ tests?|^OK \((?:expected failures|skipped)=|^OK$|(?:^|[^\w-])0 failed\b|^\s*no errors\s*$|\bresult: pass|\bPASSED\b|\bJOB DONE\b|\bconvergence (?:has been )?(?:achieved|reached)\b|\bconverged\b|^total time:? .*\bsteps?\b|\breached max_steps\b|\bmax_(?:steps|epochs|time)\b.{0,12} reached\b|\b(?:finished|completed|did|ran) (?:all )?\d+ (?:\w+ )?(?:iterations?|steps|epochs|updates|trials|samples|files|tasks) in\b|\bnormal termination\b|\bjob (?:completed|succeeded|done)\b`)
 	// measure is a result. A program that trains may also print it for each epoch.
 	measure = textmatch.New(`(?i)\b(?:final|best|test|val(?:idation)?|overall)[ _-](?:\w+[ _-]){0,2}(?:acc(?:uracy)?|loss|f1|score|perplexity|ppl|auc|rmse|mae|bleu|energy|reward|throughput|trial|params?)\b\W{0,4}[-+\d{]`)
 	// epilogue is what scripts and programs also print after a failure.
@@ -118,7 +146,7 @@ var (
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
 	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
+	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
 	// oneProcess makes a line with exit code 0 one about a process among several.
 	oneProcess = textmatch.New(`(?i)\b(?:\w*worker(?:-?\d+)? (?:process |\d|pid|exit)|\w*worker-\d+|child|subprocess|\w*pool|thread|sub-?task|stage|task)\b`)
 	// exitsWell is what a launcher prints about each process that ends well.
@@ -133,12 +161,12 @@ var (
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
-	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
+	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
 	givesUp  = textmatch.New(`(?i)caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
 	account = textmatch.New(`(?i)^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^\S*epilog\S*\b`)
 	// asWanted says that a failure is part of a test.
-	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
+	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bas (?:it )?should\b|\[expected\]|\(expected\)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
 )
 
 // completes reports whether a line says that work is done.
@@ -168,7 +196,7 @@ func counts(t string) bool {
 }
 
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
@@ -179,6 +207,9 @@ func Recovers(t string) bool {
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
+
+// Wanted reports whether a line says that a failure is part of a test.
+func Wanted(t string) bool { return len(t) < longLine && asWanted.MatchString(t) }
 
 // Troubled reports whether a line is about a problem. If such a line also announces another way to go on, it
 // belongs to the sign of failure that follows the line.

@@ -26,7 +26,7 @@ func Records(t string) bool {
 var (
 	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
-	logRecord = textmatch.New(`^\W*\d{2,4}[-/.]\d\d[-/.T ]?\d.{0,60}\b(?:ERROR|WARN(?:ING)?|CRITICAL|EXCEPTION)\b`)
+	logRecord = textmatch.New(`^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
 	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
 	fatalWord = textmatch.New(`(?i)\bfatal\b`)
 )
@@ -58,3 +58,8 @@ func Mixes(text []string) bool {
 		return len(t) < 400 && strings.ContainsAny(t, "_[.:") && mixedWords.MatchString(t)
 	})
 }
+
+// Restarts reports whether a line says that a step is tried again after it has failed.
+func Restarts(t string) bool { return restartWords.MatchString(t) }
+
+var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)

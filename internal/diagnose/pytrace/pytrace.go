@@ -37,6 +37,9 @@ type Frame struct {
 // header begins a traceback.
 const header = "Traceback (most recent call last):"
 
+// headerStart finds the header of a traceback.
+var headerStart = textmatch.New(`Traceback \(most recent call last\):$`)
+
 var (
 	FrameLine  = textmatch.New(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
 	classLine  = textmatch.New(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
@@ -104,6 +107,12 @@ func Tracebacks(text []string) []Exception {
 			i = end
 		case strings.HasSuffix(t, header):
 			e, next, ok := traced(text, i)
+			if inner, head := Untag(text, i, headerStart); head > 0 && FrameLine.MatchString(inner[1]) {
+				if e, next, ok = traced(inner, 0); ok {
+					e.From, e.At, e.To = e.From+i, e.At+i, e.To+i
+				}
+				next += i
+			}
 			if ok {
 				e.Ignored = i > 0 && Harmless(text[i-1])
 				e.Loading = slices.ContainsFunc(text[max(0, i-loadingLines):i], loadsCheckpoint.MatchString)
@@ -386,7 +395,7 @@ func (e *Exception) decoded(text []string, at int) {
 // Wrappers has the classes of exceptions that only carry another exception.
 var Wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
 	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
-	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
+	"HydraException": true, "JaxStackTraceBeforeTransformation": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
 
 // Base returns the class of the exception without its module.
 func (e *Exception) Base() string { return Base(e.Class) }

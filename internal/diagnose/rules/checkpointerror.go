@@ -66,14 +66,15 @@ var checkpointError = []Rule{{
 }, {
 	Category: job.CheckpointError, Signature: "tensorflow-damaged", Confidence: 0.9,
 	Hint:    checkpointHint,
+	Unless:  textmatch.New(`(?i)(?:corrupted|truncated) record|IteratorGetNext`),
 	Needles: []string{"unable to open table file", "checksum does not match", "unsuccessful tensorslicereader", "data_loss: "},
 }, {
 	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.9,
 	Meaning: "a sharded checkpoint lacks its metadata or a shard",
 	Hint:    checkpointHint,
 	Classes: []string{"*"},
-	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "no checkpoint found in", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
-	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint (?:files )?found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
+	Needles: []string{".zarray", "opening \"zarr\" driver", "opening \"zarr3\" driver", "manifest.ocdbt", "/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "no checkpoint found in", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
+	Match:   textmatch.New(`(?i:error opening "zarr3?" driver|\.zarray\b.{0,40}(?:does not exist|not found|missing)|manifest\.ocdbt\b.{0,40}(?:does not exist|not found|missing))|'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint (?:files )?found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
 }, {
 	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.7, Traits: Generic | Peer,
 	Hint:    checkpointHint,
@@ -112,6 +113,12 @@ var checkpointError = []Rule{{
 	Find:    textmatch.New(`(?P<artefact>[^\s'",:()]+\.\w+)`),
 	Needles: []string{"truncated", "corrupt", "checksum", "bad magic", "wrong magic", "premature end", "is incomplete", "is damaged"},
 	Match:   damagedState,
+	Unless:  notDamaged,
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
+	Hint:    checkpointHint,
+	Needles: []string{"end of file", "unexpected eof", "truncated", "corrupt", "checksum", "bad magic", "crc error", "crc mismatch", "crc-32", "premature end", "cut short"},
+	Match:   textmatch.New(`(?i)\b(?:(?:unexpected|premature) (?:end of file|EOF|end)|truncated|corrupt\w*|checksum (?:mismatch|error|failed)|bad magic|crc(?:-?32)? (?:error|mismatch)|cut short)\b.{0,60}['" /](?P<artefact>[^\s'"]*(?:restart|checkpoint|ckpt|snapshot|\.rst\b|\.chk\b|\.cpt\b)[^\s'"]*)`),
 	Unless:  notDamaged,
 }, {
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.8,

@@ -19,6 +19,10 @@ var coreDump = []Rule{{
 	Needles: []string{"terminate called without an active exception", "terminate called recursively", "pure virtual method called", "fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort", "signal 6 (-6): abort", "signal (6.-6): abort", "(76): abort trap signal", "sigabrt (0x6) at pc", "*** sigabrt received", "exit signal aborted", "died from signal 6", "terminated with signal 6", "zsh: abort", "status=6/abrt", "signal 6/abrt", "terminated by signal sigabrt", "panicked while processing panic", "fatal glibc error: "},
 	Unless:  textmatch.New(`assertion failed|CPU does not support`),
 }, {
+	Category: job.CoreDump, Signature: "cpp-terminate", Confidence: 0.85,
+	Hint:    "the compiler inside the program (LLVM) ended it: report the code that it compiled, or use another version",
+	Classes: []string{"LLVM error"},
+}, {
 	Category: job.CoreDump, Signature: "sigabrt", Confidence: 1, Traits: Generic | Mute,
 	Meaning: "the process ended itself with abort()",
 	Hint:    "the lines before its end tell why; where there are none, run it in a debugger",

@@ -150,6 +150,14 @@ var incorrectInputs = []Rule{{
 	Classes: []string{"LibsndfileError", "SoundFileError", "SoundFileRuntimeError", "DECORDError", "InvalidDataError", "UnidentifiedImageError", "DecompressionBombError", "NoBackendError", "CouldntDecodeError"},
 	Find:    textmatch.New(`opening '(?P<artefact>[^']+)'`),
 }, {
+	Category: job.IncorrectInputs, Signature: "bad-image", Confidence: 0.85,
+	Hint:    "remove the file ${artefact|named}, or fetch it again",
+	Classes: []string{"*"},
+	Needles: []string{" not a", "magic", "unrecognized", "unrecognised", "unknown file format"},
+	Match:   textmatch.New(`\b[Nn]ot an? (?:valid )?[A-Z][A-Z0-9.]{1,7} (?:image|file|archive|stream|recording)\b|\b(?:bad|wrong|unexpected|invalid|unknown) magic (?:b['"]|0x|bytes?|string)|\(magic (?:b['"]|0x)|(?i:un(?:recogni[sz]ed|known) (?:file|image|audio|video) format)`),
+	Find:    textmatch.New(`(?P<artefact>[\w./-]+\.\w{2,5})\b`),
+	Unless:  textmatch.New(`(?i)checkpoint|ckpt|restart|\.pth?\b`),
+}, {
 	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.85,
 	Meaning: "a compressed or pickled input is damaged or cut short",
 	Hint:    "fetch or write the file again, and check its size against the source",
@@ -237,6 +245,20 @@ var incorrectInputs = []Rule{{
 	Classes: []string{"std::invalid_argument", "std::runtime_error", "std::ios_base::failure", "std::filesystem::filesystem_error", "std::logic_error", "go panic", "rust panic", "RuntimeError", "OSError", "ValueError", "Exception"},
 	Match:   textmatch.New(`(?i)(?:cannot|can't|could not|couldn't|unable to|failed to) (?:open|find|read|locate|access|load) (?:the )?(?:input |data |mesh |config\w* )?(?:file:? |dataset:? |deck:? )?['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]?(?: for reading)?|\bopen (?P<artefact>[^\s:]+): no such file|os error 2\)|code: 2, kind: NotFound`),
 	Unless:  textmatch.New(`(?i)for writing|\.so\b|checkpoint|ckpt|\.pt\b|CUDA|permission|socket|device|zip archive`),
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.85,
+	Hint:    "fetch or make the records again",
+	Classes: []string{"DataLossError"},
+	Needles: []string{"corrupted record", "truncated record", "iteratorgetnext"},
+}, {
+	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.85,
+	Hint:    "fetch or make the records again",
+	Needles: []string{"data_loss: corrupted record", "data_loss: truncated record"},
+}, {
+	Category: job.IncorrectInputs, Signature: "empty-dataset", Confidence: 0.8,
+	Hint:    "look at what selects the data: a path, a date, a filter, the number of ranks",
+	Classes: []string{Message},
+	Match:   textmatch.New(`(?i)\b(?:returned|returns|found|read|loaded|matched|yielded|got) (?:0|no|zero) (?:\w+ )?(?:rows|records|samples|examples|entries|files|lines|documents|images|items|sequences)\b|\b(?:query|filter|dataset|manifest|shard|split|store|table|glob)\b.{0,60}\b(?:is empty|matches nothing|returned nothing)\b`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: Weak,
 	Hint:    "fetch or make the archive again, and compare its size and checksum with the original",

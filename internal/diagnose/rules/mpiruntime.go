@@ -11,7 +11,7 @@ var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons, usually because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
-	Needles: []string{"close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
+	Needles: []string{"assert (!closed) failed", "close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
 }, {
 	Category: job.HostLost, Signature: "daemon-host-lost", Confidence: 0.85, Traits: Cascade,
 	Meaning: "mpirun lost contact with the daemon on another host, usually because that host or its network failed",
@@ -25,9 +25,14 @@ var mpiRuntime = []Rule{{
 	Category: job.LaunchError, Signature: "daemon-not-started", Confidence: 0.9,
 	Meaning: "mpirun could not start its daemons on every host",
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
-	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons", "unable to run bstrap_proxy", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
-	Unless:  textmatch.New(`(?i)execvp error on file|debug|verbose`),
+	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
+	Unless:  textmatch.New(`(?i)execvp error on file|debug|verbose|unable to run (?:bstrap_)?proxy on|make sure|please check`),
 	Find:    textmatch.New(`(?P<artefact>orted|prted): command not found`),
+}, {
+	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9,
+	Hint:    "look at that host first: whether it is up, and whether its MPI and the network work there",
+	Needles: []string{"unable to run bstrap_proxy on", "unable to run proxy on"},
+	Match:   textmatch.New(`unable to run (?:bstrap_)?proxy on (?P<host>[\w.-]+)`),
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-singleton-daemon", Confidence: 0.9, Traits: Continued,
 	Meaning: "a rank of Open MPI that was started without mpirun could not start its own daemon, orted",

@@ -61,7 +61,7 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "name-resolution", Confidence: 0.9,
 	Meaning: "a host name does not resolve",
 	Hint:    "check the name ${artefact|given} in DNS or /etc/hosts on every host; MASTER_ADDR may be set wrongly",
-	Needles: []string{"name or service not known", "temporary failure in name resolution", "failed to resolve", "could not resolve host", "nodename nor servname", "no address associated with hostname", "getaddrinfo failed", "unable to resolve host"},
+	Needles: []string{"unknownhostexception", "no such host", "name does not resolve", "name or service not known", "temporary failure in name resolution", "failed to resolve", "could not resolve host", "nodename nor servname", "no address associated with hostname", "getaddrinfo failed", "unable to resolve host"},
 	Find:    textmatch.New(`(?:resolve(?: host(?:name)?)?:?|hostname/IP) ['"]?(?P<artefact>[\w.-]+)|(?:addrinfo|address for) (?P<artefact>[\w.-]+)`),
 	Unless:  textmatch.New(`socket\.cpp.*\[W|^\[W|WARNING`),
 }, {

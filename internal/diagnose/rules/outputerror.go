@@ -43,6 +43,20 @@ var outputError = []Rule{{
 	Needles: []string{"parent directory ", "cannot save file into a non-existent directory", "unable to create file", "unable to synchronously create file"},
 	Match:   textmatch.New(`Parent directory (?P<artefact>\S+) does not exist|non-existent directory: '(?P<artefact>[^']+)'|[Uu]nable to (?:synchronously )?create file \(unable to open file: name = '(?P<artefact>[^']+)', errno = 2`),
 }, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
+	Hint:    outputHint,
+	Needles: []string{"cannot open the connection", "cannot open file", "cannot open compressed file"}, // of R, whose calls show what for
+	Context: textmatch.New(`^Calls: .*\b(?:saveRDS|save|write\.\w+|write_\w+|fwrite|ggsave|sink|pdf|png|svg|jpeg|tiff|cat|writeLines|dput|dump|save\.image)\b`),
+	Find:    textmatch.New(`cannot open (?:compressed )?file '(?P<artefact>[^']+)'`),
+	Unless:  otherRefusal,
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.85,
+	Hint:    outputHint,
+	Needles: []string{"no such file or directory", "not a directory", "does not exist", "notfound", "not found"},
+	Match: textmatch.New(`(?i)\b(?:cannot|can't|could not|couldn't|unable to|failed to|failure to|error) (?:writ|sav|stor|export|upload|flush|dump|creat)\w* (?:the |an? |its |our |to )*(?:\w+[ -]){0,3}?(?:outputs?|results?|predictions?|partitions?|report|tables?|summary|metrics|figures?|plots?|tiles?|parts?|csv|parquet|archive)\b.{0,200}` +
+		`(?:no such file or directory|not a directory|does not exist|not ?found)`),
+	Unless: otherRefusal,
+}, {
 	Category: job.OutputError, Signature: "output-is-directory", Confidence: 0.9,
 	Meaning: "the path of an output file is a directory",
 	Hint:    "give a file inside ${artefact|it}, not the directory",

@@ -59,6 +59,11 @@ var permissionError = []Rule{{
 	Hint:    "log in or set the token on every host (as a secret)",
 	Classes: []string{"GatedRepoError", "NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "TokenRetrievalError", "UnauthorizedSSOTokenError", "SSOTokenLoadError", "DefaultCredentialsError", "RefreshError", "ClientAuthenticationError", "AuthenticationError", "AuthenticationException", "AuthorizationError", "Forbidden", "Unauthorized", "LocalTokenNotFoundError", "NoAuthTokenError"},
 }, {
+	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.85,
+	Hint:    permissionHint,
+	Classes: []string{Message},
+	Match:   textmatch.New(`(?i)\(AccessDenied(?:Exception)?\)|\bis not authorized to perform\b|\b403 forbidden\b|\bAuthorization(?:PermissionMismatch|Failed)\b|\b(?:access|permission) (?:is |was )?denied\b|\bdoes not have \S+ (?:access|permission)`),
+}, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,
 	Hint:    permissionHint,
 	Classes: []string{"PermissionDeniedError", "ReadOnlyDatabaseError", "PermissionDenied", "AccessDeniedError", "InsufficientPrivilege"},

@@ -180,6 +180,11 @@ var semanticError = []Rule{
 		Match:  textmatch.New(`(?i)^\s*(?:Error (?:in|using|:) .*|error: (?:.*[^']|'\w+' undefined))$|^(?:Undefined function or variable|Unrecognized function or variable|Index exceeds|Incorrect dimensions|Arrays have incompatible sizes|Matrix dimensions must agree|Not enough input arguments|Too many input arguments)`),
 		Unless: textmatch.New(`(?i)warning|attached? |masked|masking`),
 	}, {
+		Category: job.SemanticError, Signature: "script-error", Confidence: 0.85,
+		Hint:    "look at the line that the message names",
+		Classes: []string{"perl die"},
+		Match:   textmatch.New(`(?i)^(?:can't locate object method|can't call method|undefined subroutine|not an? \w+ reference|can't use (?:string|an undefined|bareword)|illegal division by zero|modification of|can't (?:modify|coerce)|attempt to|experimental|global symbol)`),
+	}, {
 		Category: job.SemanticError, Signature: "java-exception", Confidence: 0.85,
 		Meaning: "a Java or Scala exception for a fault of the program: null, an index, an argument, a state",
 		Hint:    "look at the first of the program's own classes in the stack trace",

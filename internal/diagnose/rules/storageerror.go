@@ -32,6 +32,11 @@ var storageError = []Rule{{
 	Needles: []string{"slowdown", "internalerror", "serviceunavailable", "requesttimeout", "reduce your request rate", "503 service unavailable", "reached max retries"},
 	Match:   textmatch.New(`(?:An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503)\)|\(SlowDown\)|reduce your request rate|503 Service Unavailable)`),
 }, {
+	Category: job.StorageError, Signature: "object-store", Confidence: 0.85,
+	Hint:    "the store was busy or away: trying again mostly helps",
+	Classes: []string{Message, "go panic", "rust panic"},
+	Match:   textmatch.New(`(?i)\b(?:S3|GCS|gs://|blob|object ?store|bucket|minio|GetObject|PutObject)\b.*\b(?:status ?code:? ?50\d|SlowDown|ServiceUnavailable|InternalError|503\b)`),
+}, {
 	Category: job.DiskFull, Signature: "torch-write-failed", Confidence: 0.8,
 	Meaning: "PyTorch could not finish writing a file",
 	Hint:    "look at the space, quota and health of the file system that the checkpoint goes to",

@@ -32,8 +32,14 @@ var straggler = []Rule{{
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"straggler", "straggling", "slow rank", "slowest rank", "slow node", "slow worker", "slower than the", "slower than median", "slow gpu", "slowest rank:", "performance outlier", "% slower", "x slower", "times slower", "slowest", "below threshold because of", "evicting worker", "evicting rank", "lagging", "slow host", "is slow: ", "is slow, ", "slowed down the", "stragglers", "exceeds the group", "exceeds the mean", "exceeds the median", "degraded performance", "fail-slow", "failslow", "gray failure", "gray node"},
-	Match: textmatch.New(`(?i)slowest rank: (?P<rank>\d+) \(.*(?:throttl|MHz| C\b)|(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating)\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +
+	Match: textmatch.New(`(?i)slowest rank: (?P<rank>\d+) \(.*(?:throttl|MHz| C\b)|(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating|(?:ended|stopped|killed|evicted|removed|cancelled) (?:by|because of))\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +
 		`\brank[ =:]*(?P<rank>\d+)\b.{0,80}\b(?:is (?:a |the )?(?:straggler|slow)|(?:x|%|times) slower)|performance outlier|(?:host|node|worker|gpu)\b.{0,60}\b(?:x|%|times) ?slower\b|step[- ]time .{0,20}\brank (?P<rank>\d+) exceeds|below threshold because of rank (?P<rank>\d+)|fail-?slow (?:detected|node|host|rank)|StragglerId\(rank=(?P<rank>\d+)`),
 	Find:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)`),
 	Unless: textmatch.New(`(?i)\b(?:no|0|zero|without) straggl|straggler detect\w+ (?:is )?(?:enabled|disabled|initiali[sz]ed|on|off|set ?up|configured|started|interval|threshold)|\benabl\w+ straggler|mitigation (?:on|enabled)`),
+}, {
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.7, Traits: Weak,
+	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
+	Needles: []string{"the median", "the mean", "the average", "slow_rank", "slowest_rank"},
+	Match:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)\b.{0,60}\b(?:takes|took|needs|is|runs at|at) \d+(?:\.\d+)? ?(?:x|×|times) the (?:median|mean|average)|"?event"?[:=] ?"?slow(?:est)?_rank"?.{0,40}\brank\W{1,3}(?P<rank>\d+)`),
+	Unless:  textmatch.New(`(?i)data ?loader|\bwarn`),
 }}

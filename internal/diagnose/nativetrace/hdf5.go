@@ -1,0 +1,53 @@
+package nativetrace
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+var (
+	hdf5Frame = textmatch.New(`#\d{3}: \S+ line \d+ in \w+\(\): (.*)`)
+	hdf5Cause = textmatch.New(`error message = '([^']+)'`)
+	hdf5File  = textmatch.New(`name = '([^']+)'`)
+)
+
+// hdf5Lines bounds how many lines of a stack of errors are read.
+const hdf5Lines = 80
+
+// hdf5 reads a stack of errors that the library HDF5 prints, the innermost error last. What the operating system said
+// counts most.
+func hdf5(text []string, i int) *Death {
+	g := &Death{Class: "HDF5 error", From: i, At: -1}
+	file := ""
+	for j := i + 1; j < len(text) && j <= i+hdf5Lines; j++ {
+		t := text[j]
+		m := hdf5Frame.FindStringSubmatch(t)
+		c := hdf5Cause.FindStringSubmatch(t)
+		if m == nil && c == nil && !strings.HasPrefix(t, " ") && !strings.HasPrefix(t, ", ") {
+			break
+		}
+		if f := hdf5File.FindStringSubmatch(t); f != nil {
+			file = f[1]
+		}
+		switch {
+		case c != nil:
+			g.Title, g.At = c[1], j
+		case m != nil && !strings.Contains(m[1], ": time = "):
+			g.Title, g.At = m[1], j
+		}
+		g.To = j + 1
+		if c != nil {
+			break
+		}
+	}
+	if g.At < 0 {
+		return nil
+	}
+	g.Title = "HDF5 error: " + g.Title
+	if file != "" {
+		g.Title += ": '" + file + "'"
+	}
+	g.Text = g.Title
+	return g
+}

@@ -1,0 +1,64 @@
+package pytrace
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// longestTag is how many bytes the tag before each line of a trace may have.
+const longestTag = 120
+
+// maxTagged is how many lines of a trace are read below its first line.
+const maxTagged = 200
+
+// Untag returns the lines from line i on that begin with the same tag as line i, without the tag, and the length of the
+// tag in line i. The tag is what stands before what first finds. Numbers in it may differ. The length is 0 if line i has no tag,
+// or the next line does not have it.
+func Untag(text []string, i int, first *textmatch.Pattern) (inner []string, head int) {
+	at := first.FindStringIndex(text[i])
+	if at == nil || at[0] == 0 || at[0] > longestTag {
+		return nil, 0
+	}
+	tag := text[i][:at[0]]
+	if last := tag[len(tag)-1]; last != ' ' && last != ':' && last != ']' && last != '|' && last != '\t' {
+		return nil, 0
+	}
+	form := shape(tag)
+	inner = append(inner, text[i][at[0]:])
+	for _, t := range text[i+1 : min(len(text), i+maxTagged)] {
+		rest, ok := cut(t, tag, form)
+		if !ok {
+			break
+		}
+		inner = append(inner, rest)
+	}
+	if len(inner) < 2 {
+		return nil, 0
+	}
+	return inner, at[0]
+}
+
+// cut returns a line without a tag.
+func cut(t, tag, form string) (string, bool) {
+	if rest, ok := strings.CutPrefix(t, tag); ok {
+		return rest, true
+	}
+	if t == strings.TrimRight(tag, " ") {
+		return "", true
+	}
+	if len(t) < len(tag) || shape(t[:len(tag)]) != form {
+		return "", false
+	}
+	return t[len(tag):], true
+}
+
+// shape returns a text with each of its digits as "0".
+func shape(t string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '0'
+		}
+		return r
+	}, t)
+}
