@@ -33,6 +33,8 @@ type stream struct {
 	plain []int
 	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
 	mixed bool
+	lanes []int // the ranks that the lines mark as their own; see ranksOf
+	laned bool
 	// common is set if this is the stream of one rank. It has those lines of the same log that do
 	// not say to which rank they belong.
 	common *stream

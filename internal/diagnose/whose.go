@@ -27,7 +27,7 @@ const (
 func logsOf(members []*member) (logs []roster.Log) {
 	for _, m := range members {
 		for _, st := range m.streams {
-			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text}
+			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text, Lanes: st.ranksOf()}
 			if n := len(l.Text); m.rank >= 0 && n > comparedFirst+comparedLast {
 				l.Lines = append(l.Lines[:comparedFirst:comparedFirst], l.Lines[n-comparedLast:]...)
 				l.Text = append(l.Text[:comparedFirst:comparedFirst], l.Text[n-comparedLast:]...)
@@ -38,9 +38,18 @@ func logsOf(members []*member) (logs []roster.Log) {
 	return logs
 }
 
+// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
+func (s *stream) ranksOf() []int {
+	if !s.laned && s.rank < 0 && !s.records() {
+		s.lanes = logtext.Lanes(s.text)
+	}
+	s.laned = true
+	return s.lanes
+}
+
 // where returns a sign with its log.
 func (s *stream) where(g *sign) culprit.Sign {
-	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text}, Title: g.title, From: g.from, At: g.at, To: g.to}
+	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.title, From: g.from, At: g.at, To: g.to}
 }
 
 // claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
@@ -79,11 +88,12 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		add(func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
-			func() int { return s.printedBy(census) })
+			func() int { return s.printedBy(census) },
+			g.Marked)
 	}
 	if s.record != nil {
 		add(func() int { return s.ofHost(census, all) },
-			func() int { return s.reported(members) },
+			func() int { return s.reported(members, false) },
 			census.Unheard,
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return witness(all) },
@@ -97,10 +107,13 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			s.ofMaster,
 			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
-			func() int { return s.reported(members) },
+			func() int { return s.reported(members, true) },
+			func() int { return culprit.Ended(logs) },
+			func() int { return g.Beside(0) },
+			func() int { return s.quiet(g) },
+			func() int { return s.reported(members, false) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return s.behind(logs, s.crashed()) },
-			func() int { return g.Beside(0) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
@@ -194,9 +207,11 @@ func (s *suspect) failedHost() string {
 	if s.stream == nil || s.rule.Category != job.HostLost {
 		return ""
 	}
-	for _, t := range s.stream.text {
-		if m := nodeFailure.FindStringSubmatch(t); m != nil {
-			return m[1]
+	for _, st := range append([]*stream{s.stream}, s.stream.beside...) {
+		for _, t := range st.text {
+			if m := nodeFailure.FindStringSubmatch(t); m != nil {
+				return m[1]
+			}
 		}
 	}
 	return ""

@@ -204,6 +204,9 @@ const mostLocal = 256
 // is the number of ranks on the hosts before it. count is the number of ranks on this host. It counts ranks
 // that lines name, too.
 func globalRanks(lines []job.Line, offset int) (count int) {
+	if first, ok := logtext.FirstRank(lines); ok {
+		offset = first
+	}
 	for i := range lines {
 		if local := lines[i].Rank - logtext.LocalRanks; local >= 0 {
 			count = max(count, local+1)

@@ -41,7 +41,7 @@ var (
 	// headRank is how GROMACS names the rank above its message.
 	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
 	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
-	device    = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
+	device = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
 )
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
