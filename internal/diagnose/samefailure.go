@@ -83,14 +83,14 @@ func (s *suspect) printedBy(census *roster.Census) int {
 
 // quiet returns the rank that printed nothing more after a sign that no other rank can cause, or that printed last
 // before it. It returns -1 if the log does not show such a rank.
-func (s *suspect) quiet(g culprit.Sign) int {
-	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && masterPort.MatchString(s.sign.text) {
+func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
+	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.text) {
 		return -1
 	}
 	if r := g.Quiet(); r >= 0 || s.rule.Is(rules.Mute) {
 		return r
 	}
-	return g.Speaker()
+	return cmp.Or(laggard.Silent(logs)+1, g.Speaker()+1) - 1
 }
 
 // behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.

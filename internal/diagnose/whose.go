@@ -21,16 +21,24 @@ const nearRank = 3
 const (
 	comparedFirst = 150
 	comparedLast  = 350
+	comparedAll   = 64 // for more ranks than that, fewer lines of each
 )
+
+// fewest is how many of the first lines, and of the last lines, are compared at least.
+const fewest = 50
 
 // logsOf returns the logs of members, those of one rank without their middle.
 func logsOf(members []*member) (logs []roster.Log) {
+	first, last := comparedFirst, comparedLast
+	if n := len(members); n > comparedAll {
+		first, last = max(first*comparedAll/n, fewest), max(last*comparedAll/n, fewest)
+	}
 	for _, m := range members {
 		for _, st := range m.streams {
 			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text, Lanes: st.ranksOf()}
-			if n := len(l.Text); m.rank >= 0 && n > comparedFirst+comparedLast {
-				l.Lines = append(l.Lines[:comparedFirst:comparedFirst], l.Lines[n-comparedLast:]...)
-				l.Text = append(l.Text[:comparedFirst:comparedFirst], l.Text[n-comparedLast:]...)
+			if n := len(l.Text); m.rank >= 0 && n > first+last {
+				l.Lines = append(l.Lines[:first:first], l.Lines[n-last:]...)
+				l.Text = append(l.Text[:first:first], l.Text[n-last:]...)
 			}
 			logs = append(logs, l)
 		}
@@ -110,14 +118,13 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.reported(members, true) },
 			func() int { return culprit.Ended(logs) },
 			func() int { return g.Beside(0) },
-			func() int { return s.quiet(g) },
+			func() int { return s.quiet(g, logs) },
 			func() int { return s.reported(members, false) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return s.behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
-			func() int { return laggard.Silent(logs) },
 			func() int { return s.behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
 			func() int { return g.Beside(min(len(census.All()), nearRank)) },
@@ -199,19 +206,14 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	return census.OfHost(cmp.Or(hosts...))
 }
 
-// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
-var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
-
 // failedHost returns the host that Slurm says has failed.
 func (s *suspect) failedHost() string {
 	if s.stream == nil || s.rule.Category != job.HostLost {
 		return ""
 	}
 	for _, st := range append([]*stream{s.stream}, s.stream.beside...) {
-		for _, t := range st.text {
-			if m := nodeFailure.FindStringSubmatch(t); m != nil {
-				return m[1]
-			}
+		if h := culprit.FailedHost(st.text); h != "" {
+			return h
 		}
 	}
 	return ""
@@ -254,12 +256,9 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 	return -1
 }
 
-// masterPort is an error of the process that waits for the others.
-var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
-
 // ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
 func (s *suspect) ofMaster() int {
-	if s.rule.Category != job.PortInUse || !masterPort.MatchString(s.sign.text) {
+	if s.rule.Category != job.PortInUse || !culprit.MasterPort(s.sign.text) {
 		return -1
 	}
 	return 0

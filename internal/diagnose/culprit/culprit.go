@@ -249,3 +249,22 @@ func HostWords(text string) []string {
 	}
 	return append(strings.FieldsFunc(text, apart), strings.FieldsFunc(text, func(r rune) bool { return r != '.' && apart(r) })...)
 }
+
+// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
+var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
+
+// FailedHost returns the host that Slurm says has failed. It is empty if Slurm does not say so.
+func FailedHost(text []string) string {
+	for _, t := range text {
+		if m := nodeFailure.FindStringSubmatch(t); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// masterPort is an error of the process that waits for the others.
+var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
+
+// MasterPort reports whether a text is about the port on which rank 0 waits for the others.
+func MasterPort(text string) bool { return masterPort.MatchString(text) }

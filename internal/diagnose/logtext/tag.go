@@ -179,6 +179,9 @@ var process = textmatch.New(`^[\w.-]+:\d+:\d+ \[(\d+)\] NCCL `)
 func several(lines []job.Line) bool {
 	ranks, gpus := map[string]bool{}, map[string]bool{}
 	for _, l := range lines {
+		if !strings.Contains(l.Text, "[") {
+			continue
+		}
 		if m := torchTag.line.FindStringSubmatch(l.Text); m != nil {
 			ranks[m[1]] = true
 		} else if m := process.FindStringSubmatch(l.Text); m != nil {
