@@ -20,6 +20,7 @@ const (
 type mark struct {
 	key    string // the word and what stands between it and the number
 	number int
+	end    int  // of the number in the line
 	head   bool // only the time and the gravity of the line stand before it
 }
 
@@ -90,7 +91,7 @@ func marks(t string, all []mark) []mark {
 		if counters[w] || len(w) > 30 {
 			continue
 		}
-		all = append(all, mark{w + t[gap:from], Number(t[from:i]), i < len(t) && (strings.IndexByte(":|]>)", t[i]) >= 0 || t[i] == ' ' && from == gap+1 && t[gap] != ' ') && head(t[:word])})
+		all = append(all, mark{w + t[gap:from], Number(t[from:i]), i, i < len(t) && (strings.IndexByte(":|]>)", t[i]) >= 0 || t[i] == ' ' && (from == gap+1 && t[gap] != ' ' || i+1 < len(t) && strings.IndexByte("|>-", t[i+1]) >= 0)) && head(t[:word])})
 	}
 	return all
 }
@@ -146,6 +147,27 @@ func (l *lane) ranks(key string) bool {
 // Lanes returns, for each line of a log, the number of the rank that the line marks as its own, or -1. It learns from
 // the log with which word the program marks its lines. It returns nil if the program does not do so.
 func Lanes(text []string) []int {
+	best := laneKey(text)
+	if best == "" {
+		return nil
+	}
+	var buf []mark
+	ranks := make([]int, len(text))
+	for i, t := range text {
+		ranks[i] = -1
+		buf = marks(t, buf[:0])
+		for _, m := range buf {
+			if m.key == best {
+				ranks[i] = m.number
+				break
+			}
+		}
+	}
+	return ranks
+}
+
+// laneKey returns the key with which a program marks the lines of its ranks, or "".
+func laneKey(text []string) string {
 	found := map[string]*lane{}
 	var buf []mark
 	for _, t := range text {
@@ -172,7 +194,7 @@ func Lanes(text []string) []int {
 	best := ""
 	for key, l := range found {
 		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 { // of a pool, any process does any work
-			return nil
+			return ""
 		}
 		if !l.ranks(key) {
 			continue
@@ -185,19 +207,5 @@ func Lanes(text []string) []int {
 			best = key
 		}
 	}
-	if best == "" {
-		return nil
-	}
-	ranks := make([]int, len(text))
-	for i, t := range text {
-		ranks[i] = -1
-		buf = marks(t, buf[:0])
-		for _, m := range buf {
-			if m.key == best {
-				ranks[i] = m.number
-				break
-			}
-		}
-	}
-	return ranks
+	return best
 }

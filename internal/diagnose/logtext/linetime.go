@@ -37,6 +37,8 @@ func date(lines []job.Line) {
 	for i := range lines {
 		if t := lineTime(lines[i].Text); !t.IsZero() {
 			last = t
+		} else if !lines[i].Time.IsZero() { // unstamp has found it
+			last = lines[i].Time
 		}
 		lines[i].Time = last
 	}

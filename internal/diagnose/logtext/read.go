@@ -58,6 +58,9 @@ func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) 
 		}
 		o.Rank = -1
 	}
+	if o.Source != job.SourceKernel {
+		unstamp(lines)
+	}
 	if o.Rank < 0 && o.Source != job.SourceKernel {
 		lines = unprefix(lines)
 	}

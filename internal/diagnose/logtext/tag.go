@@ -112,8 +112,10 @@ func unprefix(lines []job.Line) []job.Line {
 		default:
 			nested(lines)
 		}
-		break
+		unstamp(lines)
+		return lines
 	}
+	learned(lines)
 	return lines
 }
 
