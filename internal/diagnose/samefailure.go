@@ -93,14 +93,6 @@ func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
 	return cmp.Or(laggard.Silent(logs)+1, g.Speaker()+1) - 1
 }
 
-// behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.
-func (s *suspect) behind(logs []roster.Log, sure bool) int {
-	if !sure {
-		return -1
-	}
-	return laggard.FewestSteps(logs, 1)
-}
-
 // tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.
 func (s *suspect) tagged(all []*suspect) int {
 	if !s.sign.plain {

@@ -73,10 +73,11 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	if s.rule.Category == job.Cancelled || s.rule.Category == job.TimeLimit { // these are about the whole job
 		return
 	}
-	for _, find := range []func() int{
-		func() int { return s.accused(all) },
-		func() int { return s.recordedRank(records, census) },
-	} {
+	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.recordedRank(records, census) }}
+	if s.rule.Category == job.ModelDiverged {
+		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
+	}
+	for _, find := range sure {
 		if r := find(); r >= 0 {
 			s.rank, s.host = r, ""
 			return
@@ -121,11 +122,11 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.quiet(g, logs) },
 			func() int { return s.reported(members, false) },
 			func() int { return culprit.LocalRank(logs, false) },
-			func() int { return s.behind(logs, s.crashed()) },
+			func() int { return laggard.Behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
-			func() int { return s.behind(logs, true) },
+			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
 			func() int { return g.Beside(min(len(census.All()), nearRank)) },
 			s.ofStart)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -142,4 +143,50 @@ func (s Sign) Speaker() int {
 		}
 	}
 	return -1
+}
+
+// notFinite is a number that has become useless.
+var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
+
+// FirstNaN returns the rank that was the first in a log to print that a number is not finite, if the other ranks that
+// print so print other words: they have got the number from that rank. It returns -1 otherwise, or if the title of the
+// sign names a rank.
+func FirstNaN(logs []roster.Log, title string) int {
+	if roster.Own(title) >= 0 {
+		return -1
+	}
+	type word struct {
+		text string
+		line int
+	}
+	said, file, first := map[int]word{}, "", -1
+	for _, l := range logs {
+		for i, t := range l.Text {
+			if len(t) > 500 || !notFinite.MatchString(t) {
+				continue
+			}
+			r := l.At(i)
+			if r < 0 {
+				continue
+			}
+			if file != "" && l.Lines[i].File != file || l.Lines[i].Line == 0 {
+				return -1
+			}
+			file = l.Lines[i].File
+			if w, ok := said[r]; !ok || l.Lines[i].Line < w.line {
+				said[r] = word{t, l.Lines[i].Line}
+			}
+		}
+	}
+	for r, w := range said {
+		if first < 0 || w.line < said[first].line {
+			first = r
+		}
+	}
+	for r, w := range said {
+		if r != first && logtext.Alike(w.text, said[first].text) {
+			return -1
+		}
+	}
+	return first
 }

@@ -162,6 +162,14 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 // clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
 const clearlyBehind = 3
 
+// Behind returns the rank that has counted the fewest steps if sure is true, or -1. The rank that failed no longer counts.
+func Behind(logs []roster.Log, sure bool) int {
+	if !sure {
+		return -1
+	}
+	return FewestSteps(logs, 1)
+}
+
 // FewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
 // behind by at least gap.
 func FewestSteps(logs []roster.Log, gap int) int {

@@ -122,7 +122,7 @@ type lane struct {
 func word(key string) string { return strings.TrimRight(key, " _-.:=#[(\"'") }
 
 // ranks reports whether the numbers of a key are those of ranks: there are several, they begin with 0 or 1, they come again, and they take turns.
-func (l *lane) ranks(key string) bool {
+func (l *lane) ranks(key string, lines int) bool {
 	n, lowest, highest, again := len(l.count), 1<<30, 0, 0
 	for r, lines := range l.count {
 		lowest, highest = min(lowest, r), max(highest, r)
@@ -132,6 +132,8 @@ func (l *lane) ranks(key string) bool {
 	}
 	member := members[word(key)]
 	switch {
+	case n > 1 && again > 1 && l.turns >= n && most(l.heads, lines): // each line has a tag, and not all ranks need to be there
+		return true
 	case n < 2, lowest > 1, again < 2, l.lines < 2*n-1:
 		return false
 	case member:
@@ -170,7 +172,11 @@ func Lanes(text []string) []int {
 func laneKey(text []string) string {
 	found := map[string]*lane{}
 	var buf []mark
+	lines := 0
 	for _, t := range text {
+		if t != "" && !untagged(t) {
+			lines++
+		}
 		buf = marks(t, buf[:0])
 		for i, m := range buf {
 			if slices.ContainsFunc(buf[:i], func(o mark) bool { return o.key == m.key }) {
@@ -196,7 +202,7 @@ func laneKey(text []string) string {
 		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 { // of a pool, any process does any work
 			return ""
 		}
-		if !l.ranks(key) {
+		if !l.ranks(key, lines) {
 			continue
 		}
 		switch rank, other := word(key) == "rank", word(best) == "rank"; {
