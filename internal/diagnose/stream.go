@@ -33,8 +33,6 @@ type stream struct {
 	plain []int
 	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
 	mixed bool
-	lanes []int // the ranks that the lines mark as their own; see ranksOf
-	laned bool
 	// common is set if this is the stream of one rank. It has those lines of the same log that do
 	// not say to which rank they belong.
 	common *stream
@@ -43,7 +41,14 @@ type stream struct {
 	// beside are the streams of the same log: those of all ranks.
 	beside []*stream
 	reader *outlook.Reader // of all streams
-	marked *outlook.Log    // see log
+	known  known
+}
+
+// known is what has been found out about a log.
+type known struct {
+	marked *outlook.Log // see log
+	laned  bool
+	lanes  []int // see ranksOf
 }
 
 // sign is one sign of failure.

@@ -22,17 +22,17 @@ const (
 
 // log returns the stream's text with the marks of its lines. They are found when they are first needed.
 func (s *stream) log() *outlook.Log {
-	if s.marked == nil {
+	if s.known.marked == nil {
 		aside := make([]bool, len(s.text))
 		for _, g := range s.signs {
 			for i := g.from; i < g.to; i++ {
 				aside[i] = true
 			}
 		}
-		s.marked = outlook.NewLog(s.text, aside, s.reader)
-		s.marked.Number = func(i int) int { return s.lines[i].Line }
+		s.known.marked = outlook.NewLog(s.text, aside, s.reader)
+		s.known.marked.Number = func(i int) int { return s.lines[i].Line }
 	}
-	return s.marked
+	return s.known.marked
 }
 
 // marks returns the mark of each line.

@@ -48,11 +48,11 @@ func logsOf(members []*member) (logs []roster.Log) {
 
 // ranksOf returns the ranks that the lines of a log mark as their own, or nil.
 func (s *stream) ranksOf() []int {
-	if !s.laned && s.rank < 0 && !s.records() {
-		s.lanes = logtext.Lanes(s.text)
+	if !s.known.laned && s.rank < 0 && !s.records() {
+		s.known.lanes = logtext.Lanes(s.text)
 	}
-	s.laned = true
-	return s.lanes
+	s.known.laned = true
+	return s.known.lanes
 }
 
 // where returns a sign with its log.
@@ -70,7 +70,10 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
 		s.rank = roster.Pod(s.sign.title, master)
 	}
-	if s.rule.Category == job.Cancelled || s.rule.Category == job.TimeLimit { // these are about the whole job
+	if culprit.WholeJob(s.rule.Category, s.rule.Signature, s.title()) {
+		if strings.Contains(s.title(), "CANCELLED AT") { // it may have the tag of the rank whose host says so
+			s.rank = -1
+		}
 		return
 	}
 	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.recordedRank(records, census) }}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Sign is a sign of failure in a log.
@@ -268,3 +269,13 @@ var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|co
 
 // MasterPort reports whether a text is about the port on which rank 0 waits for the others.
 func MasterPort(text string) bool { return masterPort.MatchString(text) }
+
+// wholeJob are signatures of what the batch system, a container or the script of the job suffers, before there are ranks.
+var wholeJob = []string{"batch-refused", "command-not-found", "container", "build-failed"}
+
+// WholeJob reports whether a sign of a category, with a signature and a title, is about the whole job, and not about a
+// rank.
+func WholeJob(category job.Category, signature, title string) bool {
+	return category == job.Cancelled || category == job.TimeLimit || slices.Contains(wholeJob, signature) ||
+		category == job.Preempted && strings.Contains(title, "CANCELLED AT")
+}
