@@ -287,15 +287,11 @@ func Slow(t string) int {
 		t = t[i+2:]
 	}
 	if at := slowWord.FindStringIndex(t); at != nil {
-		for before := t[:at[0]]; ; { // the last of several ranks before the word
-			next := namedRank.FindStringIndex(before)
-			if next == nil || !namedRank.MatchString(before[next[1]:]) {
-				break
-			}
-			before = before[next[1]:]
-			t = t[len(t)-len(before)-(len(t)-at[0]):]
-			at = slowWord.FindStringIndex(t)
+		before := t[:at[0]]
+		for next := namedRank.FindStringIndex(before); next != nil && namedRank.MatchString(before[next[1]:]); next = namedRank.FindStringIndex(before) {
+			before = before[next[1]:] // the last of several ranks counts
 		}
+		t = before + t[at[0]:]
 	}
 	return first(slowRank.FindStringSubmatch(t))
 }
