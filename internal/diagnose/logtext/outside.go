@@ -26,6 +26,9 @@ func bare(t string) bool {
 			return true
 		}
 	}
+	if t == "" || strings.IndexByte("[0123456789-=gpcsm", t[0]) < 0 && !(len(t) > 3 && t[3] == ' ') {
+		return false
+	}
 	if launchers.MatchString(t) || hostTag.MatchString(t) || srunTag.MatchString(t) {
 		return true
 	}
@@ -47,15 +50,22 @@ func most(marked, lines int) bool { return marked >= 3 && (lines-marked)*20 <= l
 // the time that the program itself has written.
 func unstamp(lines []job.Line) {
 	for _, p := range stamps {
-		marked, all, outer := 0, 0, false
+		marked, all, outer, first := 0, 0, false, ""
 		for _, l := range lines {
 			if l.Text == "" {
 				continue
 			}
 			all++
-			if at := p.FindStringIndex(l.Text); at != nil {
+			end := alike(l.Text, first)
+			if end == 0 {
+				if at := p.FindStringIndex(l.Text); at != nil {
+					end = at[1]
+					first = l.Text[:end]
+				}
+			}
+			if end > 0 {
 				marked++
-				outer = outer || bare(l.Text[at[1]:]) || at[1] == len(l.Text)
+				outer = outer || bare(l.Text[end:]) || end == len(l.Text)
 			}
 			if all == sample && marked == 0 {
 				break
@@ -72,6 +82,20 @@ func unstamp(lines []job.Line) {
 		}
 		return
 	}
+}
+
+// alike returns the length of a time if a text begins with a time of the same form, else 0.
+func alike(t, time string) int {
+	if time == "" || len(t) < len(time) {
+		return 0
+	}
+	for i := range len(time) {
+		digit := time[i] >= '0' && time[i] <= '9'
+		if digit != (t[i] >= '0' && t[i] <= '9') || !digit && t[i] != time[i] {
+			return 0
+		}
+	}
+	return len(time)
 }
 
 // sample is how many lines without a form show that a log does not have it.
