@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/refusal"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
@@ -25,7 +25,7 @@ func tell(err error, stderr io.Writer) int {
 	code, fallback := codeOf(err), failure.Fallback(err)
 	for _, one := range failure.Split(err) {
 		hint := failure.Hint(one)
-		if cause, ok := diagnose.Refusal(one); ok && code == failure.CodeMayPass {
+		if cause, ok := refusal.Cause(one); ok && code == failure.CodeMayPass {
 			fmt.Fprintf(stderr, "gangrun: error: %s: %s\n", cause.Category, one)
 			hint = cmp.Or(hint, cause.Hint)
 		} else {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/refusal"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/history"
 	"github.com/gangrun/gangrun/internal/job"
@@ -48,7 +48,7 @@ func (s *session) remember(r runreport.Report) {
 // lacks says what the records of the run lack because of an error. If a file system has refused a write, it says
 // why; otherwise it gives the hint.
 func (s *session) lacks(what string, err error, hint string) {
-	if cause, ok := diagnose.Refusal(err); ok {
+	if cause, ok := refusal.Cause(err); ok {
 		what, hint = what+": "+string(cause.Category), cause.Hint
 	}
 	s.show.Say(fmt.Sprintf("note: %s: %v", what, err))

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/controller/inspect"
 	"github.com/gangrun/gangrun/internal/controller/stop"
-	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/refusal"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -43,7 +43,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchCurves(s.watchGPUs(s.launcher))), Placer: places, Holder: s.placer, Looker: rechecker{s.spec, s.launcher, s.probed}, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName), spoilt: s.divergedBefore},
 			Asker: newAsker(s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal), Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
-			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
+			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: refusal.Cause, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), User: p.user, Findings: jobcheck.Vain(s.spec), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
 		if s.taken == nil {
@@ -200,7 +200,7 @@ func (s *session) gang() (attempt int, ranks []int, why string) {
 func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
 		hint := "the ranks' logs are complete, unless another message says that they are not"
-		if cause, ok := diagnose.Refusal(err); ok {
+		if cause, ok := refusal.Cause(err); ok {
 			what, hint = string(cause.Category)+": "+what, cause.Hint
 		}
 		say(fmt.Sprintf("error: %s: %v", what, err))

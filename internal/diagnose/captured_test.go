@@ -9,12 +9,13 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/telling"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // readLog reads a log whose name alone is known.
 func readLog(name string, r io.Reader) ([]job.Line, error) {
-	return logtext.Read(logtext.Origins([]string{name})[0], r, Telling(rules.Standard()))
+	return logtext.Read(logtext.Origins([]string{name})[0], r, telling.Of(rules.Standard()))
 }
 
 // read returns the evidence that a log alone gives.

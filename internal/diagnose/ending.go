@@ -8,12 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-func dumped(core bool) string {
-	if core {
-		return " and left a core"
-	}
-	return ""
-}
+var dumped = map[bool]string{true: " and left a core"}
 
 // end is what the rank's exit says by itself.
 func (m *member) end() *suspect {
@@ -46,7 +41,7 @@ func (m *member) end() *suspect {
 		}
 	}
 	s.names["code"] = fmt.Sprint(e.Code)
-	s.names["core"] = dumped(e.Core)
+	s.names["core"] = dumped[e.Core]
 	s.confidence += s.rule.Confidence
 	return s
 }

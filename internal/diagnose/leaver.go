@@ -23,7 +23,6 @@ func leaver(s *suspect, members []*member) *suspect {
 	}
 	left := first.end()
 	left.rule = rules.Named("zero-exit")
-	left.sign = &sign{title: "other ranks still needed it: " + s.title()}
-	left.confidence = s.confidence
+	left.sign, left.confidence = &sign{title: "other ranks still needed it: " + s.title()}, s.confidence
 	return left
 }

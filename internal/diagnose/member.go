@@ -231,7 +231,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 		s.pid = r.PID
 		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(r.Signal), r.Signal)
 		s.names["code"] = fmt.Sprint(r.Code)
-		s.names["core"] = dumped(r.Core)
+		s.names["core"] = dumped[r.Core]
 		if m.rank < 0 && r.Rank >= 0 {
 			s.rank = r.Rank
 		}

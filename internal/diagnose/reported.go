@@ -20,8 +20,8 @@ var (
 )
 
 // reported returns the rank that, according to launchers, failed in the way of s. It returns -1 if
-// launchers name no rank or several.
-func (s *suspect) reported(members []*member) int {
+// launchers name no rank or several. If they name several, but one of them as the first, it returns that one unless alone is true.
+func (s *suspect) reported(members []*member, alone bool) int {
 	var aborted, ended, first []int
 	for _, m := range members {
 		for _, st := range m.streams {
@@ -42,6 +42,9 @@ func (s *suspect) reported(members []*member) int {
 				}
 			}
 		}
+	}
+	if alone {
+		first = nil
 	}
 	for _, ranks := range [][]int{aborted, ended, first} {
 		slices.Sort(ranks)

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -79,12 +81,16 @@ func (s *suspect) printedBy(census *roster.Census) int {
 	return -1
 }
 
-// behind returns the rank that has counted the fewest steps, or -1. The rank that failed no longer counts.
-func (s *suspect) behind(logs []roster.Log, sure bool) int {
-	if !sure {
+// quiet returns the rank that printed nothing more after a sign that no other rank can cause, or that printed last
+// before it. It returns -1 if the log does not show such a rank.
+func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
+	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.text) {
 		return -1
 	}
-	return laggard.FewestSteps(logs, 1)
+	if r := g.Quiet(); r >= 0 || s.rule.Is(rules.Mute) {
+		return r
+	}
+	return cmp.Or(laggard.Silent(logs)+1, g.Speaker()+1) - 1
 }
 
 // tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.

@@ -41,7 +41,14 @@ type stream struct {
 	// beside are the streams of the same log: those of all ranks.
 	beside []*stream
 	reader *outlook.Reader // of all streams
-	marked *outlook.Log    // see log
+	known  known
+}
+
+// known is what has been found out about a log.
+type known struct {
+	marked *outlook.Log // see log
+	laned  bool
+	lanes  []int // see ranksOf
 }
 
 // sign is one sign of failure.

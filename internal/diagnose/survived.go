@@ -23,17 +23,17 @@ const (
 
 // log returns the stream's text with the marks of its lines. They are found when they are first needed.
 func (s *stream) log() *outlook.Log {
-	if s.marked == nil {
+	if s.known.marked == nil {
 		aside := make([]bool, len(s.text))
 		for _, g := range s.signs {
 			for i := g.from; i < g.to; i++ {
 				aside[i] = true
 			}
 		}
-		s.marked = outlook.NewLog(s.text, aside, s.reader)
-		s.marked.Number = func(i int) int { return s.lines[i].Line }
+		s.known.marked = outlook.NewLog(s.text, aside, s.reader)
+		s.known.marked.Number = func(i int) int { return s.lines[i].Line }
 	}
-	return s.marked
+	return s.known.marked
 }
 
 // marks returns the mark of each line.
@@ -130,7 +130,7 @@ func (s *stream) told(g *sign, terminal bool) (known, on bool) {
 	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
-	if s.said(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
+	if s.said(g) || s.log().Succeeded(g.to) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
 		return true, true
 	}
 	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {

@@ -46,6 +46,8 @@ func TestGoesOn(t *testing.T) {
 		"errors of HDF5":                {"HDF5-DIAG: Error detected in HDF5 (1.14.0) thread 0:\n  #000: H5F.c line 620 in H5Fcreate(): unable to create file\n    major: File accessibility\n  #001: H5FDsec2.c line 352 in H5FD__sec2_open(): unable to open file: name = 'o.h5', errno = 13, error message = 'Permission denied', flags = 13\nsolver: cannot go on\n", job.PermissionError},
 		"Perl":                          {"run 3 samples\nCan't call method \"name\" on an undefined value at run.pl line 4.\n", job.SemanticError},
 		"a panic below a tag":           {"[svc-1] panic: dial tcp: lookup store.local: no such host\n[svc-1] \n[svc-1] goroutine 1 [running]:\n[svc-1] main.main()\n", job.NetworkError},
+		"a record of success":           {"srun: error: n7: task 0: Exited with exit code 1\nepoch 1\n" + `:::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "success"}}` + "\n", ""},
+		"a record of an abort":          {"srun: error: n7: task 0: Exited with exit code 1\nepoch 1\n" + `:::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "aborted"}}` + "\n", job.Unknown},
 		"a message that ends in a verb": {steps + "sampler: temperature ladder is not monotonic, aborting\n", job.SemanticError},
 	} {
 		if got := diagnose.Diagnose(job.Evidence{Lines: numbered(c.log)}); got.Category != c.want {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -24,7 +23,7 @@ func (s *suspect) tooFew(e job.Evidence) {
 	}
 	first, _, _ := strings.Cut(said, "\n")
 	w, ok := worldsize.Wanted(first, e.Ranks)
-	if !ok || w.Ranks == 0 || otherUnits.MatchString(w.Text) || example.MatchString(first) {
+	if !ok || w.Ranks == 0 || worldsize.Doubtful(w.Text, first) {
 		return
 	}
 	need := fmt.Sprint(w.Ranks)
@@ -35,9 +34,3 @@ func (s *suspect) tooFew(e job.Evidence) {
 	s.confidence = s.rule.Confidence
 	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.Ranks), "said": logtext.Short(first, 200)}
 }
-
-// otherUnits matches things of which one rank may have several.
-var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
-
-// example matches a line that shows how to start a program, with any number of ranks.
-var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)

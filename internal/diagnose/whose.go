@@ -21,16 +21,24 @@ const nearRank = 3
 const (
 	comparedFirst = 150
 	comparedLast  = 350
+	comparedAll   = 64 // for more ranks than that, fewer lines of each
 )
+
+// fewest is how many of the first lines, and of the last lines, are compared at least.
+const fewest = 50
 
 // logsOf returns the logs of members, those of one rank without their middle.
 func logsOf(members []*member) (logs []roster.Log) {
+	first, last := comparedFirst, comparedLast
+	if n := len(members); n > comparedAll {
+		first, last = max(first*comparedAll/n, fewest), max(last*comparedAll/n, fewest)
+	}
 	for _, m := range members {
 		for _, st := range m.streams {
-			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text}
-			if n := len(l.Text); m.rank >= 0 && n > comparedFirst+comparedLast {
-				l.Lines = append(l.Lines[:comparedFirst:comparedFirst], l.Lines[n-comparedLast:]...)
-				l.Text = append(l.Text[:comparedFirst:comparedFirst], l.Text[n-comparedLast:]...)
+			l := roster.Log{Rank: m.rank, Host: cmp.Or(st.host, m.host), Lines: st.lines, Text: st.text, Lanes: st.ranksOf()}
+			if n := len(l.Text); m.rank >= 0 && n > first+last {
+				l.Lines = append(l.Lines[:first:first], l.Lines[n-last:]...)
+				l.Text = append(l.Text[:first:first], l.Text[n-last:]...)
 			}
 			logs = append(logs, l)
 		}
@@ -38,9 +46,18 @@ func logsOf(members []*member) (logs []roster.Log) {
 	return logs
 }
 
+// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
+func (s *stream) ranksOf() []int {
+	if !s.known.laned && s.rank < 0 && !s.records() {
+		s.known.lanes = logtext.Lanes(s.text)
+	}
+	s.known.laned = true
+	return s.known.lanes
+}
+
 // where returns a sign with its log.
 func (s *stream) where(g *sign) culprit.Sign {
-	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text}, Title: g.title, From: g.from, At: g.at, To: g.to}
+	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.title, From: g.from, At: g.at, To: g.to}
 }
 
 // claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
@@ -53,13 +70,17 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
 		s.rank = roster.Pod(s.sign.title, master)
 	}
-	if s.rule.Category == job.Cancelled || s.rule.Category == job.TimeLimit { // these are about the whole job
+	if culprit.WholeJob(s.rule.Category, s.rule.Signature, s.title()) {
+		if strings.Contains(s.title(), "CANCELLED AT") { // it may have the tag of the rank whose host says so
+			s.rank = -1
+		}
 		return
 	}
-	for _, find := range []func() int{
-		func() int { return s.accused(all) },
-		func() int { return s.recordedRank(records, census) },
-	} {
+	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.recordedRank(records, census) }}
+	if s.rule.Category == job.ModelDiverged {
+		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
+	}
+	for _, find := range sure {
 		if r := find(); r >= 0 {
 			s.rank, s.host = r, ""
 			return
@@ -79,11 +100,12 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		add(func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
-			func() int { return s.printedBy(census) })
+			func() int { return s.printedBy(census) },
+			g.Marked)
 	}
 	if s.record != nil {
 		add(func() int { return s.ofHost(census, all) },
-			func() int { return s.reported(members) },
+			func() int { return s.reported(members, false) },
 			census.Unheard,
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return witness(all) },
@@ -97,15 +119,17 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			s.ofMaster,
 			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
-			func() int { return s.reported(members) },
-			func() int { return culprit.LocalRank(logs, false) },
-			func() int { return s.behind(logs, s.crashed()) },
+			func() int { return s.reported(members, true) },
+			func() int { return culprit.Ended(logs) },
 			func() int { return g.Beside(0) },
+			func() int { return s.quiet(g, logs) },
+			func() int { return s.reported(members, false) },
+			func() int { return culprit.LocalRank(logs, false) },
+			func() int { return laggard.Behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.besideOthers(all, nil) },
-			func() int { return laggard.Silent(logs) },
-			func() int { return s.behind(logs, true) },
+			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
 			func() int { return g.Beside(min(len(census.All()), nearRank)) },
 			s.ofStart)
@@ -186,17 +210,14 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	return census.OfHost(cmp.Or(hosts...))
 }
 
-// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
-var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
-
 // failedHost returns the host that Slurm says has failed.
 func (s *suspect) failedHost() string {
 	if s.stream == nil || s.rule.Category != job.HostLost {
 		return ""
 	}
-	for _, t := range s.stream.text {
-		if m := nodeFailure.FindStringSubmatch(t); m != nil {
-			return m[1]
+	for _, st := range append([]*stream{s.stream}, s.stream.beside...) {
+		if h := culprit.FailedHost(st.text); h != "" {
+			return h
 		}
 	}
 	return ""
@@ -239,12 +260,9 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 	return -1
 }
 
-// masterPort is an error of the process that waits for the others.
-var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
-
 // ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
 func (s *suspect) ofMaster() int {
-	if s.rule.Category != job.PortInUse || !masterPort.MatchString(s.sign.text) {
+	if s.rule.Category != job.PortInUse || !culprit.MasterPort(s.sign.text) {
 		return -1
 	}
 	return 0

@@ -76,6 +76,8 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose/laggard"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/roster"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/culprit"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace", "internal/diagnose/endreport", "internal/diagnose/roster"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/outlook"}, ours: only("internal/job", "internal/diagnose/textmatch", "internal/diagnose/logtext", "internal/diagnose/message", "internal/diagnose/pytrace"), not: world, noClock: true},
+	{paths: []string{"internal/diagnose/refusal"}, ours: only("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
+	{paths: []string{"internal/diagnose/telling"}, ours: only("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch", "internal/diagnose/endreport", "internal/diagnose/pytrace", "internal/diagnose/message", "internal/diagnose/nativetrace", "internal/diagnose/logtext"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/steps"}, ours: only("internal/job", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose/activity"}, ours: only("internal/job", "internal/text", "internal/diagnose/rules", "internal/diagnose/textmatch"), not: world, noClock: true},
 	{paths: []string{"internal/diagnose"}, ours: only("internal/job", "internal/text", "internal/flightrecord", "checkpoint/pickle", "checkpoint/flaw", "internal/diagnose/..."), not: world, noClock: true},

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/telling"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/packedlog"
@@ -167,13 +167,13 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 		defer noting.Unlock()
 		note(text)
 	}
-	telling := diagnose.Telling(book)
+	tells := telling.Of(book)
 	var readers sync.WaitGroup
 	next := make(chan int)
 	for range min(runtime.GOMAXPROCS(0), len(logs)) {
 		readers.Go(func() {
 			for i := range next {
-				lines[i], errs[i] = read(logs[i], origins[i], telling, once)
+				lines[i], errs[i] = read(logs[i], origins[i], tells, once)
 			}
 		})
 	}
@@ -204,6 +204,9 @@ const mostLocal = 256
 // is the number of ranks on the hosts before it. count is the number of ranks on this host. It counts ranks
 // that lines name, too.
 func globalRanks(lines []job.Line, offset int) (count int) {
+	if first, ok := logtext.FirstRank(lines); ok {
+		offset = first
+	}
 	for i := range lines {
 		if local := lines[i].Rank - logtext.LocalRanks; local >= 0 {
 			count = max(count, local+1)
@@ -222,12 +225,12 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 
 // Text returns the evidence in a text, read as the only log of a job.
 func Text(log string, book *rules.Book) (job.Evidence, error) {
-	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), diagnose.Telling(book))
+	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), telling.Of(book))
 	globalRanks(lines, 0)
 	return job.Evidence{Lines: lines}, err
 }
 
-func read(l Log, origin logtext.Origin, telling func(string) bool, note func(string)) (lines []job.Line, err error) {
+func read(l Log, origin logtext.Origin, tells func(string) bool, note func(string)) (lines []job.Line, err error) {
 	in, err := l.Open()
 	if err != nil {
 		return nil, err
@@ -252,7 +255,7 @@ func read(l Log, origin logtext.Origin, telling func(string) bool, note func(str
 		}
 		origin.Source, text = job.SourceStderr, io.MultiReader(bytes.NewReader(data), text)
 	}
-	return logtext.Read(origin, text, telling)
+	return logtext.Read(origin, text, tells)
 }
 
 // recording returns the lines of the exception in an error file, or nil if it is none.

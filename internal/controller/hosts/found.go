@@ -14,7 +14,7 @@ import (
 
 	"github.com/gangrun/gangrun/launcher/agents"
 
-	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/refusal"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
@@ -129,7 +129,7 @@ func (f *Found) ReportUnreached(emit func(job.Event)) {
 func (f *Found) Faults() (findings []job.Finding) {
 	for _, u := range f.unreached {
 		text, hint := UnreachedText([]agents.Unreached{u})
-		cause, refused := diagnose.Refusal(u.Err)
+		cause, refused := refusal.Cause(u.Err)
 		if !refused {
 			retry := job.RetryAgain
 			if u.Lasting() {
@@ -208,7 +208,7 @@ func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 func noHosts(unreached []agents.Unreached) error {
 	text, hint := UnreachedText(unreached)
 	for _, u := range unreached {
-		if _, refused := diagnose.Refusal(u.Err); refused {
+		if _, refused := refusal.Cause(u.Err); refused {
 			return supervisor.StorageError{Err: errors.New("no host can be used: " + text)}
 		}
 	}
@@ -250,7 +250,7 @@ func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 		}
 		texts = append(texts, one)
 		hint := failure.Hint(u.Err)
-		if cause, refused := diagnose.Refusal(u.Err); refused {
+		if cause, refused := refusal.Cause(u.Err); refused {
 			texts[len(texts)-1] = string(cause.Category) + ": " + one
 			hint = cmp.Or(hint, cause.Hint)
 		}

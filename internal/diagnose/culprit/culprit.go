@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Sign is a sign of failure in a log.
@@ -41,7 +42,7 @@ var (
 	// headRank is how GROMACS names the rank above its message.
 	headRank = textmatch.New(`^MPI rank: +(\d{1,6}) `)
 	// device is how NCCL names the host and the GPU of a process. A rank has the GPU of its number on its host.
-	device    = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
+	device = textmatch.New(`^([\w.-]+):\d+:\d+ \[(\d{1,3})\] .*NCCL WARN`)
 )
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
@@ -248,4 +249,33 @@ func HostWords(text string) []string {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-')
 	}
 	return append(strings.FieldsFunc(text, apart), strings.FieldsFunc(text, func(r rune) bool { return r != '.' && apart(r) })...)
+}
+
+// nodeFailure is how Slurm names the host that failed. It names another one, too: the host that says so.
+var nodeFailure = textmatch.New(`Node failure on ([\w.-]+)`)
+
+// FailedHost returns the host that Slurm says has failed. It is empty if Slurm does not say so.
+func FailedHost(text []string) string {
+	for _, t := range text {
+		if m := nodeFailure.FindStringSubmatch(t); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// masterPort is an error of the process that waits for the others.
+var masterPort = textmatch.New(`(?i)server socket has failed to|TCPStore|c10d|coordinat(?:or|ion) service|MASTER_PORT`)
+
+// MasterPort reports whether a text is about the port on which rank 0 waits for the others.
+func MasterPort(text string) bool { return masterPort.MatchString(text) }
+
+// wholeJob are signatures of what the batch system, a container or the script of the job suffers, before there are ranks.
+var wholeJob = []string{"batch-refused", "command-not-found", "container", "build-failed"}
+
+// WholeJob reports whether a sign of a category, with a signature and a title, is about the whole job, and not about a
+// rank.
+func WholeJob(category job.Category, signature, title string) bool {
+	return category == job.Cancelled || category == job.TimeLimit || slices.Contains(wholeJob, signature) ||
+		category == job.Preempted && strings.Contains(title, "CANCELLED AT")
 }

@@ -17,11 +17,11 @@ var (
 	// absentRank names a rank that others wait for.
 	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|not (?:join|reach|enter|respond|arriv))|` +
 		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late|stuck|hung|hanging)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
-		`^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state [DT]\b|wchan|\[[DT]\]|stopped\b)|` +
+		`(?i)\branks? (\d{1,6})[\d, ]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked) (?:dead|lost|gone|down|failed)\b|^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state[ =][DT]\b|\[[DT]\]|stopped\b)|` +
 		`(?i)\b(?:rank|worker|task|process)[ =:#]{1,2}(\d{1,6})\b.{0,40}\blast (?:heartbeat|seen|progress|report|message|update)\b.{0,20}\b(?:\d{3,}|[1-9]\d) ?(?:\.\d+ ?)?s`)
 	// listHead is the line above a list of such ranks.
 	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
-	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})[\], ]*(?:\d|$))`)
+	listItem = textmatch.New(`^\s*(?:[-*] )?(?:\[?(\d{1,6})\]?: ?\[|\S*/?task[:=](\d{1,6})\b|(?:rank|worker|process|task)[ =:#]{0,2}(\d{1,6})\b|\[?(\d{1,6})(?:[\], ]+\d|[\], ]*$))`)
 	// task names a task of JAX or TensorFlow, or the ranks of a pod.
 	task = textmatch.New(`/task:(\d{1,6})\b|\(ranks? (\d{1,6})(?:-\d+)?\)`)
 	// others names a rank that was not the last.
@@ -29,7 +29,7 @@ var (
 	maybe     = textmatch.New(`most likely|\bmay be\b|can be caused`)
 	enqueued  = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
 	groupRank = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
-	stepCount = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b[ :=#(\[]{0,3}(\d{1,9})`)
+	stepCount = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b["']?[ :=#(\[]{0,3}(\d{1,9})`)
 	joined    = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
 )
 
@@ -80,6 +80,11 @@ func Listed(text []string, from, to int) int {
 			}
 		}
 	}
+	for i := from; i < min(len(text), to+nearby); i++ {
+		if r := first(presumed.FindStringSubmatch(text[i])); r >= 0 {
+			return r
+		}
+	}
 	for _, t := range text[from:min(len(text), to+below)] {
 		if r := first(task.FindStringSubmatch(t)); r >= 0 {
 			return r
@@ -87,6 +92,12 @@ func Listed(text []string, from, to int) int {
 	}
 	return -1
 }
+
+// presumed is how a launcher names ranks that it gives up.
+var presumed = textmatch.New(`(?i)\b(?:ranks?|tasks?|workers?) (\d{1,6})[\d, and]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked|are|is) (?:as )?(?:dead|lost|gone|down|failed)\b`)
+
+// nearby is how many lines below a sign may do so.
+const nearby = 10
 
 // below is how many lines below a sign may name the rank that it calls lost.
 const below = 3
@@ -142,27 +153,34 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 			return r
 		}
 	}
+	if r := Silent(logs); r >= 0 {
+		return r
+	}
 	return FewestSteps(logs, clearlyBehind)
 }
 
 // clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
 const clearlyBehind = 3
 
+// Behind returns the rank that has counted the fewest steps if sure is true, or -1. The rank that failed no longer counts.
+func Behind(logs []roster.Log, sure bool) int {
+	if !sure {
+		return -1
+	}
+	return FewestSteps(logs, 1)
+}
+
 // FewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
 // behind by at least gap.
 func FewestSteps(logs []roster.Log, gap int) int {
 	steps := map[int]int{}
 	for _, l := range logs {
-		for _, t := range l.Text {
+		for i, t := range l.Text {
 			c := stepCount.FindStringSubmatch(t)
 			if len(t) >= 400 || c == nil {
 				continue
 			}
-			rank := l.Rank
-			if rank < 0 {
-				rank = roster.Own(t)
-			}
-			if rank >= 0 {
+			if rank := l.At(i); rank >= 0 {
 				steps[rank] = max(steps[rank], logtext.Number(c[1]))
 			}
 		}
@@ -206,11 +224,11 @@ func notHeard(logs []roster.Log) int {
 	heard, size := map[int]bool{}, 0
 	for _, l := range logs {
 		heard[l.Rank] = true
-		for _, t := range l.Text {
+		for i, t := range l.Text {
 			if j := joined.FindStringSubmatch(t); j != nil && logtext.Number(j[1])+1 == logtext.Number(j[2]) {
 				size = logtext.Number(j[2])
 			}
-			if r := roster.Own(t); l.Rank < 0 && r >= 0 {
+			if r := l.At(i); l.Rank < 0 && r >= 0 {
 				heard[r] = true
 			}
 		}
@@ -260,10 +278,20 @@ func onlyOne(size int, is func(int) bool) int {
 // slowRank names a slow rank.
 var slowRank = textmatch.New(`(?i)\branks? ?[=:#]? ?(\d{1,6})\b[^\d]{0,20}(?:is|was|runs|takes|took)?\b.{0,40}\b(?:slow\w*|straggl\w*|lag\w*|behind)|\b(?:slow\w*|straggl\w*|lagging|evict\w*)\b[^\[\]]{0,40}?\branks?[ =:#]{0,3}(\d{1,6})`)
 
-// Slow returns the rank that a report calls slow, or -1.
+// slowWord is a word for slowness.
+var slowWord = textmatch.New(`(?i)\b(?:slow|straggl|lagg|evict|behind\b)`)
+
+// Slow returns the rank that a report calls slow, or -1. If the report begins with the rank that reports, it is another one.
 func Slow(t string) int {
 	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the tag of the rank that reports
 		t = t[i+2:]
+	}
+	if at := slowWord.FindStringIndex(t); at != nil {
+		before := t[:at[0]]
+		for next := namedRank.FindStringIndex(before); next != nil && namedRank.MatchString(before[next[1]:]); next = namedRank.FindStringIndex(before) {
+			before = before[next[1]:] // the last of several ranks counts
+		}
+		t = before + t[at[0]:]
 	}
 	return first(slowRank.FindStringSubmatch(t))
 }
@@ -362,14 +390,11 @@ var digits = textmatch.New(`\d+`)
 func Silent(logs []roster.Log) int {
 	printed, heard := map[string]map[int]bool{}, map[int]bool{}
 	for _, l := range logs {
-		for _, t := range l.Text {
+		for i, t := range l.Text {
 			if len(t) > 400 {
 				continue
 			}
-			rank := l.Rank
-			if l.Rank < 0 {
-				rank = roster.Own(t)
-			}
+			rank := l.At(i)
 			if rank < 0 {
 				continue
 			}

@@ -80,6 +80,7 @@ func TestSilent(t *testing.T) {
 func TestSlow(t *testing.T) {
 	for text, want := range map[string]int{
 		"[rank 0] straggler detected: rank 3 is 9.0x slower than the median": 3,
+		"10:00:00 dlrm rank0 rank 2 is 12.8x slower than the median":         2,
 		"slow rank 12 found":     12,
 		"rank 4 lags behind":     4,
 		"no straggler was found": -1,
@@ -107,6 +108,32 @@ func TestApart(t *testing.T) {
 		}
 		if got := Apart(logs, roster.Count(logs)); got != c.want {
 			t.Errorf("%q: got %d, want %d", c.stacks, got, c.want)
+		}
+	}
+}
+
+// TestListed: a launcher says which ranks it has given up.
+func TestListed(t *testing.T) {
+	for text, want := range map[string]int{
+		"ssh: connect to host c-06 port 22: No route to host\nnode c-06 does not answer, ranks 4 5 presumed dead": 4,
+		"ssh: connect to host c-06 port 22: No route to host\nworker 3 is gone":                                   3,
+		"ssh: connect to host c-06 port 22: No route to host\nranks 4 5 are ready":                                -1,
+	} {
+		if got := Listed(strings.Split(text, "\n"), 0, 1); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
+		}
+	}
+}
+
+// TestApartOneLine: stacks may stand in one line each, or below a headline.
+func TestApartOneLine(t *testing.T) {
+	for text, want := range map[string]int{
+		"stack rank 0 (pid 10): allreduce_ (dist.py:1) < train (a.py:2)\nstack rank 1 (pid 11): get (queue.py:1) < train (a.py:2)\nstack rank 2 (pid 12): allreduce_ (dist.py:1) < train (a.py:2)": 1,
+		"==== rank 0 ====\n    all_to_all (dist.py:1)\n==== rank 1 ====\n    all_to_all (dist.py:1)\n==== rank 2 ====\n    acquire (threading.py:3)":                                               2,
+	} {
+		logs := []roster.Log{logOf(-1, text)}
+		if got := Apart(logs, roster.Count(logs)); got != want {
+			t.Errorf("%q: got %d, want %d", text, got, want)
 		}
 	}
 }

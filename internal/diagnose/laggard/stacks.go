@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -12,9 +13,11 @@ var (
 	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
 	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+)\)$)`)
 	// stackHead is the line above the stack of a rank or process.
-	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b`)
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
 	// stackPID is the line above the stack of a process.
 	stackPID = textmatch.New(`^Process (\d{2,8}): |\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
+	// oneLine is the stack of a rank in one line: its frames from the inside out.
+	oneLine = textmatch.New(`(?i)\brank[ =:#]{1,2}(\d{1,6})\b[^<]{0,40}: ?(\w+ \(\S+:\d+\)(?: (?:<-?|←) ?[\w<>.]+ \(\S+:\d+\))+)`)
 	// waits is the name of a function in which ranks wait for one another.
 	waits = textmatch.New(`(?i)all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier|broadcast|send_?recv|MPI_|mpi4py|\brecv|ompi_request|synchronize|nccl|gloo|distributed_c10d|backward`)
 )
@@ -27,6 +30,10 @@ func Apart(logs []roster.Log, census *roster.Census) int {
 		rank := l.Rank
 		for _, t := range l.Text {
 			if len(t) > longLine {
+				continue
+			}
+			if m := oneLine.FindStringSubmatch(t); m != nil {
+				stacks[logtext.Number(m[1])] = append(stacks[logtext.Number(m[1])], m[2])
 				continue
 			}
 			if r := first(stackHead.FindStringSubmatch(t)); r >= 0 && l.Rank < 0 {

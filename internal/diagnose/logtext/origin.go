@@ -68,6 +68,9 @@ func Origins(names []string) []Origin {
 	return all
 }
 
+// jobDigits is how many digits the number of a job has at least, and that of a rank hardly ever.
+const jobDigits = 4
+
 // named reads one name.
 func named(name string) Origin {
 	path := packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
@@ -85,7 +88,7 @@ func named(name string) Origin {
 	case stderrName.MatchString(tail):
 		o.Source = job.SourceStderr
 	}
-	if m := lonelyRank.FindStringSubmatch(base); m != nil && o.Source != job.SourceKernel {
+	if m := lonelyRank.FindStringSubmatch(base); m != nil && o.Source != job.SourceKernel && (len(m[1]) < jobDigits || m[1][0] == '0') {
 		o.Rank = Number(m[1])
 	}
 	if m := hostName.FindStringSubmatch(tail); m != nil {
@@ -105,6 +108,9 @@ func streamless(name string) string {
 	name = packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
 	return stderrName.ReplaceAllString(stdoutName.ReplaceAllString(name, "/"), "/")
 }
+
+// manyRanks is the lowest number of logs that count something else than ranks. Their order is that of the ranks.
+const manyRanks = 10
 
 // numberRanks gives ranks to logs whose names differ only in numbers.
 func numberRanks(all []Origin, group []int) {
@@ -131,9 +137,16 @@ func numberRanks(all []Origin, group []int) {
 		if ofHost(last) {
 			return
 		}
+		first := Number(values[0][last])
+		for _, v := range values {
+			first = min(first, Number(v[last]))
+		}
+		if first < manyRanks {
+			first = 0
+		}
 		for k, i := range group {
 			if len(values[k][last]) < 8 {
-				all[i].Rank = Number(values[k][last])
+				all[i].Rank = Number(values[k][last]) - first
 			}
 		}
 		return

@@ -1,6 +1,7 @@
 package logtext
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -17,6 +18,8 @@ type tag struct {
 	sure bool
 	// inner is true if the launcher writes the tag also within a line that the program wrote in parts.
 	inner bool
+	// host is true if the number may be that of a host, below whose tag are those of ranks.
+	host bool
 }
 
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
@@ -32,20 +35,27 @@ var innerTag = textmatch.New(`(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?:[\w.-]+@)
 // torchTag is that of torch, which prints it itself.
 var torchTag = tag{line: textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), sure: true}
 
+var (
+	podTag = textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)
+	// podMaster is the tag of a pod for rank 0, beside the pods of workers.
+	podMaster = textmatch.New(`^\[pod/[\w.-]*(?:master|chief)-0/`)
+)
+
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
 	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
 	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
 	torchTag, // torch
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                                                                    // gangrun
-	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                                                                  // hydra, Intel MPI
-	{line: textmatch.New(`^ *(?P<rank>\d+)[:>](?: |$)`)},                                                                                          // srun
-	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)},                                                  // TensorFlow
-	{line: textmatch.New(`^\[pod/[\w.-]*?(?P<rank>\d+)/[\w.-]+\] ?`)},                                                                             // kubectl logs --prefix
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                   // gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
+	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
+	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
+	{line: podTag}, // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
-	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},                                                                                      // docker compose
-	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)},    // stern
-	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`)},                                                                               // pdsh
+	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|node|member|client|actor|trainer|learner|instance|peer|child|host|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
+	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)}, // docker compose
+	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)}, // stern
+	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ?`)},                                                                            // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.
@@ -75,9 +85,13 @@ func unprefix(lines []job.Line) []job.Line {
 		if t.line == tags[0].line {
 			lines = divided(lines)
 		}
-		done := false
+		done, master := false, t.line == podTag && slices.ContainsFunc(lines, func(l job.Line) bool { return podMaster.MatchString(l.Text) })
 		for i := range lines {
-			done = t.strip(&lines[i]) || done
+			worker := master && !podMaster.MatchString(lines[i].Text)
+			stripped := t.strip(&lines[i])
+			if done = stripped || done; stripped && worker {
+				lines[i].Rank++ // rank 0 has a pod of its own
+			}
 		}
 		if !done {
 			continue
@@ -87,6 +101,8 @@ func unprefix(lines []job.Line) []job.Line {
 		}
 		switch {
 		case t.sure:
+		case t.host:
+			hosts(lines)
 		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
 			for _, inner := range tags {
 				if inner.within(lines) {
@@ -96,8 +112,10 @@ func unprefix(lines []job.Line) []job.Line {
 		default:
 			nested(lines)
 		}
-		break
+		unstamp(lines)
+		return lines
 	}
+	learned(lines)
 	return lines
 }
 
@@ -163,6 +181,9 @@ var process = textmatch.New(`^[\w.-]+:\d+:\d+ \[(\d+)\] NCCL `)
 func several(lines []job.Line) bool {
 	ranks, gpus := map[string]bool{}, map[string]bool{}
 	for _, l := range lines {
+		if !strings.Contains(l.Text, "[") {
+			continue
+		}
 		if m := torchTag.line.FindStringSubmatch(l.Text); m != nil {
 			ranks[m[1]] = true
 		} else if m := process.FindStringSubmatch(l.Text); m != nil {
@@ -170,6 +191,27 @@ func several(lines []job.Line) bool {
 		}
 	}
 	return len(ranks) > 1 || len(gpus) > 1
+}
+
+// hosts takes the ranks of lines from the tags below those that have been removed, if there are such tags.
+func hosts(lines []job.Line) {
+	numbers := make([]int, len(lines))
+	for i := range lines {
+		numbers[i], lines[i].Rank = lines[i].Rank, -1
+	}
+	for _, inner := range tags {
+		if inner.within(lines) {
+			for i, n := range numbers {
+				if n >= 0 && lines[i].Host == "" {
+					lines[i].Host = fmt.Sprintf("node-%d", n)
+				}
+			}
+			return
+		}
+	}
+	for i, n := range numbers {
+		lines[i].Rank = n
+	}
 }
 
 // nested takes the rank of lines from the tag of torch below that of a launcher, if the launcher's has another number:

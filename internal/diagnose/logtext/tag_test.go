@@ -14,7 +14,7 @@ func TestTags(t *testing.T) {
 		want       []string // rank, host and text of each line
 	}{
 		{"srun below a header", "Loading gcc\n0: a\n1: b\n0: c\n", []string{"-1||Loading gcc", "0||a", "1||b", "0||c"}},
-		{"times are no ranks", "13:15:01 a\n13:15:02 b\n13:15:03 c\n", []string{"-1||a", "-1||b", "-1||c"}},
+		{"times are no ranks", "13:15:01 a\n13:15:02 b\n13:15:03 c\n", []string{"-1||13:15:01 a", "-1||13:15:02 b", "-1||13:15:03 c"}},
 		{"mpirun has two ranks on a line", "[1,0]<stdout>:a[1,2]<stderr>:b\n", []string{"0||a", "2||b"}},
 		{"mpirun has one rank twice on a line", "[1,0]<stdout>:a[1,0]<stdout>:b\n", []string{"0||ab"}},
 		{"hydra has two ranks on a line", "[0] a\n[1] b\n[0] c[1] d\n[1] e\n", []string{"0||a", "1||b", "0||c", "1||d", "1||e"}},

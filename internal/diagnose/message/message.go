@@ -301,5 +301,6 @@ func plainWords(t string) string {
 	return t
 }
 
-// FortranStop matches the STOP message of a Fortran program that has done its work.
-var FortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all )`)
+// FortranStop matches the STOP message of a Fortran program that has done its work. Others also announce so that they
+// stop as they should.
+var FortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all |training|early|after|condition|criteri)`)

@@ -1,6 +1,7 @@
 package outlook
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -89,6 +90,11 @@ func note(sets map[string]map[string]bool, kind, id string) {
 // Buffered reports whether the text from a line on may have been printed before that line and kept in a buffer.
 // That is so if no work was counted before the line.
 func (l *Log) Buffered(from int) bool { return !l.Advances(0, from) }
+
+// Succeeded reports whether a line from from on records that the whole run has succeeded.
+func (l *Log) Succeeded(from int) bool {
+	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
+}
 
 // Advances reports whether work is counted in some of the lines.
 func (l *Log) Advances(from, to int) bool {

@@ -62,6 +62,8 @@ func Of(t string) Mark {
 	switch {
 	case exitsWell.MatchString(t):
 		return Done
+	case runStop.MatchString(t):
+		return Done | All
 	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
 		return Done | Zero
 	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
@@ -107,6 +109,9 @@ var succeeds = textmatch.New(`(?i)^(?:[\w-]+ ){0,2}(?:status|state|result|outcom
 
 // checker is a line of a tool that checks the memory of a program while the program works.
 var checker = textmatch.New(`^==\d+==(?: |$)`)
+
+// runStop is the end of a run in the log of MLPerf, https://github.com/mlcommons/logging.
+var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"`)
 
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)

@@ -15,7 +15,7 @@ const (
 
 // Of returns the mark of a line, as the function Of does.
 func (r *Reader) Of(t string) Mark {
-	if len(t) >= longLine || counted.MatchString(t) { // then more of its numbers matters than the form has
+	if len(t) >= longLine || mayCount(t) && counted.MatchString(t) { // then more of its numbers matters than the form has
 		return Of(t)
 	}
 	r.form = appendForm(r.form[:0], t)
@@ -30,6 +30,28 @@ func (r *Reader) Of(t string) Mark {
 		}
 	}
 	return m
+}
+
+// mayCount reports whether a line has a number on both sides of a slash or of "of".
+func mayCount(t string) bool {
+	for i := 1; i < len(t)-1; i++ {
+		from, to := i-1, i+1
+		if t[i] == 'o' && t[i+1] == 'f' {
+			to++
+		} else if t[i] != '/' {
+			continue
+		}
+		if t[from] == ' ' && from > 0 {
+			from--
+		}
+		if to < len(t)-1 && t[to] == ' ' {
+			to++
+		}
+		if to < len(t) && isDigit(t[from]) && isDigit(t[to]) {
+			return true
+		}
+	}
+	return false
 }
 
 // appendForm appends the form of a line to form: the line with its numbers replaced. What is left of a number is how

@@ -38,3 +38,15 @@ func TestReader(t *testing.T) {
 		}
 	})
 }
+
+// TestMayCount: mayCount is true for each line in which counted finds something.
+func TestMayCount(t *testing.T) {
+	for _, line := range []string{"step 1/2", "[3 / 4]", "5 of 6 chunks", "7of8", "9 of9", "tokens/s 12", "a of b", "1 off 2", "end 1/", "/1"} {
+		if counted.MatchString(line) && !mayCount(line) {
+			t.Errorf("%q has a count", line)
+		}
+	}
+	if mayCount("tokens/s 12 of them") {
+		t.Error("a rate is no count")
+	}
+}

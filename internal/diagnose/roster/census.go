@@ -2,6 +2,7 @@ package roster
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,18 @@ type Log struct {
 	Host  string
 	Lines []job.Line
 	Text  []string // of the lines, without the prefixes of launchers
+	Lanes []int    // the ranks that the lines mark as their own, as logtext.Lanes returns them
+}
+
+// At returns the rank that has printed line i, or -1 if the log does not show it.
+func (l Log) At(i int) int {
+	switch {
+	case l.Rank >= 0:
+		return l.Rank
+	case l.Lanes != nil && l.Lanes[i] >= 0:
+		return l.Lanes[i]
+	}
+	return Own(l.Text[i])
 }
 
 // Census is what logs say of the ranks of a job: their processes, their hosts and their number.
@@ -36,10 +49,11 @@ var (
 	unit = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5}) ?(?:/|of|out of) ?(\d{1,5})\b`)
 	// hostOfRank are forms of lines that name a host and its rank, or the first of its ranks.
 	hostOfRank = []*textmatch.Pattern{
-		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? (?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
+		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? {1,3}(?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
 		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
+		textmatch.New(`(?i)\brank[ =:]{1,2}(?P<rank>\d{1,6}),? \(?(?:ip|host|node|addr)[ =:]{1,2}(?P<host>[\d.]+\d|[a-z][\w.-]*\d)\b`),
 		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO .*(?: rank (?P<rank>\d{1,6}) nranks |: \d+\[\w+\] -> \d+\[\w+\] \[receive\])`),
 		textmatch.New(`^(?P<host>[\w.-]+):\d+:\d+ \[\d+\] NCCL INFO Channel .*: (?P<rank>\d{1,6})\[\w+\] -> \d+\[\w+\] (?:\[send\]|via (?:P2P|SHM))`),
@@ -81,9 +95,10 @@ func Count(logs []Log) *Census {
 					c.lives(host, logtext.Number(m[2]))
 				}
 			}
-			c.read(l, l.Lines[i], t, parts)
+			c.read(l, i, t, parts)
 		}
 	}
+	c.number(logs)
 	for word, seen := range c.units {
 		if len(seen) < 2 || parts[word] < 0 || len(seen) < parts[word]-1 {
 			delete(c.units, word)
@@ -92,15 +107,46 @@ func Count(logs []Log) *Census {
 	return c
 }
 
-// read reads one line.
-func (c *Census) read(l Log, line job.Line, t string, parts map[string]int) {
+// number gives ranks to hosts of which the logs name no rank, if their names differ only in numbers that follow one
+// another.
+func (c *Census) number(logs []Log) {
+	if len(c.hosts) > 0 || len(c.heard) > 0 {
+		return
+	}
+	byNumber, form := map[int]string{}, ""
+	for _, l := range logs {
+		for _, line := range l.Lines {
+			h := cmp.Or(line.Host, l.Host)
+			if h == "" || h == byNumber[logtext.Number(h[len(strings.TrimRight(h, "0123456789")):])] {
+				continue
+			}
+			name := strings.TrimRight(h, "0123456789")
+			n := logtext.Number(h[len(name):])
+			if name == h || form != "" && name != form || byNumber[n] != "" {
+				return
+			}
+			byNumber[n], form = h, name
+		}
+	}
+	if len(byNumber) < 2 || c.size > 0 && c.size != len(byNumber) {
+		return
+	}
+	all := slices.Sorted(maps.Keys(byNumber))
+	if all[len(all)-1]-all[0] != len(all)-1 {
+		return
+	}
+	for rank, n := range all {
+		c.lives(byNumber[n], rank)
+	}
+}
+
+// read reads line i of a log, which is t.
+func (c *Census) read(l Log, i int, t string, parts map[string]int) {
+	line := l.Lines[i]
 	if pid, rank, ok := Process(line.Text); ok {
 		c.process(pid, rank)
 	}
-	rank := l.Rank
-	if rank < 0 {
-		rank = Own(t)
-	}
+	rank := l.At(i)
 	if rank >= 0 {
 		c.heard[rank] = true
 		c.lives(line.Host, rank)

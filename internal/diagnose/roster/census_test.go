@@ -31,3 +31,19 @@ func TestCensus(t *testing.T) {
 		}
 	}
 }
+
+// TestNumberedHosts: if no line names the rank of a host, the number of the host tells it.
+func TestNumberedHosts(t *testing.T) {
+	for _, c := range []struct {
+		hosts string
+		want  int
+	}{{"node0 node1 node2", 1}, {"n11 n12 n13", 1}, {"n11 n12 n15", -1}, {"login n12", -1}} {
+		var logs []Log
+		for h := range strings.FieldsSeq(c.hosts) {
+			logs = append(logs, Log{Rank: -1, Host: h, Lines: []job.Line{{Rank: -1, Text: "step 1"}}, Text: []string{"step 1"}})
+		}
+		if got := Count(logs).OfHost(logs[1].Host); got != c.want {
+			t.Errorf("%s: got %d, want %d", c.hosts, got, c.want)
+		}
+	}
+}

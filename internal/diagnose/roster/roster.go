@@ -53,7 +53,7 @@ func Printer(t string) int {
 
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,6}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\(proc (\d{1,6})\)|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\[PE (\d{1,6})\]|\(r(?:ank)? ?(\d{1,6})\)`)
+	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,6}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\[process (\d{1,6})\]|\(proc (\d{1,6})\)|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\[PE (\d{1,6})\]|\(r(?:ank)? ?(\d{1,6})\)`)
 	// localNumber is the number of a rank on its host.
 	localNumber = textmatch.New(`(?i)\blocal[_ ]rank["']?[ =:]{0,3}\d+`)
 	// stamp is the time at the beginning of a line.

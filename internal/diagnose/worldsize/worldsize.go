@@ -128,3 +128,14 @@ var ofOne = []*textmatch.Pattern{
 	textmatch.New(`(?i)(?:cannot|can't|can not|not|don't) (?:be )?run (?:on |with )?(?:a |only |just )?(?:single|one|1) (?:process|rank|processor|gpu|mpi process)`),
 	textmatch.New(`(?i)(?:more than|at least two|greater than) (?:one|1|two|2)? ?(?:process|rank|processor|mpi task)`),
 }
+
+// otherUnits matches things of which one rank may have several.
+var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
+
+// example matches a line that shows how to start a program, with any number of ranks.
+var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
+
+// Doubtful reports whether words of a line that ask for a number of things may not mean ranks.
+func Doubtful(words, line string) bool {
+	return otherUnits.MatchString(words) || example.MatchString(line)
+}

@@ -1,4 +1,5 @@
-package diagnose
+// Package telling knows which lines of a log may be signs of failure.
+package telling
 
 import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
@@ -6,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// Telling returns a function that reports whether a line may be a sign of failure according to the rules of
+// Of returns a function that reports whether a line may be a sign of failure according to the rules of
 // book, or the beginning of such a sign.
-func Telling(book *rules.Book) func(text string) bool {
+func Of(book *rules.Book) func(text string) bool {
 	words := append(beginnings[:len(beginnings):len(beginnings)], endreport.Needles()...)
 	all := book.Words(words)
 	return func(text string) bool { return all.Contains(text) || pytrace.ErrorLine(text) }

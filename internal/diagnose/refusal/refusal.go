@@ -1,4 +1,5 @@
-package diagnose
+// Package refusal finds out whether a file system has caused an error of gangrun itself.
+package refusal
 
 import (
 	"slices"
@@ -10,10 +11,10 @@ import (
 // refusals are the signatures of errors of file systems: see refused in package rules.
 var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "read-only", "file-size-limit"}
 
-// Refusal returns the cause of an error of gangrun itself. ok is true if a file system has caused the error: it
-// is full, read-only or broken, or a limit is reached. Refusal looks for the messages of the operating system
+// Cause returns the cause of an error of gangrun itself. ok is true if a file system has caused the error: it
+// is full, read-only or broken, or a limit is reached. Cause looks for the messages of the operating system
 // in the text of err, because errors of other hosts arrive as text.
-func Refusal(err error) (cause job.Cause, ok bool) {
+func Cause(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
 	rule := rules.OfStatus(job.Unstarted, job.ReasonNone, text)
 	if !slices.Contains(refusals, rule.Signature) {

@@ -1,0 +1,192 @@
+package culprit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Marked returns the rank that marks the decisive line of a sign, or its first, as its own, or -1. Between them may be
+// lines of other ranks.
+func (s Sign) Marked() int {
+	if s.Lanes == nil {
+		return -1
+	}
+	if r := s.Lanes[s.At]; r >= 0 {
+		return r
+	}
+	return s.Lanes[s.From]
+}
+
+var (
+	// finished is a word of the last line of a rank that has done its work.
+	finished = textmatch.New(`(?i)\b(?:done|finished|complete[d]?|converged|closed|flushed|idle|bye|success\w*|ok|exit(?:ing|ed)? (?:normally|with code 0|0)|status[ =]0|waiting for (?:the )?others|all \d+ \w+ (?:written|stored|served))\b`)
+	// ended is how a launcher or a script says that a numbered process has failed.
+	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
+)
+
+// Ended returns the only rank that a launcher or script says has failed, or -1. It must be a rank that marks lines as
+// its own.
+func Ended(logs []roster.Log) int {
+	known := map[int]bool{}
+	for _, l := range logs {
+		for _, r := range l.Lanes {
+			known[r] = r >= 0
+		}
+		known[l.Rank] = l.Rank >= 0
+	}
+	only := -1
+	for _, l := range logs {
+		for i, t := range l.Text {
+			if l.Rank >= 0 || len(t) > 300 || l.Lanes != nil && l.Lanes[i] >= 0 && !strings.Contains(t[:min(len(t), 40)], "xit") && !strings.Contains(t, "status") {
+				continue
+			}
+			m := ended.FindStringSubmatch(t)
+			if m == nil || m[2] == "0" || m[2] == "143" || m[2] == "-15" || m[2] == "15" {
+				continue
+			}
+			r := first([]string{"", m[1], m[3]})
+			if r >= 0 && only >= 0 && r != only {
+				return -1
+			}
+			only = max(only, r)
+		}
+	}
+	if !known[only] {
+		return -1
+	}
+	return only
+}
+
+// margin is how many lines every other rank prints after the last line of a rank that has fallen silent.
+const margin = 2
+
+// Quiet returns the rank that prints nothing more after a sign, or that fell silent before it while the others went on.
+// It returns -1 if there is no such rank, or several.
+func (s Sign) Quiet() int {
+	if s.Lanes == nil {
+		return -1
+	}
+	threads := slices.ContainsFunc(s.Text[s.From:min(len(s.Text), s.To+near)], thread.MatchString)
+	last, after := map[int]int{}, map[int]bool{}
+	for i, r := range s.Lanes {
+		if r < 0 {
+			continue
+		}
+		last[r] = i
+		after[r] = after[r] || i > s.From
+	}
+	var open []int
+	for r, i := range last {
+		if !after[r] && !finished.MatchString(s.Text[i]) {
+			open = append(open, r)
+		}
+	}
+	switch {
+	case len(open) == 0 || len(last) < 2 || threads && !slices.Contains(slices.Collect(maps.Values(after)), true):
+		return -1
+	case len(open) == 1:
+		return open[0]
+	}
+	earliest := open[0]
+	for _, r := range open {
+		if last[r] < last[earliest] {
+			earliest = r
+		}
+	}
+	more := map[int]int{}
+	for _, r := range s.Lanes[last[earliest]+1:] {
+		more[r]++
+	}
+	for _, r := range open {
+		if r != earliest && more[r] < margin {
+			return -1
+		}
+	}
+	return earliest
+}
+
+// recent is how many lines of each rank before a sign show which ranks print at that time.
+const recent = 4
+
+// thread is a line of a trace of one of the threads of a program. All its threads end together.
+var thread = textmatch.New(`^goroutine \d+ \[|^thread '[^']*' .*panicked at|\bon Worker instance at|^\s+at MessagePort`)
+
+// Speaker returns the rank that has printed the line just above a sign, if other ranks were printing at that time, too.
+// It returns -1 otherwise.
+func (s Sign) Speaker() int {
+	if s.Lanes == nil || slices.ContainsFunc(s.Text[s.From:min(len(s.Text), s.To+near)], thread.MatchString) {
+		return -1
+	}
+	ranks := map[int]bool{}
+	for _, r := range s.Lanes {
+		ranks[r] = r >= 0
+	}
+	above, seen := -1, 0
+	for i := s.From - 1; i >= 0 && seen < recent*len(ranks); i-- {
+		r := s.Lanes[i]
+		if r < 0 && above < 0 && strings.TrimSpace(s.Text[i]) != "" {
+			return -1
+		}
+		if r < 0 {
+			continue
+		}
+		if seen++; above < 0 {
+			above = r
+		}
+		if r != above {
+			return above
+		}
+	}
+	return -1
+}
+
+// notFinite is a number that has become useless.
+var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
+
+// FirstNaN returns the rank that was the first in a log to print that a number is not finite, if the other ranks that
+// print so print other words: they have got the number from that rank. It returns -1 otherwise, or if the title of the
+// sign names a rank.
+func FirstNaN(logs []roster.Log, title string) int {
+	if roster.Own(title) >= 0 {
+		return -1
+	}
+	type word struct {
+		text string
+		line int
+	}
+	said, file, first := map[int]word{}, "", -1
+	for _, l := range logs {
+		for i, t := range l.Text {
+			if len(t) > 500 || !notFinite.MatchString(t) {
+				continue
+			}
+			r := l.At(i)
+			if r < 0 {
+				continue
+			}
+			if file != "" && l.Lines[i].File != file || l.Lines[i].Line == 0 {
+				return -1
+			}
+			file = l.Lines[i].File
+			if w, ok := said[r]; !ok || l.Lines[i].Line < w.line {
+				said[r] = word{t, l.Lines[i].Line}
+			}
+		}
+	}
+	for r, w := range said {
+		if first < 0 || w.line < said[first].line {
+			first = r
+		}
+	}
+	for r, w := range said {
+		if r != first && logtext.Alike(w.text, said[first].text) {
+			return -1
+		}
+	}
+	return first
+}
