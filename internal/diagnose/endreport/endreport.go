@@ -97,6 +97,10 @@ func ompiExit(text []string, i int) (Report, int, bool) {
 	return Report{Rank: logtext.Number(m[1]), Code: logtext.Number(code)}, at, logtext.Number(code) > 0
 }
 
+// crashes are the signals of a crash. hydra prints the status of a process as the system gives it: that is the number of
+// the signal.
+var crashes = []int{4, 6, 7, 8, 11}
+
 func hydra(text []string, i int) (Report, int, bool) {
 	r, at := Report{Rank: -1}, i
 	for j := i + 1; j < len(text) && j <= i+9; j++ {
@@ -114,8 +118,14 @@ func hydra(text []string, i int) (Report, int, bool) {
 			r.Code, at = logtext.Number(m[1]), j
 		}
 		if m := hydraSignal.FindStringSubmatch(t); m != nil {
-			r.Signal, r.Code, at = logtext.Number(m[1]+m[2]), 0, j
+			r.Signal, at = logtext.Number(m[1]+m[2]), j
 		}
+	}
+	if slices.Contains(crashes, r.Code) && r.Signal > 0 {
+		r.Signal = r.Code // that of the first process that ended; hydra itself has sent the other to the rest
+	}
+	if r.Signal > 0 {
+		r.Code = 0
 	}
 	return r, at, r.Signal > 0 || r.Code > 0
 }

@@ -16,7 +16,13 @@ var coreDump = []Rule{{
 	Category: job.CoreDump, Signature: "cpp-terminate", Confidence: 0.85, Traits: Generic,
 	Meaning: "the C++ runtime ended the program: std::terminate, or a call of a pure virtual function",
 	Hint:    "run the program in a debugger and break on throw (gdb: catch throw)",
-	Needles: []string{"terminate called without an active exception", "terminate called recursively", "pure virtual method called", "fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort", "signal 6 (-6): abort", "signal (6.-6): abort", "(76): abort trap signal", "sigabrt (0x6) at pc", "*** sigabrt received", "exit signal aborted", "died from signal 6", "terminated with signal 6", "zsh: abort", "status=6/abrt", "signal 6/abrt", "terminated by signal sigabrt", "panicked while processing panic", "fatal glibc error: "},
+	Needles: []string{"terminate called without an active exception", "terminate called recursively", "pure virtual method called", "panicked while processing panic"},
+	Unless:  textmatch.New(`assertion failed|CPU does not support`),
+}, {
+	Category: job.CoreDump, Signature: "sigabrt", Confidence: 0.85, Traits: Generic,
+	Meaning: "the process ended itself with abort()",
+	Hint:    "the lines before its end tell why; where there are none, run it in a debugger",
+	Needles: []string{"fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort", "signal 6 (-6): abort", "signal (6.-6): abort", "(76): abort trap signal", "sigabrt (0x6) at pc", "*** sigabrt received", "exit signal aborted", "died from signal 6", "terminated with signal 6", "zsh: abort", "status=6/abrt", "signal 6/abrt", "terminated by signal sigabrt", "fatal glibc error: "},
 	Unless:  textmatch.New(`assertion failed|CPU does not support`),
 }, {
 	Category: job.CoreDump, Signature: "cpp-terminate", Confidence: 0.85,
@@ -24,9 +30,8 @@ var coreDump = []Rule{{
 	Classes: []string{"LLVM error"},
 }, {
 	Category: job.CoreDump, Signature: "sigabrt", Confidence: 1, Traits: Generic | Mute,
-	Meaning: "the process ended itself with abort()",
-	Hint:    "the lines before its end tell why; where there are none, run it in a debugger",
-	Text:    "ended by ${signal}: it called abort()${core}", Ends: Ends{Signals: []int{6}},
+	Hint: "the lines before its end tell why; where there are none, run it in a debugger",
+	Text: "ended by ${signal}: it called abort()${core}", Ends: Ends{Signals: []int{6}},
 }, {
 	Category: job.CoreDump, Signature: "sigill", Confidence: 1,
 	Meaning: "the process executed an instruction that the processor does not know",

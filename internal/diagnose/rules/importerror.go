@@ -25,10 +25,16 @@ var importError = []Rule{{
 	Match: textmatch.New(`Package (?P<artefact>\w+) not found in current path|no package called .(?P<artefact>[\w.]+)|Package (?P<artefact>\w+) \[[0-9a-f-]+\] is required but does not seem to be installed|Can't locate (?P<artefact>\S+\.pm) in @INC|^(?:Error: )?Cannot find module '(?P<artefact>[^']+)'|cannot load such file -- (?P<artefact>\S+)|Could not find or load main class (?P<artefact>\S+)|` +
 		`Exception in thread ".*(?:ClassNotFoundException|NoClassDefFoundError): *(?P<artefact>[\w./$]+)|module '(?P<artefact>[\w.]+)' not found:$`),
 }, {
+	Category: job.ImportError, Signature: "import-map", Confidence: 0.95,
+	Meaning: "a shared library of a module cannot be mapped into memory: too little memory is allowed, or its file system is mounted noexec",
+	Hint:    "raise the limit on memory (ulimit -v, the memory of the batch job or container), or install the module on a file system that is not mounted noexec",
+	Needles: []string{"failed to map segment from shared object"},
+}, {
 	Category: job.ImportError, Signature: "import-name", Confidence: 0.95,
 	Meaning: "a module is installed but lacks the name that is imported; usually it is of another version",
 	Hint:    "install the version of ${artefact|the module} that the program was written for; two modules that import each other show this too",
 	Classes: []string{"ImportError"},
+	Unless:  textmatch.New(`failed to map segment`),
 	Find:    textmatch.New(`cannot import name '\w+' from (?:partially initialized module )?'(?P<artefact>[^']+)'`),
 }, {
 	Category: job.ImportError, Signature: "dependency-version", Confidence: 0.95,

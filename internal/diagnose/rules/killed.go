@@ -31,7 +31,7 @@ var killed = []Rule{{
 	Hint:    "mostly memory: use fewer workers or smaller batches; the kernel log tells who killed it",
 	Classes: []string{"*"},
 	Needles: []string{"is killed by signal: ", "exited unexpectedly", "terminated with signal sigkill"},
-	Unless:  textmatch.New(`SIG(?:SEGV|BUS)|Bus error`),
+	Unless:  textmatch.New(`SIG(?:SEGV|BUS)|Bus error|exited unexpectedly with exit code [1-9]`),
 	Match:   textmatch.New(`worker \(pid (?P<pid>\d+)\) is killed by signal: (?:Killed|Terminated|Aborted)|\(pids?\(?s?\)? (?P<pid>\d+)[^)]*\) exited unexpectedly|terminated with signal SIGKILL`),
 }, {
 	Category: job.Killed, Signature: "signal", Confidence: 0.9, Traits: Generic,

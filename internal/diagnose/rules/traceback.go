@@ -1,6 +1,9 @@
 package rules
 
-import "github.com/gangrun/gangrun/internal/job"
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 var traceback = []Rule{{
 	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
@@ -17,6 +20,13 @@ var traceback = []Rule{{
 	Meaning: "a rank says that it ends because another one failed",
 	Hint:    "look for the rank that failed first",
 	Needles: []string{"due to previous error", "communicator was aborted", "aborted on the client due to", "closing signal sigterm", "received signal: 15", "received 15 death signal", "driver shutting down", "one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort"},
+}, {
+	Category: job.Traceback, Signature: "worker-exited", Confidence: 0.85, Traits: Generic,
+	Meaning: "a process that the rank started, such as a data worker, ended itself with a code",
+	Hint:    "look for what the worker printed before its end; with num_workers=0 the rank does the work itself, and shows the error",
+	Classes: []string{"RuntimeError"},
+	Needles: []string{"exited unexpectedly with exit code"},
+	Match:   textmatch.New(`\(pids?\(?s?\)? (?P<pid>\d+)[^)]*\) exited unexpectedly with exit code [1-9]`),
 }, {
 	Category: job.Traceback, Signature: "cpp-exception", Confidence: 0.85, Traits: Generic,
 	Meaning: "a C++ exception that nothing caught",
