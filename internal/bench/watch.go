@@ -23,7 +23,7 @@ const (
 )
 
 // watchCost compares the work that ranks do with the watch and without, in alternating runs: training steps of
-// Python and of PyTorch, and rounds of an allreduce of MPI. It also prints the CPU time of gangrun itself, which
+// PyTorch, and rounds of an allreduce of MPI. It also prints the CPU time of gangrun itself, which
 // varies far less than the speed of the ranks.
 func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
@@ -33,10 +33,9 @@ func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	defer os.RemoveAll(dir)
 	fmt.Printf("work of 2 ranks for %s s or more, with --watch on and off, %d alternating runs; gangrun's own CPU time in a second\n", watchTime, runs)
 	commands := map[string][]string{
-		"python": {"python3", "internal/bench/testdata/train.py", watchTime},
 		"digits": {"/usr/bin/python3", "examples/digits/train.py", "--epochs=120", "--checkpoint-every=1000000"},
 	}
-	order := []string{"python", "digits"}
+	order := []string{"digits"}
 	for _, mpi := range g.mpis {
 		program := filepath.Join(dir, "busy."+mpi)
 		if out, err := exec.CommandContext(ctx, "mpicc."+mpi, "-O2", "-o", program, "internal/bench/testdata/busy.c").CombinedOutput(); err != nil {
