@@ -196,7 +196,7 @@ func (s *session) gang() (attempt int, ranks []int, why string) {
 }
 
 // save closes the journal and writes the report. It calls say for what failed. A run with
-// incomplete records does not end with 0. If no rank has a code of its own, it ends with exitcode.MayPass.
+// incomplete records does not end with 0.
 func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
 		hint := "the ranks' logs are complete, unless another message says that they are not"
@@ -205,11 +205,7 @@ func (s *session) save(report *runreport.Report, say func(string)) {
 		}
 		say(fmt.Sprintf("error: %s: %v", what, err))
 		say("hint: " + hint)
-		if report.ExitCode == nil {
-			return
-		}
-		switch *report.ExitCode {
-		case exitcode.OK, exitcode.Failed, exitcode.NoRequeue:
+		if report.ExitCode != nil && *report.ExitCode == exitcode.OK {
 			code := exitcode.MayPass
 			report.ExitCode, report.ExitWhy = &code, exitcode.WhyStorage
 		}

@@ -12,7 +12,7 @@ type ownEnding struct {
 // TestOwnEndings has what it must return.
 var ownEndings = []ownEnding{
 	{"gangrun cannot make a directory that it needs, such as that for the records of the run, or cannot start its own processes.", Ending{State: job.StateFailed, Internal: true}},
-	{"A file system that gangrun itself needs is full or fails, or a file system with the job's files does not answer.", Ending{State: job.StateFailed, Storage: true}},
+	{"A file system that gangrun itself needs is full or fails before or after the gang, or a file system with the job's files does not answer.", Ending{State: job.StateFailed, Storage: true}},
 	{"The gang would not fit even if every slot and GPU of its hosts were free.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"The gang does not fit because some GPUs are faulty, or because some hosts could not report their GPUs.", Ending{State: job.StateNoPlacement}},
 	{"The GPUs that the gang needs are in use and do not become free in time.", Ending{State: job.StateNoPlacement}},
