@@ -49,7 +49,8 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	}
 	limit := w.limit()
 	silent := w.silent()
-	if silent <= limit { // only exceptions were the reason to look
+	if silent <= limit { // there has been progress, or only exceptions were the reason to look
+		w.doubts.silence = doubt{}
 		return nil
 	}
 	stacks = w.settled(stacks)
