@@ -33,7 +33,7 @@ func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	defer os.RemoveAll(dir)
 	fmt.Printf("work of 2 ranks for %s s or more, with --watch on and off, %d alternating runs; gangrun's own CPU time in a second\n", watchTime, runs)
 	commands := map[string][]string{
-		"digits": {"/usr/bin/python3", "examples/digits/train.py", "--epochs=120", "--checkpoint-every=1000000"},
+		"digits": {"/usr/bin/python3", "examples/digits/train.py", "--epochs=300", "--checkpoint-every=1000000"},
 	}
 	order := []string{"digits"}
 	for _, mpi := range g.mpis {
