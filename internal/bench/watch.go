@@ -74,14 +74,22 @@ func workOf(ctx context.Context, gangrun, mode string, command []string) (round,
 	if err := cmd.Start(); err != nil {
 		return 0, 0, err
 	}
-	measured := make(chan time.Duration, 1)
+	ended := make(chan struct{})
+	measured := make(chan time.Duration, 1) // closed without a value if the command has ended too early
 	go func() {
-		time.Sleep(ownBegin)
-		begin := cpuTime(gangrun)
-		time.Sleep(ownEnd - ownBegin)
-		measured <- time.Duration(float64(cpuTime(gangrun)-begin) / (ownEnd - ownBegin).Seconds())
+		defer close(measured)
+		var begin, used time.Duration
+		for _, wait := range []time.Duration{ownBegin, ownEnd - ownBegin} {
+			select {
+			case <-time.After(wait):
+			case <-ended:
+				return
+			}
+			now := cpuTime(gangrun)
+			begin, used = now, now-begin
+		}
+		measured <- time.Duration(float64(used) / (ownEnd - ownBegin).Seconds())
 	}()
-	defer func() { own = <-measured }()
 	var first time.Time // when the line of the step begun was printed
 	var begun int
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -102,13 +110,19 @@ func workOf(ctx context.Context, gangrun, mode string, command []string) (round,
 			round = time.Since(first) / time.Duration(max(step-begun, 1))
 		}
 	}
-	if err := cmd.Wait(); err != nil {
+	err = cmd.Wait()
+	close(ended)
+	own, ok := <-measured
+	if err != nil {
 		return 0, 0, fmt.Errorf("%v: %w", command, err)
+	}
+	if !ok {
+		return 0, 0, fmt.Errorf("%v has ended within %v: give it more work", command, ownEnd)
 	}
 	if round == 0 {
 		return 0, 0, fmt.Errorf("%v has not said how many rounds it has done", command)
 	}
-	return round, 0, nil
+	return round, own, nil
 }
 
 // cpuTime returns the CPU time of all living processes of a program.

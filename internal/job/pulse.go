@@ -30,7 +30,7 @@ type Pulse struct {
 	// is how often the step or epoch of the rank has changed.
 	Progress *Progress `json:"progress,omitempty"`
 	Moves    int64     `json:"moves,omitempty"`
-	// Raised is true if the last output of the rank is an exception of Python that nothing has caught.
+	// Raised is true if the last output of the rank is an exception of Python.
 	Raised bool `json:"raised,omitempty"`
 	// Phase says where the rank is in its MPI library, as far as its agent knows.
 	Phase RankPhase `json:"phase,omitempty"`

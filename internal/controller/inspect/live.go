@@ -1,5 +1,6 @@
 // Package inspect lets other processes look at a run. A controller uses it to write the live file of the run
-// (vitals.json: the newest figures of the ranks), and to answer requests for the stacks of the ranks. Other processes use it to make such requests. A request
+// (vitals.json: the newest figures of the ranks), and to answer requests for the stacks of the ranks. Other
+// processes use it to make such requests. A request
 // is a file in the directory of the run.
 package inspect
 
