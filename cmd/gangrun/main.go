@@ -11,7 +11,8 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent"
 	"github.com/gangrun/gangrun/internal/controller/detached"
-	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents, and catches signals
+	_ "github.com/gangrun/gangrun/internal/early"          // starts shims and agents, and catches signals
+	_ "github.com/gangrun/gangrun/internal/early/bridging" // starts bridges
 	"github.com/gangrun/gangrun/internal/remote/stepserver"
 )
 

@@ -101,10 +101,12 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 		readers.Go(func() { r.run(watching, found) })
 	}
 	earlier := make(chan []Curve, 1)
-	if ask := w.options.Earlier; ask != nil && w.track.earlier == nil {
-		readers.Go(func() { earlier <- ask(watching) })
-	}
-	judging.Go(func() { w.watch(watching, a, began, t, found, earlier, serial) })
+	ask := sync.OnceFunc(func() {
+		if w.options.Earlier != nil && w.track.earlier == nil {
+			readers.Go(func() { earlier <- w.options.Earlier(watching) })
+		}
+	})
+	judging.Go(func() { w.watch(watching, a, began, t, found, ask, earlier, serial) })
 	outcome, err := w.runner.Run(ctx, a, func(e job.Event) {
 		t.see(e)
 		serial(e)
@@ -162,11 +164,13 @@ func gpus(a job.Attempt) float64 {
 	return float64(len(held))
 }
 
-// watch judges what is found until ctx ends.
-func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, earlier <-chan []Curve, emit func(job.Event)) {
+// watch judges what is found until ctx ends. At the first point it calls ask, so that earlier delivers the curves of
+// earlier runs: most jobs without a curve are never compared, and reading a long history takes time.
+func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, ask func(), earlier <-chan []Curve, emit func(job.Event)) {
 	w.track.begin(w.step(a))
 	each := gpus(a)
 	add := func(source string, p metrics.Point, at time.Time) {
+		ask()
 		w.track.add(source, p.Series, point{step: p.Step, byEpoch: p.ByEpoch, at: at, gpu: w.spent + each*at.Sub(began).Seconds(), value: p.Value})
 	}
 	tick := time.NewTicker(look)

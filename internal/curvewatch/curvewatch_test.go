@@ -245,15 +245,24 @@ func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frozen := make(chan struct{})
 		var asked atomic.Int32
-		w := New(gang{}, Options{Earlier: func(context.Context) []Curve { asked.Add(1); <-frozen; return nil }})
+		const ran = 2 * look // of each gang, after its first point
+		point := func(_ job.Attempt, emit func(job.Event)) {
+			emit(job.Event{Kind: job.KindProgress, Progress: &job.Progress{Step: 1, Metrics: map[string]float64{"loss": 1}}})
+			time.Sleep(ran)
+		}
+		w := New(gang{work: point}, Options{Earlier: func(context.Context) []Curve { asked.Add(1); <-frozen; return nil }})
 		run := func(number int) (notes []string, took time.Duration) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			began := time.Now()
-			if _, err := w.Run(ended, job.Attempt{Number: number, LogDir: "/nowhere"}, func(e job.Event) { notes = append(notes, e.Text) }); err != nil {
+			if _, err := w.Run(ended, job.Attempt{Number: number, LogDir: "/nowhere"}, func(e job.Event) {
+				if e.Kind == job.KindNote {
+					notes = append(notes, e.Text)
+				}
+			}); err != nil {
 				t.Error(err)
 			}
-			return notes, time.Since(began)
+			return notes, time.Since(began) - ran
 		}
 		if notes, took := run(1); len(notes) != 0 || took != lastLook || asked.Load() != 1 {
 			t.Errorf("the first attempt took %s, asked %d times, and says %q", took, asked.Load(), notes)

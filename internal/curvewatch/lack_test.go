@@ -50,7 +50,7 @@ func TestLack(t *testing.T) {
 				var watching sync.WaitGroup
 				var got []string
 				watching.Go(func() {
-					w.watch(ctx, job.Attempt{Number: 1}, time.Now(), told, found, nil, func(e job.Event) { got = append(got, e.Text) })
+					w.watch(ctx, job.Attempt{Number: 1}, time.Now(), told, found, func() {}, nil, func(e job.Event) { got = append(got, e.Text) })
 				})
 				if c.progress {
 					told.see(job.Event{Kind: job.KindProgress, Progress: &job.Progress{Step: 1}})

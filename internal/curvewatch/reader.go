@@ -11,6 +11,9 @@ import (
 const (
 	// busy bounds the time that a reader works in each look, so that a job that prints much costs little.
 	busy = 200 * time.Millisecond
+	// calm is the time from the beginning of an attempt to the first look. A job that ends sooner has no curve to
+	// judge, and pays nothing for the search.
+	calm = 300 * time.Millisecond
 	// maxBatch is how many points of a file are handed on at once.
 	maxBatch = 1024
 )
@@ -53,6 +56,11 @@ type reader struct {
 func (r *reader) run(ctx context.Context, found chan<- batch) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	select {
+	case <-time.After(calm):
+	case <-ctx.Done():
+		return
+	}
 	for {
 		short, cancel := context.WithTimeout(ctx, busy)
 		for _, s := range r.files(short) {

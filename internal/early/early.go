@@ -1,7 +1,8 @@
 // Package early catches the signals of gangrun's commands, and starts the work of its hidden
 // commands, before Go initialises the rest of the program. This saves time: a gang waits for its
 // agents, and each shim is a new process of gangrun. Go initialises a package as soon as its
-// imports are initialised. This package imports little, so it is among the first.
+// imports are initialised, packages with smaller import paths first. This package imports little, and
+// not net, so it is among the first.
 package early
 
 import (
@@ -9,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/contain"
-	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/selfcheck"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -30,8 +30,6 @@ func init() {
 		os.Exit(shim.Rsh(os.Args[2:]))
 	case "self-check":
 		os.Exit(selfcheck.Main(os.Args[2:]))
-	case "bridge":
-		os.Exit(bridge.Main(os.Args[2:]))
 	case "contain":
 		os.Exit(contain.Main(os.Args[0], os.Args[2:]))
 	case "enter":

@@ -81,6 +81,9 @@ func linked(dir string, e fs.DirEntry) bool {
 // Find returns a run of the home at dir. text is the run's ID, or a beginning that no other ID
 // has. "last" and "" mean the newest run.
 func Find(dir, text string) (Run, error) {
+	if r, ok := exactly(dir, text); ok {
+		return r, nil
+	}
 	all, err := runs(dir)
 	if err != nil {
 		return Run{}, err
@@ -95,8 +98,6 @@ func Find(dir, text string) (Run, error) {
 	var begin, near []Run
 	for _, r := range all {
 		switch {
-		case r.ID == text:
-			return r, nil
 		case strings.HasPrefix(r.ID, text):
 			begin = append(begin, r)
 		case strings.Contains(r.ID, strings.ToLower(text)):
@@ -113,6 +114,17 @@ func Find(dir, text string) (Run, error) {
 	default:
 		return Run{}, failure.Hinted("the newest are: "+some(all), "there is no run whose ID begins with %q", text)
 	}
+}
+
+// exactly returns the run with the ID id. It does not list the home, which may have thousands of runs.
+func exactly(dir, id string) (r Run, ok bool) {
+	if !idForm.MatchString(id) {
+		return Run{}, false
+	}
+	all := filepath.Join(dir, "runs")
+	r = Run{id, filepath.Join(all, id)}
+	info, err := os.Lstat(r.Dir)
+	return r, err == nil && (info.IsDir() || linked(all, fs.FileInfoToDirEntry(info)))
 }
 
 // some returns the IDs of the first few runs.

@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"fmt"
-	"net"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -10,15 +9,15 @@ import (
 
 // Keeper asks the watchdog to keep the locked files of a lease open too. If the agent is killed,
 // they stay locked until the watchdog has ended its ranks.
-type Keeper struct{ conn *net.UnixConn }
+type Keeper struct{ socket socket }
 
 // NewKeeper takes over file, the agent's end of the socket to its watchdog (KeepFD).
 func NewKeeper(file *os.File) (*Keeper, error) {
-	conn, err := unixConn(file)
+	s, err := newSocket(file)
 	if err != nil {
 		return nil, fmt.Errorf("descriptor %d is not a socket of a watchdog: %w", KeepFD, err)
 	}
-	return &Keeper{conn}, nil
+	return &Keeper{s}, nil
 }
 
 // The first byte of a message; a name follows.
@@ -34,7 +33,7 @@ const maxRights = 128
 // Keep asks the watchdog to keep files open under a name. A nil Keeper does nothing.
 func (k *Keeper) Keep(name string, fds []int) error {
 	for ; k != nil && len(fds) > 0; fds = fds[min(len(fds), maxRights):] {
-		if _, _, err := k.conn.WriteMsgUnix(append([]byte{opKeep}, name...), unix.UnixRights(fds[:min(len(fds), maxRights)]...), nil); err != nil {
+		if err := k.socket.send(append([]byte{opKeep}, name...), unix.UnixRights(fds[:min(len(fds), maxRights)]...)); err != nil {
 			return fmt.Errorf("have the watchdog keep a lease: %w", err)
 		}
 	}
@@ -44,6 +43,6 @@ func (k *Keeper) Keep(name string, fds []int) error {
 // Drop asks the watchdog to close the files of a name. A nil Keeper does nothing.
 func (k *Keeper) Drop(name string) {
 	if k != nil {
-		_, _ = k.conn.Write(append([]byte{opDrop}, name...)) // a watchdog that is gone has closed them
+		_ = k.socket.send(append([]byte{opDrop}, name...), nil) // a watchdog that is gone has closed them
 	}
 }

@@ -21,7 +21,7 @@ func TestKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	conn, err := unixConn(os.NewFile(uintptr(fds[1]), "watchdog"))
+	conn, err := newSocket(os.NewFile(uintptr(fds[1]), "watchdog"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestKeeper(t *testing.T) {
 			t.Fatal("a file that was dropped is locked")
 		}
 	}
-	if err := k.conn.Close(); err != nil { // the agent dies
+	if err := k.socket.file.Close(); err != nil { // the agent dies
 		t.Fatal(err)
 	}
 	<-ended

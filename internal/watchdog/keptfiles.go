@@ -1,8 +1,6 @@
 package watchdog
 
 import (
-	"net"
-	"os"
 	"strconv"
 	"sync/atomic"
 
@@ -13,7 +11,7 @@ import (
 // every message to the outer one, so that this keeps the same files, and sends it the agent's
 // PID.
 type keptFiles struct {
-	above *net.UnixConn // nil in the outer watchdog
+	above *socket // nil in the outer watchdog
 	kept  map[string][]int
 	agent atomic.Int64
 	ended chan struct{} // closed when nothing more can come from below
@@ -23,32 +21,20 @@ type keptFiles struct {
 // gone. Files that were not dropped by then stay open until this process ends.
 func newKeptFiles(dog *process) (*keptFiles, error) {
 	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
-	below, err := unixConn(dog.below)
+	below, err := newSocket(dog.below)
 	if err != nil {
 		return nil, err
 	}
 	if dog.above != nil {
-		if s.above, err = unixConn(dog.above); err != nil {
+		above, err := newSocket(dog.above)
+		if err != nil {
 			return nil, err
 		}
+		s.above = &above
 		s.forwardUp(append([]byte{opAgent}, strconv.Itoa(dog.child)...), nil)
 	}
 	go func() { defer close(s.ended); s.receive(below) }() // ends with the process below
 	return s, nil
-}
-
-// unixConn turns a file that is a unix socket into a connection.
-func unixConn(file *os.File) (*net.UnixConn, error) {
-	defer file.Close()
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil, err
-	}
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil, unix.ENOTSOCK
-	}
-	return unixConn, nil
 }
 
 // agentPID returns the PID of the agent, 0 where the inner watchdog was killed before it
@@ -60,15 +46,15 @@ func (s *keptFiles) agentPID() int {
 
 func (s *keptFiles) forwardUp(message, rights []byte) {
 	if s.above != nil {
-		_, _, _ = s.above.WriteMsgUnix(message, rights, nil) // a watchdog that is gone has closed them
+		_ = s.above.send(message, rights) // a watchdog that is gone has closed them
 	}
 }
 
-// receive reads from conn until its other end is gone.
-func (s *keptFiles) receive(conn *net.UnixConn) {
+// receive reads from a socket until its other end is gone.
+func (s *keptFiles) receive(below socket) {
 	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*maxRights))
 	for {
-		n, oob, _, _, err := conn.ReadMsgUnix(message, rights)
+		n, oob, err := below.receive(message, rights)
 		if err != nil || n == 0 {
 			return
 		}
@@ -95,9 +81,6 @@ func receivedFDs(oob []byte) (all []int) {
 	parts, _ := unix.ParseSocketControlMessage(oob) // never fails: the kernel has made it
 	for _, part := range parts {
 		fds, _ := unix.ParseUnixRights(&part)
-		for _, fd := range fds {
-			unix.CloseOnExec(fd)
-		}
 		all = append(all, fds...)
 	}
 	return all

@@ -1,5 +1,5 @@
 // Package watchdog starts the agent of a host under two watchdogs, and waits for its end. It
-// imports almost nothing, so that Go initialises it early. While they wait, the watchdogs have not
+// imports almost nothing, and not net, so that Go initialises it early. While they wait, the watchdogs have not
 // initialised the rest of the program. That saves most of their memory. They initialise it if
 // they have to clean up after an agent that was killed (package agent).
 //
