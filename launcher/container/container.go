@@ -45,8 +45,8 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 	if err != nil {
 		return nil, err
 	}
-	labels := maps.Clone(s.Labels)
-	labels[ownerLabel] = r.Owner
+	labels := map[string]string{ownerLabel: r.Owner}
+	maps.Copy(labels, s.Labels)
 	making, done, err := r.lease(ctx) // with which Sweep finds a snapshot without a container
 	if err != nil {
 		return nil, err
@@ -155,7 +155,8 @@ const removeEvery = 50 * time.Millisecond
 const exitLimit = time.Second
 
 func removeOnce(ctx context.Context, container client.Container, task client.Task, started *Container) error {
-	if task != nil {
+	known := task != nil // containerd knows that the container has processes
+	if known {
 		var killErr error
 		if started == nil || !started.dead.Load() { // else the shim has killed what the first process has left
 			killErr = task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
@@ -167,8 +168,14 @@ func removeOnce(ctx context.Context, container client.Container, task client.Tas
 			case <-ctx.Done():
 			}
 		}
-		if _, err := task.Delete(ctx, client.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
+		_, err := task.Delete(ctx, client.WithProcessKill)
+		if known = !errdefs.IsNotFound(err); known && err != nil {
 			return errors.Join(killErr, err)
+		}
+	}
+	if !known {
+		if err := endForgotten(ctx, container.ID()); err != nil {
+			return err
 		}
 	}
 	if err := container.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
