@@ -130,13 +130,20 @@ func (s *stream) told(g *sign, terminal bool) (known, on bool) {
 	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
-	if s.said(g) || s.log().Succeeded(g.to) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
+	if s.said(g) || s.succeeded(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
 		return true, true
 	}
 	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
 		return true, !s.halted(g)
 	}
 	return false, false
+}
+
+// succeeded reports whether a line after a sign records that the whole run has succeeded, in this output or in one of the
+// same log.
+func (s *stream) succeeded(g *sign) bool {
+	number := s.lines[g.at].Line
+	return s.log().Succeeded(g.to) || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().SucceededAfter(number) })
 }
 
 // othersGoOn reports whether other outputs show that the program, or the job, went on after a sign. worked is true if

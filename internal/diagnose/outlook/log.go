@@ -96,6 +96,16 @@ func (l *Log) Succeeded(from int) bool {
 	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
 }
 
+// SucceededAfter reports whether a line after that number records that the whole run has succeeded.
+func (l *Log) SucceededAfter(number int) bool {
+	for i, m := range l.Marks {
+		if m&(Done|All) == Done|All && l.Number(i) > number {
+			return true
+		}
+	}
+	return false
+}
+
 // Advances reports whether work is counted in some of the lines.
 func (l *Log) Advances(from, to int) bool {
 	for _, m := range l.Marks[from:to] {
