@@ -3,6 +3,7 @@ package controller
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,6 +21,10 @@ type records struct {
 	journal *journal.Journal
 	control *home.Control
 	fresh   bool // the run was created by this process, not taken over
+	// saves is the lock on the directory of the checkpoints; nil if there is none. sharing is the ID of another run that
+	// has this lock.
+	saves   *home.DirLock
+	sharing string
 }
 
 // records makes the records of a new run, with this process as its controller, or
@@ -35,7 +40,22 @@ func (t Options) records(dir string, spec job.Spec) (r records, err error) {
 			return r, errors.Join(err, r.discard())
 		}
 	}
+	if spec.CheckpointDir != "" && !t.PreflightOnly {
+		r.saves, r.sharing, _ = home.LockDir(dir, spec.CheckpointDir, r.run.ID) // without it, only a warning is missing
+	}
 	return r, nil
+}
+
+// findings warns of another run that writes checkpoints to the same directory.
+func (r records) findings(spec job.Spec) []job.Finding {
+	if r.sharing == "" {
+		return nil
+	}
+	return []job.Finding{{
+		Check: "checkpoint-dir-in-use", Severity: job.SeverityWarning,
+		Text: fmt.Sprintf("run %s, which has not ended, has the same directory of checkpoints, %q: each run may resume from the checkpoints of the other, or overwrite them", r.sharing, spec.CheckpointDir),
+		Hint: "give each run a directory of its own (--checkpoint-dir), or end the other run: gangrun stop " + r.sharing,
+	}}
 }
 
 // newRecords makes the records of a new run. If that fails, it leaves nothing.
@@ -75,7 +95,7 @@ func (r records) discard() error {
 	if r.control != nil {
 		err = errors.Join(err, r.control.Close())
 	}
-	return err
+	return errors.Join(err, r.saves.Close())
 }
 
 // abandon closes the journal of a run that could not begin, and removes a new run: a run

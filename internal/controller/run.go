@@ -45,7 +45,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 			Asker: newAsker(s.spec.BeforeStop, s.spec.StopFile(s.run.ID), s.launcher.Signal), Stacks: s.launcher.Stacks, Batch: s.batch.ended(),
 			Diagnose: secret.Hiding(s.spec, s.diagnose), Refusal: refusal.Cause, Emit: p.emit, Pulse: p.pulse, Elsewhere: s.several,
 		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), User: p.user, Findings: jobcheck.Vain(s.spec), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), User: p.user, Findings: append(jobcheck.Vain(s.spec), s.findings(s.spec)...), Legs: s.earlierLegs(), Past: s.spans, LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return sup.Run(p.ctx, info, s.spec)
 		}

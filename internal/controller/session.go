@@ -218,7 +218,7 @@ func (s *session) close() error {
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.control.Close())
+	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.saves.Close(), s.control.Close())
 }
 
 // watchGPUs returns a launcher that adds events for what the drivers report of the gang's
