@@ -67,6 +67,8 @@ func checkpointsCommand() *cli.Command {
 			}
 			if asJSON {
 				err = view.JSON(c.App.Writer, list)
+			} else if len(list) == 0 {
+				_, err = fmt.Fprintf(c.App.Writer, "there are no checkpoints in %q\n", dir)
 			} else {
 				err = checkpointview.Print(c.App.Writer, list, time.Now())
 			}

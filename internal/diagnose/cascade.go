@@ -7,6 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -39,12 +40,12 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 // may wait a moment until another rank shows the cause.
 func Cascade(text string) bool {
 	t := logtext.Plain(text)
-	g := &sign{text: t}
+	g := &sign.Sign{Text: t}
 	if pytrace.ErrorLine(t) {
 		e := pytrace.Headless([]string{t}, 0)
-		g = raised(&e)
+		g = sign.OfException(&e)
 	}
-	r := g.match(rules.Standard())
+	r := g.Match(rules.Standard())
 	return r != nil && r.Is(rules.Cascade)
 }
 

@@ -81,7 +81,7 @@ func firstToEnd(s *suspect, all []*suspect) *suspect {
 	first := s
 	for _, o := range all {
 		same := o.rule.Category == s.rule.Category && o.rule.Signature == s.rule.Signature && o.confidence >= s.confidence
-		if s.recorded() && s.sign.title != o.title() { // the error files show exactly which error came first
+		if s.recorded() && s.sign.Title != o.title() { // the error files show exactly which error came first
 			continue
 		}
 		near := s.time.IsZero() || o.time.IsZero() || o.time.Sub(s.time).Abs() <= clearly
@@ -101,7 +101,7 @@ func (s *suspect) title() string {
 	if s.sign == nil {
 		return ""
 	}
-	return s.sign.title
+	return s.sign.Title
 }
 
 // endedItself reports whether the suspect is about a rank that failed by itself.

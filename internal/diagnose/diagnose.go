@@ -16,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/flightrecord"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -138,10 +139,10 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
 		st.mixed = st.rank < 0 && !st.records() && outlook.Mixes(st.text)
-		for _, g := range st.kernel {
+		for _, g := range st.Kernel {
 			records = append(records, newRecord(st, g))
 		}
-		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.signs, func(g *sign) bool { return g.rule.Is(rules.Verdict) && g.rule.Category != job.CPUOOM }) {
+		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Rule.Is(rules.Verdict) && g.Rule.Category != job.CPUOOM }) {
 			continue
 		}
 		m := get(max(st.rank, -1))
@@ -212,15 +213,15 @@ func (s *suspect) adopt(members []*member) {
 	}
 	for _, m := range members {
 		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.rule.Signature == s.rule.Signature || g.rule.Is(rules.Mute) && s.sign != nil && s.sign.class == rules.Message {
-					if names := g.rule.Groups(g.text); names["rank"] != "" {
+			for _, g := range st.Signs {
+				if g.Rule.Signature == s.rule.Signature || g.Rule.Is(rules.Mute) && s.sign != nil && s.sign.Class == rules.Message {
+					if names := g.Rule.Groups(g.Text); names["rank"] != "" {
 						s.rank, s.host = logtext.Number(names["rank"]), cmp.Or(s.host, names["host"])
 						return
 					}
 				}
-				if g.report != nil && g.report.Rank >= 0 && (s.rank < 0 || g.discount == 0) {
-					s.rank, s.host = g.report.Rank, cmp.Or(s.host, g.report.Host)
+				if g.Report != nil && g.Report.Rank >= 0 && (s.rank < 0 || g.Discount == 0) {
+					s.rank, s.host = g.Report.Rank, cmp.Or(s.host, g.Report.Host)
 				}
 			}
 		}
@@ -231,7 +232,7 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.title, 300), ": "), s.sign.class, s.rule.Means())
+		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.Title, 300), ": "), s.sign.Class, s.rule.Means())
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
 	quoted := ""
@@ -244,8 +245,8 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	text := rules.Expand(s.rule.Text, names)
 	if text == "" {
 		text = names["title"]
-		if s.sign != nil && s.sign.where != "" {
-			text += " (" + logtext.Short(s.sign.where, 100) + ")"
+		if s.sign != nil && s.sign.Where != "" {
+			text += " (" + logtext.Short(s.sign.Where, 100) + ")"
 		}
 	}
 	if s.record != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -17,7 +18,7 @@ func (m *member) end() *suspect {
 	s.signal = e.Signal
 	switch e.Status {
 	case job.Lost, job.Unstarted:
-		s.sign = &sign{text: e.Text, title: cmp.Or(e.Text, "no reason was given")}
+		s.sign = &sign.Sign{Text: e.Text, Title: cmp.Or(e.Text, "no reason was given")}
 		s.rule = rules.OfStatus(e.Status, e.Reason, e.Text)
 		s.names = s.rule.Groups(e.Text)
 	case job.Signalled:
@@ -28,10 +29,10 @@ func (m *member) end() *suspect {
 		switch n := e.Code - 128; {
 		case e.Aborted:
 			s.rule = rules.Named("mpi-abort")
-			s.sign = &sign{title: fmt.Sprintf("it called MPI_Abort and ended with code %d", e.Code)}
+			s.sign = &sign.Sign{Title: fmt.Sprintf("it called MPI_Abort and ended with code %d", e.Code)}
 		case e.Fault != "":
 			s.rule = rules.OfStatus(job.Exited, e.Reason, e.Fault)
-			s.sign = &sign{title: e.Fault}
+			s.sign = &sign.Sign{Title: e.Fault}
 		case n > 0:
 			if r := rules.OfEnd(n, 0); r.Signature != "signal" {
 				s.rule, s.signal = r, n

@@ -26,7 +26,7 @@ func (s *suspect) after() []job.Line {
 	if s.stream == nil {
 		return nil
 	}
-	lines := s.stream.lines[s.sign.at+1:]
+	lines := s.stream.lines[s.sign.At+1:]
 	lines = lines[:min(len(lines), afterLines)]
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1].Text) == "" {
 		lines = lines[:len(lines)-1]
@@ -38,13 +38,13 @@ func (s *suspect) after() []job.Line {
 func (s *suspect) evidence() []job.Line {
 	var lines []job.Line
 	switch {
-	case s.stream != nil && s.sign.at > s.sign.from:
-		lines = s.stream.lines[s.sign.from : s.sign.at+1]
+	case s.stream != nil && s.sign.At > s.sign.From:
+		lines = s.stream.lines[s.sign.From : s.sign.At+1]
 		if len(lines) > headLines+tailLines {
 			lines = append(lines[:headLines:headLines], lines[len(lines)-tailLines:]...)
 		}
 	case s.stream != nil:
-		lines = append(lastOf(s.stream.lines[:s.sign.at], nearLines), s.stream.lines[s.sign.at])
+		lines = append(lastOf(s.stream.lines[:s.sign.At], nearLines), s.stream.lines[s.sign.At])
 	case s.exit != nil:
 		if st := s.words(); st != nil {
 			lines = lastOf(st.lines, lastLines)

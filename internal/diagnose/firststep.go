@@ -13,14 +13,14 @@ import (
 // later failure is that something is missing: a file, a module, a command. The earlier step should have made it or
 // fetched it. firstStep returns later if there is no such failure.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
-	if !steps.Lacks(later.rule, later.sign.title) {
+	if !steps.Lacks(later.rule, later.sign.Title) {
 		return later
 	}
-	for _, g := range st.signs {
-		if g.to > later.sign.from {
+	for _, g := range st.Signs {
+		if g.To > later.sign.From {
 			break
 		}
-		if steps.Fails(g.rule) && (g.plain && (steps.Tool(g.title) || strings.Contains(g.title, "(total=0,")) || (!g.weak || g.class != "") && !st.survived(g)) && !outlook.Recovers(g.title) && (!steps.Warns(g.title) || g.rule.Category == job.CheckpointError) {
+		if steps.Fails(g.Rule) && (g.Plain && (steps.Tool(g.Title) || strings.Contains(g.Title, "(total=0,")) || (!g.Weak || g.Class != "") && !st.survived(g)) && !outlook.Recovers(g.Title) && (!steps.Warns(g.Title) || g.Rule.Category == job.CheckpointError) {
 			s := m.suspect(st, g)
 			if s.rule.Category == job.HostLost { // nothing else of the job was there
 				s.rule = rules.Named("ssh-failed")
@@ -30,7 +30,7 @@ func (m *member) firstStep(st *stream, later *suspect) *suspect {
 	}
 	for _, s := range m.messages(st, true) {
 		known := s.rule.Signature != rules.ProgramError && s.rule.Signature != later.rule.Signature
-		if s.sign.to <= later.sign.from && (known || later.sign.weak && steps.Tool(later.sign.title)) {
+		if s.sign.To <= later.sign.From && (known || later.sign.Weak && steps.Tool(later.sign.Title)) {
 			return s
 		}
 	}

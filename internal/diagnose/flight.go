@@ -26,7 +26,7 @@ func (f flight) suspects() []*suspect {
 // about reports whether the records can add something to a suspect: it must have waited for other
 // ranks in vain, and must not itself name the rank for which it waited.
 func (f flight) about(s *suspect) bool {
-	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
+	named := s.sign != nil && s.rule.Groups(s.sign.Text)["rank"] != ""
 	return len(f.Problems) > 0 && !named && (s.rule.Category == job.CollectiveTimeout || s.rule.Category == job.Hang)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -21,11 +22,11 @@ func (m *member) fromLogs() []*suspect {
 		all = append(all, m.ofLog(st)...)
 	}
 	for _, s := range all {
-		if s.rank < 0 && s.sign.report == nil {
-			s.rank = roster.Own(s.sign.title)
+		if s.rank < 0 && s.sign.Report == nil {
+			s.rank = roster.Own(s.sign.Title)
 		}
 		if s.rank < 0 && s.rule.Is(rules.Verdict) {
-			s.rank = roster.Pod(s.sign.title, false)
+			s.rank = roster.Pod(s.sign.Title, false)
 		}
 	}
 	return all
@@ -35,15 +36,15 @@ func (m *member) fromLogs() []*suspect {
 func (m *member) ofLog(st *stream) []*suspect {
 	var all, past []*suspect
 	ended := st.log().Ended()
-	for _, g := range st.signs {
+	for _, g := range st.Signs {
 		s := m.suspect(st, g)
-		if g.report != nil {
+		if g.Report != nil {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.weak && st.plain[len(st.text)]-st.plain[g.to] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
-		case g.plain && g.rule.Category == job.StoppedEarly:
-			if st.reportedEnd() > g.at || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
+		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.Plain && g.Rule.Category == job.StoppedEarly:
+			if st.reportedEnd() > g.At || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
 			}
 		case st.survived(g) || st.loggedBefore(g):
@@ -54,15 +55,15 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && st.log().Failed() {
 		for _, s := range past { // one of them was the end after all
-			if s.confidence /= 2; !s.sign.plain || !outlook.Recovers(s.sign.title) {
+			if s.confidence /= 2; !s.sign.Plain || !outlook.Recovers(s.sign.Title) {
 				all = append(all, s)
 			}
 		}
 	}
-	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.weak && s.tier() <= tierPeer }) {
-		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.weak })
+	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
+		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.title) && !st.survived(g) && !st.toldToEnd(g) && st.plain[len(st.text)]-st.plain[g.to] <= weakTrail {
+	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -100,17 +101,17 @@ func (m *member) ofLog(st *stream) []*suspect {
 
 // loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
 // after it, and an exception ended the program later.
-func (s *stream) loggedBefore(g *sign) bool {
-	if level, _ := message.Record(s.text[g.from]); !g.plain || level != message.Error || s.mixed {
+func (s *stream) loggedBefore(g *sign.Sign) bool {
+	if level, _ := message.Record(s.text[g.From]); !g.Plain || level != message.Error || s.mixed {
 		return false
 	}
 	went := false
-	for i := g.to; i < len(s.text); i++ {
+	for i := g.To; i < len(s.text); i++ {
 		if level, _ := message.Record(s.text[i]); level == message.Info {
 			went = true
 		}
-		if went && slices.ContainsFunc(s.signs, func(o *sign) bool {
-			return o.from == i && !o.plain && o.report == nil && o.rule != g.rule && !s.caught(o)
+		if went && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
+			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !s.caught(o)
 		}) {
 			return true
 		}
@@ -131,8 +132,8 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 		if said == nil {
 			continue
 		}
-		g := spoken(said)
-		if g.rule = g.match(st.book); g.rule == nil || g.rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.title)) {
+		g := sign.Spoken(said)
+		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
 			continue
 		}
 		s := m.suspect(st, g)
@@ -150,16 +151,16 @@ const maxMessages = 50
 // wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
 // error.
 func (s *suspect) wentOn() bool {
-	if s.stream == nil || !s.sign.plain || s.rule.Is(rules.Verdict) {
+	if s.stream == nil || !s.sign.Plain || s.rule.Is(rules.Verdict) {
 		return false
 	}
 	st := s.stream
 	fatal := s.crashed() || s.rule.Category == job.MPIError || s.rule.Category == job.Assertion
-	banner := s.sign.from > 0 && message.Separator(st.text[s.sign.from-1]) && (s.rule.Category == job.LaunchError || s.rule.Category == job.MPIRuntime || s.rule.Category == job.HostLost)
-	if fatal || banner || st.buffered(s.sign) || st.plain[len(st.text)]-st.plain[s.sign.to] < muchOutput {
+	banner := s.sign.From > 0 && message.Separator(st.text[s.sign.From-1]) && (s.rule.Category == job.LaunchError || s.rule.Category == job.MPIRuntime || s.rule.Category == job.HostLost)
+	if fatal || banner || st.buffered(s.sign) || st.Plain[len(st.text)]-st.Plain[s.sign.To] < muchOutput {
 		return false
 	}
-	return !slices.ContainsFunc(st.marks()[s.sign.to:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
+	return !slices.ContainsFunc(st.marks()[s.sign.To:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
 }
 
 // muchOutput is how many ordinary lines are much output.
@@ -187,7 +188,7 @@ const (
 // inTable reports whether a suspect is the report in torchrun's table of failures that a signal has ended a rank. torchrun
 // makes the table before it ends the other ranks itself.
 func (s *suspect) inTable() bool {
-	return s.sign != nil && s.sign.report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.from:min(len(s.stream.text), s.sign.to+reporterLines)], tableSignal.MatchString)
+	return s.sign != nil && s.sign.Report != nil && s.stream != nil && slices.ContainsFunc(s.stream.text[s.sign.From:min(len(s.stream.text), s.sign.To+reporterLines)], tableSignal.MatchString)
 }
 
 var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) received by PID \d+`)
@@ -206,7 +207,7 @@ func (s *suspect) tier() int {
 		return tierEnded
 	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
 		return tierAbort
-	case r.Is(rules.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.class == "SignalException":
+	case r.Is(rules.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.Class == "SignalException":
 		return tierMute
 	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait
@@ -216,7 +217,7 @@ func (s *suspect) tier() int {
 		return tierKilled
 	case r.Is(rules.Peer):
 		return tierPeer
-	case r.Is(rules.Generic), s.sign != nil && s.sign.class == rules.Message && r.Signature == rules.ProgramError:
+	case r.Is(rules.Generic), s.sign != nil && s.sign.Class == rules.Message && r.Signature == rules.ProgramError:
 		return tierGeneric
 	}
 	return tierCause
@@ -260,7 +261,7 @@ func explained(best *suspect, all []*suspect) *suspect {
 			best.rule.Signature == "nccl-cuda" && s.rule.Signature == "nccl-network",
 			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && shutDown.MatchString(s.title()),
 			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
-			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.class != "" && !s.rule.Is(rules.Mute):
+			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.Class != "" && !s.rule.Is(rules.Mute):
 			if s.rank < 0 {
 				s.rank, s.host = best.rank, best.host
 			}
@@ -316,7 +317,7 @@ func cancelled(best *suspect, all []*suspect) *suspect {
 		return best
 	}
 	for _, s := range all {
-		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.plain && s.rule.Is(rules.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.Plain && s.rule.Is(rules.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
 			return s
 		}
 	}
@@ -325,13 +326,13 @@ func cancelled(best *suspect, all []*suspect) *suspect {
 
 // placeBefore reports whether a stands before b in one log.
 func placeBefore(a, b *suspect) bool {
-	x, y := a.stream.lines[a.sign.from], b.stream.lines[b.sign.from]
+	x, y := a.stream.lines[a.sign.From], b.stream.lines[b.sign.From]
 	return x.File == y.File && x.Line < y.Line
 }
 
 // repeated reports whether an exception soon after a plain line says the same as the line.
 func repeated(s *suspect, all []*suspect) bool {
-	return s.sign.plain && slices.ContainsFunc(all, func(o *suspect) bool {
-		return !o.sign.plain && o.rule.Signature == s.rule.Signature && o.sign.from >= s.sign.to && o.sign.from <= s.sign.to+adjacentLines
+	return s.sign.Plain && slices.ContainsFunc(all, func(o *suspect) bool {
+		return !o.sign.Plain && o.rule.Signature == s.rule.Signature && o.sign.From >= s.sign.To && o.sign.From <= s.sign.To+adjacentLines
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -22,8 +23,8 @@ const (
 func (m *member) said() *suspect {
 	var best *suspect
 	for _, st := range m.streams {
-		g := st.message
-		if g == nil || st.plain[len(st.text)]-st.plain[g.to] > weakTrail || slices.ContainsFunc(st.text[g.to:], message.Advance.MatchString) ||
+		g := st.Message
+		if g == nil || st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || slices.ContainsFunc(st.text[g.To:], message.Advance.MatchString) ||
 			!m.quietAfter(st, g, weakTrail) || m.advanced(st, g) || m.outlived(st, g) {
 			continue
 		}
@@ -55,8 +56,8 @@ func (s *suspect) betterSaid(than *suspect) bool {
 }
 
 // advanced reports whether another stream of the member shows further work after a sign.
-func (m *member) advanced(st *stream, g *sign) bool {
-	seen := st.time(g.at)
+func (m *member) advanced(st *stream, g *sign.Sign) bool {
+	seen := st.time(g.At)
 	if seen.IsZero() {
 		return false
 	}
@@ -81,16 +82,16 @@ var stops = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
 // was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
-	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
+	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.Plain || strong.sign.Report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
 		return true
-	case strong.rule.Category == job.Killed && strong.sign.report != nil && stops.MatchString(s.sign.title): // the launcher killed the ranks after it
+	case strong.rule.Category == job.Killed && strong.sign.Report != nil && stops.MatchString(s.sign.Title): // the launcher killed the ranks after it
 		return true
-	case !strong.sign.plain:
+	case !strong.sign.Plain:
 		return false
-	case strong.stream == s.stream && strong.sign.from >= s.sign.to && strong.rule.Is(rules.Peer|rules.Cascade):
+	case strong.stream == s.stream && strong.sign.From >= s.sign.To && strong.rule.Is(rules.Peer|rules.Cascade):
 		return true
 	case strong.stream == s.stream:
-		return strong.sign.to+adjacentLines < s.sign.from
+		return strong.sign.To+adjacentLines < s.sign.From
 	}
 	return !strong.time.IsZero() && !s.time.IsZero() && s.time.Sub(strong.time).Abs() > adjacentTime
 }

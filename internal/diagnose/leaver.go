@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -23,6 +24,6 @@ func leaver(s *suspect, members []*member) *suspect {
 	}
 	left := first.end()
 	left.rule = rules.Named("zero-exit")
-	left.sign, left.confidence = &sign{title: "other ranks still needed it: " + s.title()}, s.confidence
+	left.sign, left.confidence = &sign.Sign{Title: "other ranks still needed it: " + s.title()}, s.confidence
 	return left
 }

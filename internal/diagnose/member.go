@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -38,7 +39,7 @@ type member struct {
 // suspect is what may be the cause of the attempt's failure.
 type suspect struct {
 	rule       *rules.Rule
-	sign       *sign
+	sign       *sign.Sign
 	stream     *stream // nil when the end of the rank is the only sign
 	rank       int
 	host       string
@@ -77,7 +78,7 @@ func (m *member) suspects(live bool) []*suspect {
 		return nil
 	}
 	if m.exit.Stopped { // only its own output counts, not how it ended
-		if strong != nil && !strong.sign.plain && strong.rule.Category != job.Killed {
+		if strong != nil && !strong.sign.Plain && strong.rule.Category != job.Killed {
 			return []*suspect{strong}
 		}
 		if said != nil {
@@ -136,43 +137,43 @@ func (s *suspect) merit() int {
 	if !python(s.sign) {
 		n++
 	}
-	if s.sign.plain && s.member.rank >= 0 {
+	if s.sign.Plain && s.member.rank >= 0 {
 		n += 5 // libraries print much; what a rank's exception says counts more
 	}
-	if s.sign.report != nil && s.rule.Is(rules.Generic) && s.rule.Category != job.Killed {
+	if s.sign.Report != nil && s.rule.Is(rules.Generic) && s.rule.Category != job.Killed {
 		n += 6 // it says how the process ended, but not why
 	}
 	return n
 }
 
-func python(g *sign) bool { return g != nil && g.class != "" && g.context != "" }
+func python(g *sign.Sign) bool { return g != nil && g.Class != "" && g.Context != "" }
 
 // ofStream chooses among the signs of one stream.
 func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 	end := len(st.text)
-	for i := len(st.signs) - 1; i >= 0; i-- {
-		g := st.signs[i]
+	for i := len(st.Signs) - 1; i >= 0; i-- {
+		g := st.Signs[i]
 		s := m.suspect(st, g)
-		if g.weak {
-			if st.plain[len(st.text)]-st.plain[g.to] <= weakTrail && m.quietAfter(st, g, weakTrail) && !m.outlived(st, g) {
+		if g.Weak {
+			if st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail && m.quietAfter(st, g, weakTrail) && !m.outlived(st, g) {
 				weak = better(weak, s)
 			}
 			continue
 		}
-		near := end >= 0 && st.plain[end]-st.plain[g.to] <= trail
+		near := end >= 0 && st.Plain[end]-st.Plain[g.To] <= trail
 		if end < len(st.text) {
-			near = near && !apart(st.time(g.at), st.time(end))
+			near = near && !apart(st.time(g.At), st.time(end))
 		} else {
 			near = near && m.quietAfter(st, g, trail) && !m.outlived(st, g)
 		}
 		if st.lines[0].Source == job.SourceErrorFile { // exact, however much the rank has printed since
-			near = m.exit == nil || m.exit.Time.IsZero() || m.exit.Time.Sub(st.time(g.at)) <= watchdog
+			near = m.exit == nil || m.exit.Time.IsZero() || m.exit.Time.Sub(st.time(g.At)) <= watchdog
 		}
 		if !near {
 			end = -1
 			continue
 		}
-		end = g.from
+		end = g.From
 		// Of several exceptions the last, of other signs the first.
 		if strong == nil || s.merit() < strong.merit() || s.merit() == strong.merit() && !python(g) {
 			strong = s
@@ -184,21 +185,21 @@ func (m *member) ofStream(st *stream) (strong, weak *suspect) {
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
 
 // outlived reports whether the member lived for long after a plain line.
-func (m *member) outlived(st *stream, g *sign) bool {
-	if m.exit == nil || !g.plain && g.class != rules.Message || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
+func (m *member) outlived(st *stream, g *sign.Sign) bool {
+	if m.exit == nil || !g.Plain && g.Class != rules.Message || m.exit.Time.IsZero() || st.time(g.At).IsZero() {
 		return false
 	}
 	limit := linger
-	if g.rule.Is(rules.Cascade) {
+	if g.Rule.Is(rules.Cascade) {
 		limit = watchdog
 	}
-	return m.exit.Time.Sub(st.time(g.at)) > limit
+	return m.exit.Time.Sub(st.time(g.At)) > limit
 }
 
 // quietAfter reports whether the member's other streams printed nothing more after about the time
 // when the sign appeared.
-func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
-	seen := st.time(g.at)
+func (m *member) quietAfter(st *stream, g *sign.Sign, limit int) bool {
+	seen := st.time(g.At)
 	if seen.IsZero() {
 		return true
 	}
@@ -211,7 +212,7 @@ func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
 			if t := other.lines[i].Time; t.IsZero() || !t.After(seen.Add(time.Second)) {
 				break
 			}
-			if other.plain[i+1] > other.plain[i] {
+			if other.Plain[i+1] > other.Plain[i] {
 				later++
 			}
 		}
@@ -219,14 +220,14 @@ func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
 	return later <= limit
 }
 
-func (m *member) suspect(st *stream, g *sign) *suspect {
-	s := &suspect{rule: g.rule, sign: g, stream: st, rank: m.rank, host: cmp.Or(m.host, st.host), time: st.time(g.from), order: m.order,
-		names: g.rule.Groups(g.text), confidence: g.rule.Confidence - g.discount, exit: m.exit, member: m}
-	if s.time.IsZero() && m.exit != nil || g.weak && m.exit != nil {
+func (m *member) suspect(st *stream, g *sign.Sign) *suspect {
+	s := &suspect{rule: g.Rule, sign: g, stream: st, rank: m.rank, host: cmp.Or(m.host, st.host), time: st.time(g.From), order: m.order,
+		names: g.Rule.Groups(g.Text), confidence: g.Rule.Confidence - g.Discount, exit: m.exit, member: m}
+	if s.time.IsZero() && m.exit != nil || g.Weak && m.exit != nil {
 		s.time = m.exit.Time
 	}
 	s.pid = logtext.Number(s.names["pid"])
-	if r := g.report; r != nil {
+	if r := g.Report; r != nil {
 		s.signal = r.Signal
 		s.pid = r.PID
 		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(r.Signal), r.Signal)
@@ -242,14 +243,14 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	if m.rank < 0 {
 		if r, ok := s.names["rank"]; ok {
 			s.rank = logtext.Number(r)
-		} else if s.rank < 0 && (g.rule.Category == job.MPIError || strings.Contains(g.text, "MPI_ERR_")) {
+		} else if s.rank < 0 && (g.Rule.Category == job.MPIError || strings.Contains(g.Text, "MPI_ERR_")) {
 			s.rank = st.reporter(g)
 		}
 		if h, ok := s.names["host"]; ok {
 			s.host = h
 		}
 	}
-	if r := s.names["rank"]; m.rank >= 0 && r != "" && namesOther[g.rule.Category] {
+	if r := s.names["rank"]; m.rank >= 0 && r != "" && namesOther[g.Rule.Category] {
 		s.rank, s.host = logtext.Number(r), ""
 	}
 	return s
@@ -260,8 +261,8 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost: true, job.Straggler: true, job.Hang: true}
 
 // reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.
-func (s *stream) reporter(g *sign) int {
-	for i := max(0, g.from-reporterLines); i < min(len(s.text), g.to+reporterLines); i++ {
+func (s *stream) reporter(g *sign.Sign) int {
+	for i := max(0, g.From-reporterLines); i < min(len(s.text), g.To+reporterLines); i++ {
 		if m := reportedBy.FindStringSubmatch(s.text[i]); m != nil {
 			return logtext.Number(m[1])
 		}
@@ -283,7 +284,7 @@ func before(a, b *suspect) bool {
 		return a.time.Before(b.time)
 	}
 	if a.stream != nil && b.stream != nil {
-		x, y := a.stream.lines[a.sign.from], b.stream.lines[b.sign.from]
+		x, y := a.stream.lines[a.sign.From], b.stream.lines[b.sign.From]
 		if x.File != "" && x.File == y.File && x.Line != y.Line {
 			return x.Line < y.Line
 		}

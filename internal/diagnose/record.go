@@ -6,6 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -19,14 +20,14 @@ const (
 // record is a sign that a host's kernel, or gangrun's agent there, has recorded.
 type record struct {
 	rule  *rules.Rule
-	sign  *sign
+	sign  *sign.Sign
 	line  job.Line
 	pid   int
 	names map[string]string
 }
 
-func newRecord(st *stream, g *sign) record {
-	r := record{rule: g.rule, sign: g, line: st.lines[g.at], names: g.rule.Groups(g.text)}
+func newRecord(st *stream, g *sign.Sign) record {
+	r := record{rule: g.Rule, sign: g, line: st.lines[g.At], names: g.Rule.Groups(g.Text)}
 	r.pid = logtext.Number(r.names["pid"])
 	return r
 }
@@ -63,7 +64,7 @@ func (r record) proves(s *suspect, members []*member) float64 {
 			return 0
 		}
 	case job.StorageError:
-		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.class == "forrtl severe" || s.sign.class == "fortran runtime error")
+		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.Class == "forrtl severe" || s.sign.Class == "fortran runtime error")
 		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) && !file {
 			return 0
 		}

@@ -33,12 +33,12 @@ func (s *suspect) reported(members []*member, alone bool) int {
 					ended = append(ended, logtext.Number(cmp.Or(c[1], c[2], c[3], c[4])))
 				}
 			}
-			for _, g := range st.signs {
-				if g.report == nil || g.report.Rank < 0 || !s.fits(g.report) {
+			for _, g := range st.Signs {
+				if g.Report == nil || g.Report.Rank < 0 || !s.fits(g.Report) {
 					continue
 				}
-				if ended = append(ended, g.report.Rank); g.discount == 0 {
-					first = append(first, g.report.Rank)
+				if ended = append(ended, g.Report.Rank); g.Discount == 0 {
+					first = append(first, g.Report.Rank)
 				}
 			}
 		}
@@ -65,7 +65,7 @@ func (s *suspect) fits(r *endreport.Report) bool {
 		return r.Signal == s.signal
 	case s.rule.Category == job.InvalidMemoryAccess:
 		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
-	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.class == "":
+	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.Class == "":
 		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
 	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
 		return r.Signal == 9 || r.Signal == 6 || r.Code > 0
@@ -75,7 +75,7 @@ func (s *suspect) fits(r *endreport.Report) bool {
 
 // blameLaggard puts the blame on the rank for which a suspect only waited, or which it has lost.
 func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *roster.Census) {
-	named := s.sign != nil && s.rule.Groups(s.sign.text)["rank"] != ""
+	named := s.sign != nil && s.rule.Groups(s.sign.Text)["rank"] != ""
 	lost := s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade)
 	if !lost && (s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named) {
 		return
@@ -83,11 +83,11 @@ func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *ros
 	waiting, ended := map[int]bool{}, map[int]bool{}
 	for _, m := range members {
 		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.report != nil && g.report.Rank >= 0 {
-					ended[g.report.Rank] = true
+			for _, g := range st.Signs {
+				if g.Report != nil && g.Report.Rank >= 0 {
+					ended[g.Report.Rank] = true
 				}
-				if r := max(m.rank, laggard.Group(g.text)); r >= 0 && g.rule.Category == job.CollectiveTimeout {
+				if r := max(m.rank, laggard.Group(g.Text)); r >= 0 && g.Rule.Category == job.CollectiveTimeout {
 					waiting[r] = true
 				}
 			}
@@ -100,7 +100,7 @@ func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *ros
 		}
 	}
 	if rank < 0 && s.stream != nil {
-		rank = laggard.Near(s.stream.text, s.sign.from, s.sign.to)
+		rank = laggard.Near(s.stream.text, s.sign.From, s.sign.To)
 	}
 	if rank < 0 {
 		if rank = laggard.Apart(logs, census); rank < 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -16,8 +17,8 @@ import (
 // ofStart returns 0 if a program could not be started several times, else -1.
 func (s *suspect) ofStart() int {
 	copies := 0
-	for _, g := range s.stream.signs {
-		if g.rule.Signature == s.rule.Signature && logtext.Alike(g.title, s.title()) {
+	for _, g := range s.stream.Signs {
+		if g.Rule.Signature == s.rule.Signature && logtext.Alike(g.Title, s.title()) {
 			copies++
 		}
 	}
@@ -35,7 +36,7 @@ var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) s
 
 // ofEvery returns 0 if every rank has failed in the same way, else -1.
 func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
-	words := s.stream.text[s.sign.at]
+	words := s.stream.text[s.sign.At]
 	copies, printers := 0, map[int]bool{}
 	for _, m := range members {
 		for _, st := range m.streams {
@@ -51,7 +52,7 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 				if t != words && (pid == 0 || !logtext.Alike(t, words)) {
 					continue
 				}
-				within := slices.IndexFunc(st.signs, func(g *sign) bool { return g.from <= i && i < g.to })
+				within := slices.IndexFunc(st.Signs, func(g *sign.Sign) bool { return g.From <= i && i < g.To })
 				if !printers[pid] && (within < 0 || within != seen) {
 					copies++
 				}
@@ -68,11 +69,11 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 // printedBy returns the rank of the process that has printed a sign, or another sign with the same signature,
 // or -1.
 func (s *suspect) printedBy(census *roster.Census) int {
-	for _, o := range append([]*sign{s.sign}, s.stream.signs...) {
-		if o.rule.Signature != s.sign.rule.Signature {
+	for _, o := range append([]*sign.Sign{s.sign}, s.stream.Signs...) {
+		if o.Rule.Signature != s.sign.Rule.Signature {
 			continue
 		}
-		for i := o.at; i >= max(0, o.from-1); i-- { // the innermost exception comes last, after Ray's words
+		for i := o.At; i >= max(0, o.From-1); i-- { // the innermost exception comes last, after Ray's words
 			if r := census.OfPID(roster.Printer(s.stream.lines[i].Text)); r >= 0 {
 				return r
 			}
@@ -84,7 +85,7 @@ func (s *suspect) printedBy(census *roster.Census) int {
 // quiet returns the rank that printed nothing more after a sign that no other rank can cause, or that printed last
 // before it. It returns -1 if the log does not show such a rank.
 func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
-	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.text) {
+	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.Text) {
 		return -1
 	}
 	if r := g.Quiet(); r >= 0 || s.rule.Is(rules.Mute) {
@@ -95,7 +96,7 @@ func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
 
 // tagged returns the lowest rank whose own output tells of a cause, for a suspect that is a line without a tag, or -1.
 func (s *suspect) tagged(all []*suspect) int {
-	if !s.sign.plain {
+	if !s.sign.Plain {
 		return -1
 	}
 	return s.besideOthers(slices.DeleteFunc(slices.Clone(all), func(o *suspect) bool {
@@ -156,11 +157,11 @@ func hostOf(members []*member, rank int) (host string) {
 			host = cmp.Or(host, m.host)
 		}
 		for _, st := range m.streams {
-			for _, g := range st.signs {
-				if g.report != nil && g.report.Rank == rank {
-					host = cmp.Or(host, g.report.Host)
+			for _, g := range st.Signs {
+				if g.Report != nil && g.Report.Rank == rank {
+					host = cmp.Or(host, g.Report.Host)
 				}
-				if names := g.rule.Groups(g.text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
+				if names := g.Rule.Groups(g.Text); names["rank"] != "" && logtext.Number(names["rank"]) == rank {
 					host = cmp.Or(host, names["host"])
 				}
 			}

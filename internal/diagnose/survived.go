@@ -8,6 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -25,8 +26,8 @@ const (
 func (s *stream) log() *outlook.Log {
 	if s.known.marked == nil {
 		aside := make([]bool, len(s.text))
-		for _, g := range s.signs {
-			for i := g.from; i < g.to; i++ {
+		for _, g := range s.Signs {
+			for i := g.From; i < g.To; i++ {
 				aside[i] = true
 			}
 		}
@@ -41,7 +42,7 @@ func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 
 // survived reports whether the program that gave a sign of failure went on with its work. It judges
 // by what follows in the same log.
-func (s *stream) survived(g *sign) bool {
+func (s *stream) survived(g *sign.Sign) bool {
 	marks := s.marks()
 	buffered, caught := s.buffered(g), s.caught(g)
 	ended, last := s.reportedEnd(), s.log().LastWord()
@@ -50,24 +51,24 @@ func (s *stream) survived(g *sign) bool {
 		return on
 	}
 	banner := s.banner(g)
-	fatal := g.class == rules.Message && outlook.Fatal(s.text[g.from])
-	concludes := !fatal && last >= g.to && s.log().Concludes(last) && last > ended && !g.rule.Is(rules.Verdict)
+	fatal := g.Class == rules.Message && outlook.Fatal(s.text[g.From])
+	concludes := !fatal && last >= g.To && s.log().Concludes(last) && last > ended && !g.Rule.Is(rules.Verdict)
 	if concludes && !terminal {
 		return true
 	}
-	if (caught || s.ofChild(g)) && outlook.InEnd(g.where) && !s.log().Failed() {
+	if (caught || s.ofChild(g)) && outlook.InEnd(g.Where) && !s.log().Failed() {
 		return true
 	}
 	bad := false
-	advanced, between, said, recovered := 0, 0, 0, (g.plain || g.class == rules.Message) && outlook.Recovers(s.text[g.at])
-	recovered = recovered || g.from > 0 && marks[g.from-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.from-1])
-	for i := g.to; i < len(s.text); i++ {
+	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rules.Message) && outlook.Recovers(s.text[g.At])
+	recovered = recovered || g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])
+	for i := g.To; i < len(s.text); i++ {
 		m := marks[i]
 		if m&outlook.Aside != 0 {
 			continue
 		}
 		said++
-		if said <= nearby && !g.rule.Is(rules.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
+		if said <= nearby && !g.Rule.Is(rules.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
 			return true
 		}
 		switch {
@@ -85,7 +86,7 @@ func (s *stream) survived(g *sign) bool {
 			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
-			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.plain && (g.weak || g.rule.Is(rules.Generic)) {
+			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.Plain && (g.Weak || g.Rule.Is(rules.Generic)) {
 				return true
 			}
 			continue
@@ -93,18 +94,18 @@ func (s *stream) survived(g *sign) bool {
 			recovered = true
 			continue
 		}
-		if s.plain[i+1] > s.plain[i] {
+		if s.Plain[i+1] > s.Plain[i] {
 			between++
 		}
-		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
+		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.Rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
-		slight := g.plain && !banner && (g.weak || g.rule.Is(rules.Cascade|rules.Generic)) && !g.rule.Is(rules.Verdict)
+		slight := g.Plain && !banner && (g.Weak || g.Rule.Is(rules.Cascade|rules.Generic)) && !g.Rule.Is(rules.Verdict)
 		if (caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) || slight && between >= plainRun) && !s.log().Failed() {
 			return true
 		}
-		works := m&(outlook.Error|outlook.Bad|outlook.Long) == 0 && s.log().Usual(g.from, i)
-		if (works || m&outlook.Advance != 0 && (buffered || s.log().Familiar(g.from, i))) && ended < 0 && !banner {
+		works := m&(outlook.Error|outlook.Bad|outlook.Long) == 0 && s.log().Usual(g.From, i)
+		if (works || m&outlook.Advance != 0 && (buffered || s.log().Familiar(g.From, i))) && ended < 0 && !banner {
 			if advanced++; advanced >= goneOn && !s.mixed && !buffered || advanced >= othersGoOn {
 				return true
 			}
@@ -116,24 +117,24 @@ func (s *stream) survived(g *sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && g.plain && said > 0 && (ended < 0 || g.weak && outlook.Recovers(g.title)) && !g.rule.Is(rules.Verdict) {
+	if recovered && g.Plain && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
 		return true
 	}
 	return s.othersGoOn(g, terminal, caught, between > 0)
 }
 
 // told reports whether particular words show whether the program went on after a sign, and whether it did.
-func (s *stream) told(g *sign, terminal bool) (known, on bool) {
-	if terminal && g.native && s.rank < 0 && s.log().Unfinished() {
+func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
+	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
-	if strings.HasPrefix(s.text[g.from], "Error") && slices.ContainsFunc(s.text[g.to:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
-	if s.said(g) || s.succeeded(g) || (g.plain || g.report != nil) && !g.rule.Is(rules.Verdict) && outlook.Wanted(g.title) {
+	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
 		return true, true
 	}
-	if s.halted(g) || (g.report != nil || g.rule.Is(rules.Verdict)) && s.resumed(g) {
+	if s.halted(g) || (g.Report != nil || g.Rule.Is(rules.Verdict)) && s.resumed(g) {
 		return true, !s.halted(g)
 	}
 	return false, false
@@ -141,41 +142,41 @@ func (s *stream) told(g *sign, terminal bool) (known, on bool) {
 
 // succeeded reports whether a line after a sign records that the whole run has succeeded, in this output or in one of the
 // same log.
-func (s *stream) succeeded(g *sign) bool {
-	number := s.lines[g.at].Line
-	return s.log().Succeeded(g.to) || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().SucceededAfter(number) })
+func (s *stream) succeeded(g *sign.Sign) bool {
+	number := s.lines[g.At].Line
+	return s.log().Succeeded(g.To) || slices.ContainsFunc(s.beside, func(o *stream) bool { return o.log().SucceededAfter(number) })
 }
 
 // othersGoOn reports whether other outputs show that the program, or the job, went on after a sign. worked is true if
 // ordinary lines follow the sign.
-func (s *stream) othersGoOn(g *sign, terminal, caught, worked bool) bool {
-	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.at]) }) {
+func (s *stream) othersGoOn(g *sign.Sign, terminal, caught, worked bool) bool {
+	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.At]) }) {
 		return true
 	}
-	return s.common != nil && s.common.log().DoneAfter(s.lines[g.at].Line, terminal) || (g.plain || caught) && !g.rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.at]) ||
-		(worked || g.plain && outlook.Logged(s.text[g.at])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
+	return s.common != nil && s.common.log().DoneAfter(s.lines[g.At].Line, terminal) || (g.Plain || caught) && !g.Rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.At]) ||
+		(worked || g.Plain && outlook.Logged(s.text[g.At])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
 // banner reports whether a sign is what a launcher says of its own end, between two lines that separate it from the
 // output of the ranks. Ranks may print more while the launcher ends them.
-func (s *stream) banner(g *sign) bool {
-	c := g.rule.Category
-	return g.plain && g.from > 0 && message.Separator(s.text[g.from-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
+func (s *stream) banner(g *sign.Sign) bool {
+	c := g.Rule.Category
+	return g.Plain && g.From > 0 && message.Separator(s.text[g.From-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
 }
 
 // halted reports whether the line after an error message says that its program ends, in a log that says that a program
 // failed. What follows is the output of another program.
-func (s *stream) halted(g *sign) bool {
-	return g.to < len(s.text) && s.text[g.to] == "Execution halted" && s.log().Failed()
+func (s *stream) halted(g *sign.Sign) bool {
+	return g.To < len(s.text) && s.text[g.To] == "Execution halted" && s.log().Failed()
 }
 
 // resumed reports whether the ranks went on with their work after what the batch system or a launcher has reported, and
 // said at last that it is done. So the job was started again.
-func (s *stream) resumed(g *sign) bool {
+func (s *stream) resumed(g *sign.Sign) bool {
 	if !slices.ContainsFunc(s.beside, (*stream).endsDone) {
 		return false
 	}
-	number := s.lines[g.at].Line
+	number := s.lines[g.At].Line
 	return slices.ContainsFunc(s.beside, func(o *stream) bool {
 		return o.log().UsualAfter(number) > 2*goneOn
 	})
@@ -188,15 +189,15 @@ func (s *stream) endsDone() bool {
 
 // said reports whether an exception says the same as an earlier line after which the program went on in another way. The
 // exception was printed later because another output has a buffer of its own.
-func (s *stream) said(g *sign) bool {
-	if g.plain || g.report != nil || g.class == rules.Message || len(g.title) < 20 {
+func (s *stream) said(g *sign.Sign) bool {
+	if g.Plain || g.Report != nil || g.Class == rules.Message || len(g.Title) < 20 {
 		return false
 	}
-	_, words, ok := strings.Cut(g.title, ": ")
+	_, words, ok := strings.Cut(g.Title, ": ")
 	if !ok || len(words) < 12 {
 		return false
 	}
-	for i := 0; i < g.from; i++ {
+	for i := 0; i < g.From; i++ {
 		if !strings.Contains(s.text[i], words) {
 			continue
 		}
@@ -211,44 +212,44 @@ func (s *stream) said(g *sign) bool {
 
 // terminal reports whether a sign is the end of its program: an exception that was not caught, the report of an end,
 // or a crash. The few lines after it may be those of the script that has started the program.
-func (s *stream) terminal(g *sign, caught bool) bool {
+func (s *stream) terminal(g *sign.Sign, caught bool) bool {
 	switch {
-	case g.plain && message.FromR(g.title) && !slices.Contains(s.text[g.to:], "Execution halted"): // R goes on
+	case g.Plain && message.FromR(g.Title) && !slices.Contains(s.text[g.To:], "Execution halted"): // R goes on
 		return false
-	case g.weak || g.rule.Is(rules.Weak|rules.Cascade) && g.report == nil || caught || s.repeats(g):
+	case g.Weak || g.Rule.Is(rules.Weak|rules.Cascade) && g.Report == nil || caught || s.repeats(g):
 		return false
-	case g.class == rules.Message:
-		return outlook.Fatal(s.text[g.from])
-	case !g.plain:
+	case g.Class == rules.Message:
+		return outlook.Fatal(s.text[g.From])
+	case !g.Plain:
 		return true
 	}
-	return !g.rule.Is(rules.Generic) && (!g.rule.Is(rules.Verdict) || g.rule.Category != job.LaunchError)
+	return !g.Rule.Is(rules.Generic) && (!g.Rule.Is(rules.Verdict) || g.Rule.Category != job.LaunchError)
 }
 
 // repeats reports whether the log of one program has several exceptions of one kind: it has gone on after the first.
-func (s *stream) repeats(g *sign) bool {
-	return !s.mixed && !g.plain && slices.ContainsFunc(s.signs, func(o *sign) bool {
-		return o != g && !o.plain && o.report == nil && g.report == nil && o.rule == g.rule
+func (s *stream) repeats(g *sign.Sign) bool {
+	return !s.mixed && !g.Plain && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
+		return o != g && !o.Plain && o.Report == nil && g.Report == nil && o.Rule == g.Rule
 	})
 }
 
 // caught reports whether the program has logged an exception: the line above it is the record of a log.
-func (s *stream) caught(g *sign) bool {
+func (s *stream) caught(g *sign.Sign) bool {
 	at := s.above(g)
-	return !g.plain && g.report == nil && at >= 0 && outlook.Records(s.text[at])
+	return !g.Plain && g.Report == nil && at >= 0 && outlook.Records(s.text[at])
 }
 
 // headline reports whether an error message is the record of an exception that follows it, and the program went on
 // after the exception or raised it in its end.
-func (s *stream) headline(message *sign, ended int) bool {
-	return slices.ContainsFunc(s.signs, func(g *sign) bool {
-		return !g.plain && s.above(g) == message.to-1 && g.report == nil && (s.survived(g) || s.afterwards(g, ended))
+func (s *stream) headline(message *sign.Sign, ended int) bool {
+	return slices.ContainsFunc(s.Signs, func(g *sign.Sign) bool {
+		return !g.Plain && s.above(g) == message.To-1 && g.Report == nil && (s.survived(g) || s.afterwards(g, ended))
 	})
 }
 
 // above returns the line above an exception, or -1. It leaves out how Python begins the exception of another process.
-func (s *stream) above(g *sign) int {
-	at := g.from - 1
+func (s *stream) above(g *sign.Sign) int {
+	at := g.From - 1
 	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
 		at--
 	}
@@ -256,14 +257,14 @@ func (s *stream) above(g *sign) int {
 }
 
 // ofChild reports whether an exception ended a child process, which Python's multiprocessing reports.
-func (s *stream) ofChild(g *sign) bool {
-	return g.from > 0 && strings.HasPrefix(s.text[g.from-1], "Process ") && strings.HasSuffix(s.text[g.from-1], ":")
+func (s *stream) ofChild(g *sign.Sign) bool {
+	return g.From > 0 && strings.HasPrefix(s.text[g.From-1], "Process ") && strings.HasSuffix(s.text[g.From-1], ":")
 }
 
 // again reports whether the program has logged such an exception more than once, so that it has gone on.
-func (s *stream) again(g *sign) bool {
-	return slices.ContainsFunc(s.signs, func(o *sign) bool {
-		return o != g && o.rule.Signature == g.rule.Signature && logtext.Alike(o.title, g.title) && s.caught(o)
+func (s *stream) again(g *sign.Sign) bool {
+	return slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
+		return o != g && o.Rule.Signature == g.Rule.Signature && logtext.Alike(o.Title, g.Title) && s.caught(o)
 	})
 }
 
@@ -297,7 +298,7 @@ func (s *stream) othersEndDone(line job.Line) bool {
 }
 
 // buffered reports whether the text after a sign may have been printed before the sign.
-func (s *stream) buffered(g *sign) bool { return s.log().Buffered(g.from) }
+func (s *stream) buffered(g *sign.Sign) bool { return s.log().Buffered(g.From) }
 
 // goesOnBeside reports whether a rank's other output in the log of a line shows much work after it, and its end.
 func (s *stream) goesOnBeside(line job.Line) bool {
@@ -312,9 +313,9 @@ func (s *stream) goesOnBeside(line job.Line) bool {
 
 // reportedEnd returns the line of the last report that a rank failed, or -1.
 func (s *stream) reportedEnd() int {
-	for _, g := range slices.Backward(s.signs) {
-		if g.report != nil || g.rule.Is(rules.Mute) {
-			return g.at
+	for _, g := range slices.Backward(s.Signs) {
+		if g.Report != nil || g.Rule.Is(rules.Mute) {
+			return g.At
 		}
 	}
 	return -1
@@ -332,19 +333,19 @@ func done(members []*member) bool {
 
 // toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
 // and there was no error between.
-func (s *stream) toldToEnd(g *sign) bool {
-	if !g.rule.Is(rules.Cascade) || !outlook.Sigterm(g.title) {
+func (s *stream) toldToEnd(g *sign.Sign) bool {
+	if !g.Rule.Is(rules.Cascade) || !outlook.Sigterm(g.Title) {
 		return false
 	}
-	return s.log().AllBefore(g.from)
+	return s.log().AllBefore(g.From)
 }
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
-func (s *stream) afterwards(g *sign, ended int) bool {
-	late := !g.rule.Is(rules.Verdict) && (g.rule.Is(rules.Cascade) || g.weak || outlook.InEnd(g.title) || outlook.InEnd(g.where) ||
-		g.rule.Category == job.CollectiveTimeout || g.rule.Category == job.NetworkError || g.rule.Category == job.Hang)
-	if ended < 0 || g.from < ended {
-		return late && s.common != nil && s.common.log().DoneBefore(s.lines[g.from].Line)
+func (s *stream) afterwards(g *sign.Sign, ended int) bool {
+	late := !g.Rule.Is(rules.Verdict) && (g.Rule.Is(rules.Cascade) || g.Weak || outlook.InEnd(g.Title) || outlook.InEnd(g.Where) ||
+		g.Rule.Category == job.CollectiveTimeout || g.Rule.Category == job.NetworkError || g.Rule.Category == job.Hang)
+	if ended < 0 || g.From < ended {
+		return late && s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line)
 	}
-	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.plain[g.from]-s.plain[ended] < ordinaryRun
+	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.Plain[g.From]-s.Plain[ended] < ordinaryRun
 }

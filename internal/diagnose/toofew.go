@@ -13,13 +13,13 @@ import (
 // tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
 // last line of its rank asks for more ranks than there are.
 func (s *suspect) tooFew(e job.Evidence) {
-	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.class != "" || s.sign.plain)
+	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.Class != "" || s.sign.Plain)
 	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
 		return
 	}
 	said := s.lastWords()
 	if s.sign != nil && !s.rule.Is(rules.Mute) {
-		said = s.sign.text
+		said = s.sign.Text
 	}
 	first, _, _ := strings.Cut(said, "\n")
 	w, ok := worldsize.Wanted(first, e.Ranks)

@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -56,8 +57,8 @@ func (s *stream) ranksOf() []int {
 }
 
 // where returns a sign with its log.
-func (s *stream) where(g *sign) culprit.Sign {
-	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.title, From: g.from, At: g.at, To: g.to}
+func (s *stream) where(g *sign.Sign) culprit.Sign {
+	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.Title, From: g.From, At: g.At, To: g.To}
 }
 
 // claim finds the rank of a suspect in logs that do not say to which rank each line belongs. It
@@ -67,8 +68,8 @@ func (s *stream) where(g *sign) culprit.Sign {
 func (s *suspect) claim(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) {
 	master := slices.ContainsFunc(members, (*member).hasMaster)
 	defer func() { s.host = cmp.Or(s.host, hostOf(members, s.rank)) }()
-	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.title, false) == s.rank {
-		s.rank = roster.Pod(s.sign.title, master)
+	if s.stream != nil && s.stream.rank < 0 && s.rank >= 0 && roster.Pod(s.sign.Title, false) == s.rank {
+		s.rank = roster.Pod(s.sign.Title, master)
 	}
 	if culprit.WholeJob(s.rule.Category, s.rule.Signature, s.title()) {
 		if strings.Contains(s.title(), "CANCELLED AT") { // it may have the tag of the rank whose host says so
@@ -111,8 +112,8 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return witness(all) },
 			func() int { return onlyReporter(all) })
 	} else if s.stream != nil {
-		add(func() int { return culprit.Source(s.sign.context) },
-			func() int { return culprit.InTable(logs, s.sign.title) },
+		add(func() int { return culprit.Source(s.sign.Context) },
+			func() int { return culprit.InTable(logs, s.sign.Title) },
 			s.fullGPU,
 			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.ofEvery(members, census) },
@@ -140,7 +141,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		s.rank = find()
 	}
-	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
+	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.Report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
 		s.rank = s.stream.where(s.sign).Lowest(s.rank, census)
 	}
 }
@@ -160,14 +161,14 @@ func (s *suspect) accused(all []*suspect) int {
 	}
 	switch {
 	case s.rule.Category == job.Straggler:
-		return laggard.Slow(s.sign.text)
+		return laggard.Slow(s.sign.Text)
 	case s.rule.Category == job.HostLost, s.rule.Category == job.Preempted:
-		return laggard.Listed(s.stream.text, s.sign.from, s.sign.to)
+		return laggard.Listed(s.stream.text, s.sign.From, s.sign.To)
 	case s.rule.Signature == "collective-mismatch", s.rule.Signature == "nccl-version-mismatch":
 		var titles []string
 		for _, o := range append([]*suspect{s}, all...) {
-			if o.sign != nil && o.rule.Signature == s.rule.Signature && !slices.Contains(titles, o.sign.text) {
-				titles = append(titles, o.sign.text)
+			if o.sign != nil && o.rule.Signature == s.rule.Signature && !slices.Contains(titles, o.sign.Text) {
+				titles = append(titles, o.sign.Text)
 			}
 		}
 		return laggard.Odd(titles)
@@ -262,7 +263,7 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 
 // ofMaster returns 0 for a failure to open the port on which rank 0 waits for the others, else -1.
 func (s *suspect) ofMaster() int {
-	if s.rule.Category != job.PortInUse || !culprit.MasterPort(s.sign.text) {
+	if s.rule.Category != job.PortInUse || !culprit.MasterPort(s.sign.Text) {
 		return -1
 	}
 	return 0

@@ -2,10 +2,12 @@ package jobcheck
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/template"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -66,7 +68,18 @@ func Vain(s job.Spec) (findings []job.Finding) {
 			named{s.HangTimeout != standard.HangTimeout && s.HangTimeout > 0, "hang-timeout"},
 			named{s.StragglerWindow != standard.StragglerWindow && s.StragglerWindow > 0, "straggler-window"})...)
 	}
+	warn("gangrun expands templates only in the command", "let the command set it, as in sh -c 'NAME={{.Rank}} exec ...'; GANGRUN_RANK, GANGRUN_CHECKPOINT_DIR and GANGRUN_RESUME_FROM are in the environment of every rank", templates(s.Env)...)
 	return findings
+}
+
+// templates returns the names of variables whose values have a template that a command could have.
+func templates(env map[string]string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if got, err := template.Expand([]string{"", env[name]}, template.Fields{}); err != nil || len(got) != 2 || got[1] != env[name] {
+			names = append(names, "the template in env."+name)
+		}
+	}
+	return names
 }
 
 // named is a setting and its name.

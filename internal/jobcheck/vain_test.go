@@ -29,10 +29,13 @@ func TestVain(t *testing.T) {
 		"plateaus among all verdicts":  {func(s *job.Spec) { s.EarlyStop = "stop" }, nil},
 		"a target": {func(s *job.Spec) { s.EarlyStop, s.Curve.Target = "will-miss=stop,flat=off,plateau=stop", "1" },
 			[]string{"plateau=stop has no effect", "will-miss=stop has no effect"}},
-		"a wait for nothing":     {func(s *job.Spec) { s.BeforeStopWait = day }, []string{"before-stop-wait has no effect|before-stop is none"}},
-		"a wait":                 {func(s *job.Spec) { s.BeforeStopWait, s.BeforeStop = day, job.BeforeStopTERM }, nil},
-		"nothing is saved":       {func(s *job.Spec) { s.CheckpointDir, s.MTBF = "", day }, []string{"mtbf has no effect|checkpoint-dir"}},
-		"nothing is looked at":   {func(s *job.Spec) { s.Watch, s.HangTimeout, s.StragglerWindow = job.WatchOff, day, day }, []string{"hang-timeout and straggler-window have no effect|watch is off"}},
+		"a wait for nothing":   {func(s *job.Spec) { s.BeforeStopWait = day }, []string{"before-stop-wait has no effect|before-stop is none"}},
+		"a wait":               {func(s *job.Spec) { s.BeforeStopWait, s.BeforeStop = day, job.BeforeStopTERM }, nil},
+		"nothing is saved":     {func(s *job.Spec) { s.CheckpointDir, s.MTBF = "", day }, []string{"mtbf has no effect|checkpoint-dir"}},
+		"nothing is looked at": {func(s *job.Spec) { s.Watch, s.HangTimeout, s.StragglerWindow = job.WatchOff, day, day }, []string{"hang-timeout and straggler-window have no effect|watch is off"}},
+		"templates in variables": {func(s *job.Spec) {
+			s.Env = map[string]string{"B": "x{{.Rank}}", "A": "{{if .ResumeFrom}}y{{end}}", "C": "{{ x }}", "D": ""}
+		}, []string{"the template in env.A and the template in env.B have no effect|only in the command|GANGRUN_RANK"}},
 		"nothing is to be found": {func(s *job.Spec) { s.Watch, s.HangTimeout, s.StragglerWindow = job.WatchOff, 0, 0 }, nil},
 	} {
 		s := job.Default()

@@ -1,4 +1,4 @@
-package diagnose
+package sign
 
 import (
 	"strings"
@@ -9,9 +9,9 @@ import (
 
 // exceptions finds the uncaught Python exceptions of a text: one sign for
 // each chain. Lines that belong to any are marked as covered.
-func exceptions(text []string, covered []bool, book *rules.Book) []*sign {
+func exceptions(text []string, covered []bool, book *rules.Book) []*Sign {
 	all := pytrace.Tracebacks(text)
-	var signs []*sign
+	var signs []*Sign
 	for i := 0; i < len(all); {
 		j := i + 1
 		for j < len(all) && all[j].Linked {
@@ -23,7 +23,7 @@ func exceptions(text []string, covered []bool, book *rules.Book) []*sign {
 		}
 		if !chain[0].Ignored {
 			signs = append(signs, judge(chain[:len(chain)-pytrace.Cleanups(text, chain)], book))
-			signs[len(signs)-1].to = chain[len(chain)-1].To
+			signs[len(signs)-1].To = chain[len(chain)-1].To
 		}
 		i = j
 	}
@@ -31,7 +31,7 @@ func exceptions(text []string, covered []bool, book *rules.Book) []*sign {
 }
 
 // escaped finds the exceptions that a logger has written into one line each.
-func escaped(text []string, covered []bool, book *rules.Book) (signs []*sign) {
+func escaped(text []string, covered []bool, book *rules.Book) (signs []*Sign) {
 	for i, t := range text {
 		if covered[i] {
 			continue
@@ -39,7 +39,7 @@ func escaped(text []string, covered []bool, book *rules.Book) (signs []*sign) {
 		found, chain := pytrace.Escaped(t, len(text)-1-i)
 		if covered[i] = found; len(chain) > 0 {
 			g := judge(chain, book)
-			g.from, g.at, g.to = i, i, i+1
+			g.From, g.At, g.To = i, i, i+1
 			signs = append(signs, g)
 		}
 	}
@@ -48,7 +48,7 @@ func escaped(text []string, covered []bool, book *rules.Book) (signs []*sign) {
 
 // judge makes one sign of a chain of exceptions. The last exception ended the program, but another
 // one is better if the last only carries it or says less.
-func judge(chain []pytrace.Exception, book *rules.Book) *sign {
+func judge(chain []pytrace.Exception, book *rules.Book) *Sign {
 	last := len(chain) - 1
 	use := last
 	for use > 0 && pytrace.Wrappers[chain[use].Base()] {
@@ -57,52 +57,52 @@ func judge(chain []pytrace.Exception, book *rules.Book) *sign {
 	if pytrace.Wrappers[chain[use].Base()] {
 		use = last
 	}
-	g := raised(chain[use].Carried())
+	g := OfException(chain[use].Carried())
 	if chain[0].Loading || chain[use].Loads() {
-		g.context += "\n: load checkpoint"
+		g.Context += "\n: load checkpoint"
 	}
 	for i := use - 1; i >= 0; i-- {
 		// An exception that came from another process has two places. The first is where
 		// it was raised.
-		if e := &chain[i]; g.where == "" || e.Base() == g.class && e.Message == chain[use].Message && len(e.Frames) > 0 {
-			g.where = e.Where()
+		if e := &chain[i]; g.Where == "" || e.Base() == g.Class && e.Message == chain[use].Message && len(e.Frames) > 0 {
+			g.Where = e.Where()
 		}
 	}
-	g.rule = g.match(book)
-	if g.rule != nil && g.rule.Is(rules.Generic) && !g.rule.Is(rules.Cascade) {
+	g.Rule = g.Match(book)
+	if g.Rule != nil && g.Rule.Is(rules.Generic) && !g.Rule.Is(rules.Cascade) {
 		for i := use - 1; i >= 0; i-- {
-			h := raised(&chain[i])
-			if h.rule = h.match(book); h.rule == nil || h.rule.Is(rules.Generic) || pytrace.Wrappers[chain[i].Base()] {
+			h := OfException(&chain[i])
+			if h.Rule = h.Match(book); h.Rule == nil || h.Rule.Is(rules.Generic) || pytrace.Wrappers[chain[i].Base()] {
 				continue
 			}
-			h.title, h.where = g.title+", after "+h.title, g.where
-			h.at, h.discount = g.at, 0.1
+			h.Title, h.Where = g.Title+", after "+h.Title, g.Where
+			h.At, h.Discount = g.At, 0.1
 			g = h
 			break
 		}
 	}
-	g.from, g.to = chain[0].From, chain[last].To
+	g.From, g.To = chain[0].From, chain[last].To
 	return g
 }
 
-// raised makes a sign of an exception.
-func raised(e *pytrace.Exception) *sign {
-	g := &sign{class: e.Base(), text: e.Text, from: e.From, at: e.At, to: e.To, weak: e.Bare}
-	if g.class == "error" { // zlib.error, struct.error
-		g.class = e.Class
+// OfException makes a sign of an exception.
+func OfException(e *pytrace.Exception) *Sign {
+	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare}
+	if g.Class == "error" { // zlib.error, struct.error
+		g.Class = e.Class
 	}
-	g.title = g.class
+	g.Title = g.Class
 	if e.Message != "" {
-		g.title += ": " + e.Message
+		g.Title += ": " + e.Message
 	}
 	var context []string
 	for _, f := range e.Frames {
 		context = append(context, f.Function+": "+f.Source)
 	}
-	g.context = strings.Join(context, "\n")
-	g.where = e.Where()
+	g.Context = strings.Join(context, "\n")
+	g.Where = e.Where()
 	if e.Bare {
-		g.discount = 0.2
+		g.Discount = 0.2
 	}
 	return g
 }

@@ -1,4 +1,4 @@
-package diagnose
+package sign
 
 import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
@@ -6,16 +6,16 @@ import (
 )
 
 // reports finds what launchers and shells print about the end of processes.
-func reports(text []string, covered []bool) []*sign {
-	var signs []*sign
+func reports(text []string, covered []bool) []*Sign {
+	var signs []*Sign
 	for _, f := range endreport.Find(text, covered) {
 		t := text[f.From]
-		g := &sign{text: t, title: t, from: f.From, at: f.At, to: f.At + 1, report: &f.Report, discount: 0.1}
-		if g.rule = rules.OfEnd(f.Signal, f.Code); g.rule == nil {
+		g := &Sign{Text: t, Title: t, From: f.From, At: f.At, To: f.At + 1, Report: &f.Report, Discount: 0.1}
+		if g.Rule = rules.OfEnd(f.Signal, f.Code); g.Rule == nil {
 			continue
 		}
 		if f.First {
-			g.discount = 0 // torchrun's own choice of the first failure
+			g.Discount = 0 // torchrun's own choice of the first failure
 		}
 		signs = append(signs, g)
 	}

@@ -1,0 +1,190 @@
+package sign
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/nativetrace"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Text is a text in which signs are looked for.
+type Text struct {
+	Lines  []string               // without the prefixes of launchers
+	Reason func(i int) job.Reason // what gangrun itself says with line i
+	// Records is true if the lines are records of a host, and not output. Kernel is true if lines that look like such
+	// records count as records.
+	Records, Kernel bool
+}
+
+// Found is what was found in a Text.
+type Found struct {
+	Signs []*Sign
+	// Kernel holds the signs that are a host's records.
+	Kernel []*Sign
+	// Message is the program's own error message that it ended with, or nil.
+	Message *Sign
+	// Plain[i] counts the lines before line i that are ordinary output: not part of a sign, of
+	// a stack trace or of a library's messages.
+	Plain []int
+}
+
+// finder finds signs in a text.
+type finder struct {
+	Text
+	Found
+	book    *rules.Book
+	covered []bool // the lines that belong to a sign, or to a report about the same failure
+}
+
+// Find finds the signs of failure in a text by the rules of a book.
+func Find(t Text, book *rules.Book) Found {
+	f := &finder{Text: t, book: book, covered: make([]bool, len(t.Lines))}
+	for _, g := range exceptions(t.Lines, f.covered, book) {
+		f.add(g)
+	}
+	for _, d := range nativetrace.Find(t.Lines, f.covered) {
+		f.add(&Sign{Class: d.Class, Title: d.Title, Text: d.Text, Where: d.Where, From: d.From, At: d.At, To: d.To, Native: true})
+	}
+	for _, g := range reports(t.Lines, f.covered) {
+		f.add(g)
+	}
+	for i := range t.Lines {
+		f.line(i)
+	}
+	f.blameAssertion()
+	if !t.Records {
+		f.addMessage()
+	}
+	slices.SortStableFunc(f.Signs, func(a, b *Sign) int { return cmp.Compare(a.From, b.From) })
+	f.Plain = make([]int, len(t.Lines)+1)
+	for i, text := range t.Lines {
+		f.Plain[i+1] = f.Plain[i]
+		if !f.covered[i] && outlook.Ordinary(text) {
+			f.Plain[i+1]++
+		}
+	}
+	return f.Found
+}
+
+// add adds a sign, if there is a rule for it.
+func (f *finder) add(g *Sign) {
+	if g.Rule == nil {
+		g.Rule = g.Match(f.book)
+	}
+	for i := g.From; i < g.To; i++ {
+		f.covered[i] = true
+	}
+	if g.Rule != nil {
+		f.Signs = append(f.Signs, g)
+	}
+}
+
+// keep adds the sign of one line.
+func (f *finder) keep(g *Sign) {
+	if g.Kernel {
+		f.Found.Kernel = append(f.Found.Kernel, g)
+	} else {
+		f.Signs = append(f.Signs, g)
+	}
+}
+
+// aroundCalls is how many lines before or after a message of R have the calls that led to it.
+const aroundCalls = 6
+
+// line adds line i, if it is a sign by itself.
+func (f *finder) line(i int) {
+	text := f.Lines[i]
+	if r := f.Reason(i); r != job.ReasonNone {
+		f.addOwn(i, r)
+		f.covered[i] = true
+	}
+	if f.covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
+		return
+	}
+	if !f.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {
+		return
+	}
+	g := &Sign{Text: text, Title: text, From: i, At: i, To: i + 1, Kernel: f.Text.Kernel}
+	if g.Rule = g.Match(f.book); g.Rule == nil && g.Kernel {
+		g.Kernel = false
+		g.Rule = g.Match(f.book)
+	}
+	if level, _ := message.Record(text); level == message.Info && g.Rule != nil && !g.Kernel && !g.Rule.Is(rules.Verdict) && g.Rule.Category != job.StoppedEarly {
+		return // the program only tells what it does
+	}
+	if g.Rule != nil && g.Rule.Is(rules.Weak) && f.Records {
+		return // gangrun reports its own troubles by a Reason
+	}
+	if (g.Rule == nil || !g.Kernel) && message.FromR(text) {
+		if g.Context = message.Calls(f.Lines[i+1 : min(len(f.Lines), i+aroundCalls)]); g.Context == "" {
+			g.Context = message.Calls(f.Lines[max(0, i-aroundCalls/2):i])
+		}
+		if g.Context != "" {
+			g.Rule = g.Match(f.book)
+		}
+	}
+	if g.Rule == nil {
+		return
+	}
+	g.Weak, g.Plain = g.Rule.Is(rules.Weak), true
+	f.covered[i] = true
+	if g.Rule.Is(rules.Continued) && i+1 < len(f.Lines) && !f.covered[i+1] {
+		g.Text = strings.TrimSpace(text) + " " + strings.TrimSpace(f.Lines[i+1])
+		g.Title, g.To, f.covered[i+1] = g.Text, i+2, true
+	}
+	f.keep(g)
+}
+
+// blameAssertion changes the rule of exceptions that say only that an assertion in a GPU kernel
+// failed. They get the rule of the line in which the kernel names the assertion.
+func (f *finder) blameAssertion() {
+	i := slices.IndexFunc(f.Signs, func(g *Sign) bool { return g.Plain && g.Rule.Signature == "cuda-device-assert" })
+	if i < 0 {
+		return
+	}
+	for _, g := range f.Signs {
+		if g.Rule.Signature == "device-assertion" {
+			g.Rule = f.Signs[i].Rule
+		}
+	}
+}
+
+// addOwn adds a line that gangrun itself has written as a sign.
+func (f *finder) addOwn(i int, r job.Reason) {
+	g := &Sign{Text: f.Lines[i], Title: f.Lines[i], From: i, At: i, To: i + 1, Plain: true}
+	if g.Rule = rules.OfReason(r); g.Rule == nil {
+		return
+	}
+	g.Kernel = g.Rule.Is(rules.Kernel)
+	f.keep(g)
+}
+
+// addMessage finds the program's own error message. A weak line may be part of it.
+func (f *finder) addMessage() {
+	taken := slices.Clone(f.covered)
+	for _, g := range f.Signs {
+		if g.Plain && g.Weak {
+			for i := g.From; i < g.To; i++ {
+				taken[i] = false
+			}
+		}
+	}
+	m := message.Own(f.Lines, taken)
+	if m == nil {
+		return
+	}
+	g := Spoken(m)
+	if g.Rule = g.Match(f.book); g.Rule == nil {
+		return
+	}
+	f.Message = g
+	for i := g.From; i < g.To; i++ {
+		f.covered[i] = true
+	}
+}

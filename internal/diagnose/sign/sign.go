@@ -1,0 +1,42 @@
+// Package sign finds the signs of failure in the lines of a log: exceptions, the deaths of native programs, reports of
+// launchers, and lines for which there is a rule. It looks at one text at a time, and does not know how a rank ended.
+package sign
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+)
+
+// Sign is one sign of failure.
+type Sign struct {
+	Class   string // of an exception without its module; empty for a line
+	Text    string // what the rules look at
+	Context string // the frames of a traceback, a line each
+	Kernel  bool   // a record of the host, not output
+
+	Title string // one line for people
+	Where string // as in "train.py line 88 in step"
+	From  int    // its first line in the text
+	At    int    // its decisive line
+	To    int    // the line after its last
+
+	Rule *rules.Rule
+	// Report is what a launcher reported of a rank. Its rank is -1 if it names none.
+	Report *endreport.Report
+	// Discount is subtracted from the rule's confidence.
+	Discount float64
+	Weak     bool
+	Native   bool // the death of a program that is not in Python
+	Plain    bool // a line of output that is no exception, no report and no announced death
+}
+
+// Match returns the rule of a book that holds for the sign, or nil.
+func (g *Sign) Match(book *rules.Book) *rules.Rule {
+	return book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+}
+
+// Spoken makes a sign of a program's own message.
+func Spoken(m *message.Message) *Sign {
+	return &Sign{Class: rules.Message, Text: m.Text, Context: m.Calls, Title: m.Title, From: m.From, At: m.At, To: m.To}
+}
