@@ -63,7 +63,7 @@ type Options struct {
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach
-	book     *rules.Book       // by which the cause of a failure is found
+	book     *rules.Book       // by which the cause of a failure is found; nil means rules.Standard
 	taken    *Taken            // the run that is taken over; nil for a new run
 	order    *stop.Order       // to end the run that is taken over; nil means none
 }
@@ -93,7 +93,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	spec = resumed(spec)
 	dir, err := HomeDir()
-	if err == nil {
+	if err == nil && spec.Rules != "" {
 		options.book, err = rulefile.Book(spec.Rules)
 	}
 	if err != nil {
@@ -231,7 +231,12 @@ func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 }
 
 // diagnose finds the cause of a failure.
-func (s *session) diagnose(e job.Evidence) job.Cause { return diagnose.With(s.book, e) }
+func (s *session) diagnose(e job.Evidence) job.Cause {
+	if s.book == nil {
+		return diagnose.Diagnose(e)
+	}
+	return diagnose.With(s.book, e)
+}
 
 // checkSize checks that the arguments and variables of ranks are not too many bytes. The ranks of a run that
 // is taken over may be running.
