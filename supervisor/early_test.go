@@ -28,8 +28,6 @@ func shows(kind judge.Kind) gang {
 
 // TestEarlyStop: what ends a run, in which state and with which code.
 func TestEarlyStop(t *testing.T) {
-	const on = begin + "curve running succeed succeeded"
-	const off = begin + "curve stopping outcome "
 	unsure := shows(judge.Plateau)
 	unsure.curve.Sure, unsure.curve.Confidence = false, 0.7
 	for _, c := range []struct {

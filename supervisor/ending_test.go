@@ -11,9 +11,6 @@ import (
 	"github.com/gangrun/gangrun/supervisor/order"
 )
 
-// faulty makes the zero of the first rank a failure.
-func (g gang) faulty() gang { g.exits[0].Fault = "it was told to stop"; return g }
-
 // The run is cancelled, or its time is up, in each of its states.
 func TestEndedFromOutside(t *testing.T) {
 	long := gang{launch: 10 * time.Second, life: time.Hour}
