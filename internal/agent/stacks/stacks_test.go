@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,6 +132,15 @@ func TestZombieMain(t *testing.T) {
 	b := newBed(t)
 	pid := b.start(nil, b.hangs, "leave")
 	b.eventually(pid, 'Z')
+	threads, err := filepath.Glob(procfs.Path(pid, "task/*"))
+	if err != nil || len(threads) != 2 {
+		t.Fatalf("it has the threads %q, %v", threads, err)
+	}
+	for _, thread := range threads {
+		if tid, _ := strconv.Atoi(filepath.Base(thread)); tid != pid {
+			b.eventually(tid, 'S')
+		}
+	}
 	for _, tool := range []job.StackTool{job.StackEU, job.StackGDB} {
 		got := b.one(b.only(tool), Target{PID: pid})
 		if len(got.Threads) != 2 || got.Threads[0].State != job.ProcessZombie || got.Threads[1].State != job.ProcessSleeping || got.Threads[1].Syscall != "pause" {
