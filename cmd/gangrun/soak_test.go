@@ -186,8 +186,10 @@ func (r *round) victim(g *controlled, name string) (pid, outer int) {
 func (r *round) check(g *controlled) {
 	t := g.t
 	list := g.list()
-	if len(list) == 0 && r.killed {
-		r.end = "not begun" // it was killed before it had made its run
+	if len(list) == 0 && (r.killed || slices.ContainsFunc(r.strikes, func(s strike) bool {
+		return s.hit && s.victim == "controller" && g.cmd.ProcessState.ExitCode() == 128+int(s.signal)
+	})) {
+		r.end = "not begun" // it was ended before it had made its run
 		return
 	}
 	if len(list) != 1 {
