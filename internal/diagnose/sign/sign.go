@@ -5,6 +5,7 @@ package sign
 import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/reason"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
@@ -31,9 +32,20 @@ type Sign struct {
 	Plain    bool // a line of output that is no exception, no report and no announced death
 }
 
-// Match returns the rule of a book that holds for the sign, or nil.
+// Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for the
+// reason that the text of the sign gives.
 func (g *Sign) Match(book *rules.Book) *rules.Rule {
-	return book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+	r := book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+	if r == nil || !r.SaysLittle() || g.Class == "" {
+		return r
+	}
+	if s := reason.OfGPU(g.Text); s != "" {
+		return rules.Named(s)
+	}
+	if s := reason.Of(g.Text); s != "" {
+		return rules.Named(s)
+	}
+	return r
 }
 
 // Spoken makes a sign of a program's own message.
