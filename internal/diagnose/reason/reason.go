@@ -40,6 +40,7 @@ var faults = []fault{
 	{"name-resolution", nil, []string{"EAI_NONAME", "EAI_AGAIN", "ENOTFOUND", "UnknownHostException"}, []string{"name or service not known", "temporary failure in name resolution", "no such host"}},
 	{"connection-refused", []int{111}, []string{"ECONNREFUSED", "ConnectionRefused"}, []string{"connection refused"}},
 	{"peer-closed", []int{32, 104}, []string{"ECONNRESET", "EPIPE", "ConnectionReset", "ConnectionAborted", "BrokenPipe"}, []string{"connection reset by peer", "broken pipe"}},
+	{"process-limit", []int{11}, []string{"EAGAIN", "WouldBlock"}, []string{"resource temporarily unavailable"}},
 	{"native-out-of-memory", []int{12}, []string{"ENOMEM"}, []string{"cannot allocate memory", "not enough space (enomem)"}},
 	{"output-exists", []int{17}, []string{"EEXIST", "AlreadyExists", "FileAlreadyExistsException"}, []string{"file exists", "file already exists"}},
 	{"not-a-file", []int{21}, []string{"EISDIR", "IsADirectory"}, []string{"is a directory"}},
@@ -51,6 +52,12 @@ var (
 	number = textmatch.New(`(?i)(?:\b|_)errno\]?\b\W{0,6}(?:is |code )?(\d{1,3})\b|\[errno (\d{1,3})\]|\bos error (\d{1,3})\b|\bcode: -?(\d{1,3}), (?:kind|name):|\bios(?:tat)?\b\W{0,4}(\d{1,3})\b|\b(?:rc|ret|err|error|error code|retval|returned|result|status)\W{1,3}-(\d{1,3})(?:[^\d.]|$)`)
 	// word finds the names that may be in the table.
 	word = textmatch.New(`\bE[A-Z]{2,14}\b|\bEAI_[A-Z]+\b|\b(?:[A-Z][a-z]+){2,5}\b`)
+	// short matches messages of a write that stored less than it was given.
+	short = textmatch.New(`(?i)\b\d+ requested and \d+ written\b|\bshort write\b|\b(?:wrote|written) (?:only )?\d+ (?:\w+ )?(?:out )?of \d+\b|\bonly \d+ (?:\w+ )?(?:out )?of \d+ (?:\w+ )?(?:were |was )?written\b`)
+	// mpiCode matches a code of MPI's errors.
+	mpiCode = textmatch.New(`\bMPI_ERR_[A-Z_]+\b`)
+	// executes matches messages about a program that is to be started.
+	executes = textmatch.New(`(?i)\b(?:execv\w*|execl\w*|posix_spawnp?|fork/exec|exec|spawn(?:ing)?|launch(?:ing)? (?:the )?(?:program|executable|command))\b`)
 	// writes matches messages about a file that is written.
 	writes = textmatch.New(`(?i)\b(?:writ(?:e|es|ing|ten)|sav(?:e|es|ing)|creat(?:e|es|ing)|mk_?dirs?|export\w*|outputs?|stor(?:e|ing)|dump(?:ing)?|flush\w*|append\w*|archiv\w+|publish\w*|renam\w+|(?:nf90|nc|nfmpi|ncmpi)_create)\b|_create\b|/(?:outputs?|results?|out|published|archive|figures|reports?)/|for (?:output|writing)`)
 	// reads matches messages about a file that is read.
@@ -100,10 +107,18 @@ func Of(text string) string {
 			best = i
 		}
 	}
-	if best == len(faults) {
+	switch {
+	case best == len(faults) && short.MatchString(text):
+		return "no-space"
+	case best == len(faults) && mpiCode.MatchString(text):
+		return "mpi-call"
+	case best == len(faults):
 		return ""
 	}
 	signature := faults[best].signature
+	if signature == "missing-file" && executes.MatchString(text) {
+		return "command-not-found"
+	}
 	if (signature == "missing-file" || signature == "not-a-file") && writes.MatchString(text) && !reads.MatchString(text) {
 		return map[string]string{"missing-file": "missing-output-directory", "not-a-file": "output-is-directory"}[signature]
 	}

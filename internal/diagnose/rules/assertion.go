@@ -7,9 +7,14 @@ import (
 
 var assertion = []Rule{{
 	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
-	Meaning: "an assertion of the program failed (Python, Julia)",
+	Meaning: "an assertion of the program failed (Python, Julia, R)",
 	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
 	Classes: []string{"AssertionError"},
+}, {
+	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
+	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
+	Needles: []string{"error in ", "error: "},
+	Context: textmatch.New(`^Calls: .*\b(?:stopifnot|assert\w*|expect_\w+|abort_if\w*)(?: ->|$)`),
 }, {
 	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.95,
 	Meaning: "a C or C++ assert failed",

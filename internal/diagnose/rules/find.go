@@ -53,6 +53,16 @@ func (r *Rule) Means() string {
 	return r.Signature
 }
 
+// With returns a rule with the given signature that has the traits of r, or r if there is none.
+func (r *Rule) With(signature string) *Rule {
+	for _, o := range rules() {
+		if o.Signature == signature && o.Traits == r.Traits && !o.ending() && len(o.Classes) == 0 {
+			return o
+		}
+	}
+	return r
+}
+
 // Named returns the first rule that has the given signature.
 func Named(signature string) *Rule {
 	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })

@@ -107,8 +107,8 @@ func (r *Rule) SaysLittle() bool {
 	switch r.Signature {
 	case ProgramError, "uncaught-exception", "cpp-exception", "rust-panic", "go-panic", "fortran-runtime", "cuda-error", "library-misuse":
 		return true
-	case "missing-file", "program-input", "missing-output-directory":
-		return len(r.Classes) == 1 && r.Classes[0] == Message
+	case "missing-file", "program-input", "missing-output-directory", "permission-denied":
+		return r.Is(Weak) || len(r.Classes) == 1 && r.Classes[0] == Message
 	}
 	return false
 }

@@ -3,6 +3,8 @@
 package sign
 
 import (
+	"cmp"
+
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
@@ -36,13 +38,13 @@ type Sign struct {
 // reason that the text of the sign gives.
 func (g *Sign) Match(book *rules.Book) *rules.Rule {
 	r := book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
-	if r == nil || !r.SaysLittle() || g.Class == "" {
+	if r == nil || g.Kernel || !r.SaysLittle() {
 		return r
 	}
-	if s := reason.OfGPU(g.Text); s != "" {
-		return rules.Named(s)
+	if g.Class == "" { // a line that does not show that the program ended with it
+		return r.With(reason.Of(g.Text))
 	}
-	if s := reason.Of(g.Text); s != "" {
+	if s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text)); s != "" {
 		return rules.Named(s)
 	}
 	return r
