@@ -58,6 +58,8 @@ func Find(t Text, book *rules.Book) Found {
 		f.line(i)
 	}
 	f.blameAssertion()
+	f.blameState()
+	f.blameOutput()
 	if !t.Records {
 		f.addMessage()
 	}
