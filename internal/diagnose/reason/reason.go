@@ -54,12 +54,18 @@ var (
 	word = textmatch.New(`\bE[A-Z]{2,14}\b|\bEAI_[A-Z]+\b|\b(?:[A-Z][a-z]+){2,5}\b`)
 	// short matches messages of a write that stored less than it was given.
 	short = textmatch.New(`(?i)\b\d+ requested and \d+ written\b|\bshort write\b|\b(?:wrote|written) (?:only )?\d+ (?:\w+ )?(?:out )?of \d+\b|\bonly \d+ (?:\w+ )?(?:out )?of \d+ (?:\w+ )?(?:were |was )?written\b`)
+	// memory matches the codes with which Fortran's ALLOCATE and others say that there is not enough memory.
+	memory = textmatch.New(`(?i)\ballocat\w*\b.{0,80}\b(?:i?stat|ios|ierr|status|error|code)\W{1,3}(?:41|179|5014)\b|\bstd::bad_alloc\b`)
+	// dials matches how the libraries of Go and others say that a server cannot be reached.
+	dials = textmatch.New(`(?i)\bdial (?:tcp|udp)\b|\blookup \S+(?: on \S+)?: |\btls handshake time-?out\b|\bi/o timeout\b|\bconnection timed out\b|\b(?:connect|request|read) timed out\b`)
+	// netCDF matches what the library NetCDF says of a file that is not what the program expects.
+	netCDF = textmatch.New(`NetCDF: (?:Unknown file format|Variable not found|Attribute not found|Invalid dimension|Name not found|Not a valid data type|Index exceeds dimension bound|Start\+count exceeds|Edge\+start exceeds|Invalid argument|Can't open HDF5)`)
 	// mpiCode matches a code of MPI's errors.
 	mpiCode = textmatch.New(`\bMPI_ERR_[A-Z_]+\b`)
 	// executes matches messages about a program that is to be started.
 	executes = textmatch.New(`(?i)\b(?:execv\w*|execl\w*|posix_spawnp?|fork/exec|exec|spawn(?:ing)?|launch(?:ing)? (?:the )?(?:program|executable|command))\b`)
 	// writes matches messages about a file that is written.
-	writes = textmatch.New(`(?i)\b(?:writ(?:e|es|ing|ten)|sav(?:e|es|ing)|creat(?:e|es|ing)|mk_?dirs?|export\w*|outputs?|stor(?:e|ing)|dump(?:ing)?|flush\w*|append\w*|archiv\w+|publish\w*|renam\w+|(?:nf90|nc|nfmpi|ncmpi)_create)\b|_create\b|/(?:outputs?|results?|out|published|archive|figures|reports?)/|for (?:output|writing)`)
+	writes = textmatch.New(`(?i)\b(?:writ(?:e|es|ing|ten)|sav(?:e|es|ing)|creat(?:e|es|ing)|mk_?dirs?|export\w*|outputs?|stor(?:e|ing)|dump(?:ing)?|flush\w*|append\w*|archiv\w+|publish\w*|renam\w+|(?:nf90|nc|nfmpi|ncmpi)_create)\b|_create\b|(?:^|[\s"'/(=])(?:outputs?|results?|res|out|published|archive|figures|plots|reports?|snapshots?)/[^\s"']|for (?:output|writing)`)
 	// reads matches messages about a file that is read.
 	reads = textmatch.New(`(?i)\b(?:read(?:s|ing)?|load(?:s|ing)?|pars(?:e|ing)|import\w*|inputs?|for reading)\b`)
 )
@@ -110,6 +116,12 @@ func Of(text string) string {
 	switch {
 	case best == len(faults) && short.MatchString(text):
 		return "no-space"
+	case best == len(faults) && memory.MatchString(text):
+		return "native-out-of-memory"
+	case best == len(faults) && dials.MatchString(text):
+		return "connect-failed"
+	case best == len(faults) && netCDF.MatchString(text):
+		return "bad-format"
 	case best == len(faults) && mpiCode.MatchString(text):
 		return "mpi-call"
 	case best == len(faults):

@@ -16,6 +16,11 @@ var assertion = []Rule{{
 	Needles: []string{"error in ", "error: "},
 	Context: textmatch.New(`^Calls: .*\b(?:stopifnot|assert\w*|expect_\w+|abort_if\w*)(?: ->|$)`),
 }, {
+	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
+	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
+	Needles: []string{" is not true", " are not all true"},
+	Match:   textmatch.New(`^Error(?: in .*)? ?: .*(?: is not TRUE| are not all TRUE)$`),
+}, {
 	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.95,
 	Meaning: "a C or C++ assert failed",
 	Hint:    "make ${artefact|the condition} true, or run the program in a debugger to see why it is not",

@@ -53,14 +53,15 @@ func (r *Rule) Means() string {
 	return r.Signature
 }
 
-// With returns a rule with the given signature that has the traits of r, or r if there is none.
-func (r *Rule) With(signature string) *Rule {
-	for _, o := range rules() {
-		if o.Signature == signature && o.Traits == r.Traits && !o.ending() && len(o.Classes) == 0 {
-			return o
-		}
+// Like returns the first rule that has the given signature, with the traits and the confidence of r. It returns r itself
+// if signature is empty or its own.
+func (r *Rule) Like(signature string) *Rule {
+	if signature == "" || signature == r.Signature {
+		return r
 	}
-	return r
+	o := *Named(signature)
+	o.Traits, o.Confidence = r.Traits, r.Confidence
+	return &o
 }
 
 // Named returns the first rule that has the given signature.

@@ -3,6 +3,10 @@ package sign
 import (
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -23,7 +27,7 @@ const (
 
 // outputCalls matches the functions of the libraries of Java, Go, Rust, JavaScript, Julia and C++ that make a file or a
 // directory, where the stack traces of these languages show them.
-var outputCalls = textmatch.New(`\b(?:FileOutputStream|FileWriter|PrintWriter|Files\.(?:write\w*|newOutputStream|newBufferedWriter|create\w+|copy|move)|os\.(?:Create\w*|Mkdir\w*|WriteFile|Rename)\(|File::create\w*|fs::(?:write|create_dir\w*|rename|copy)|(?:Object\.|fs\.)(?:writeFile|mkdir|createWriteStream|appendFile|rename)\w*|mkpath|create_director(?:y|ies))\b`)
+var outputCalls = textmatch.New(`\b(?:FileOutputStream|FileWriter|PrintWriter|Files\.(?:write\w*|newOutputStream|newBufferedWriter|create\w+|copy|move)|os\.(?:Create\w*|Mkdir\w*|WriteFile|Rename)\(|File::create\w*|mode="[wa]|, "[wa]\+?"\)|fs::(?:write|create_dir\w*|rename|copy)|(?:Object\.|fs\.)(?:writeFile|mkdir|createWriteStream|appendFile|rename)\w*|mkpath|create_director(?:y|ies))\b`)
 
 // blameOutput changes the rule of signs that say that a file or directory is not there, if the functions that the stack
 // trace lists make it.
@@ -35,10 +39,40 @@ func (f *finder) blameOutput() {
 	}
 }
 
+// explains is how many lines before or after a message may tell its reason.
+const explains = 2
+
+// explain gives a message that says little the rule of a line beside it that tells the reason. Programs often print what
+// a library has told them, and then a message of their own.
+func (f *finder) explain(g *Sign) {
+	if g.Rule.Signature != rules.ProgramError {
+		return
+	}
+	for i := g.To - 1 + explains; i >= max(0, g.From-explains); i-- {
+		if i >= g.From && i < g.To || i >= len(f.Lines) || f.covered[i] || len(f.Lines[i]) < 8 || pytrace.Warning(f.Lines[i]) || outlook.Figures(f.Lines[i]) || outlook.Echo(f.Lines[i]) || message.Teardown.MatchString(f.Lines[i]) {
+			continue
+		}
+		if level, _ := message.Record(f.Lines[i]); level == message.Info || level == message.Warning {
+			continue
+		}
+		h := &Sign{Class: rules.Message, Text: f.Lines[i]}
+		if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+			continue
+		}
+		g.Rule, g.Text, g.Title = h.Rule, h.Text, logtext.Short(h.Text, 200)+"; "+g.Title
+		g.From, g.At, g.To = min(i, g.From), i, max(i+1, g.To)
+		return
+	}
+}
+
 // blameState changes the rule of signs that say only that a file is damaged. If the lines around such a sign say that
 // the program reads the state from which it is to go on, the file is a checkpoint.
 func (f *finder) blameState() {
-	for _, g := range f.Signs {
+	all := f.Signs
+	if f.Message != nil {
+		all = append(all[:len(all):len(all)], f.Message)
+	}
+	for _, g := range all {
 		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "bad-archive")
 		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
 			continue

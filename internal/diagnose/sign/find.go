@@ -58,11 +58,11 @@ func Find(t Text, book *rules.Book) Found {
 		f.line(i)
 	}
 	f.blameAssertion()
-	f.blameState()
-	f.blameOutput()
 	if !t.Records {
 		f.addMessage()
 	}
+	f.blameState()
+	f.blameOutput()
 	slices.SortStableFunc(f.Signs, func(a, b *Sign) int { return cmp.Compare(a.From, b.From) })
 	f.Plain = make([]int, len(t.Lines)+1)
 	for i, text := range t.Lines {
@@ -185,6 +185,7 @@ func (f *finder) addMessage() {
 	if g.Rule = g.Match(f.book); g.Rule == nil {
 		return
 	}
+	f.explain(g)
 	f.Message = g
 	for i := g.From; i < g.To; i++ {
 		f.covered[i] = true

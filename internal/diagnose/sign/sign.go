@@ -51,7 +51,7 @@ func (g *Sign) Match(book *rules.Book) *rules.Rule {
 		return r
 	}
 	if g.Class == "" { // a line that does not show that the program ended with it
-		return r.With(reason.Of(g.Text))
+		return r.Like(reason.Of(g.Text))
 	}
 	if s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text)); s != "" && s != r.Signature {
 		return rules.Named(s)
