@@ -29,8 +29,8 @@ var cancelled = []Rule{{
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
 	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",
-	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt", "hit ctrl-c again to forcibly", "press ctrl-c again to force abort"},
-	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job|[Cc]trl-[Cc] again to forc`),
+	Needles: []string{"srun: interrupt", "] interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt", "hit ctrl-c again to forcibly", "press ctrl-c again to force abort"},
+	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job|[Cc]trl-[Cc] again to forc|^make(?:\[\d+\])?: \*\*\* .*\] Interrupt$`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
 	Hint:    cancelledHint,

@@ -72,9 +72,9 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
 	Hint:    "correct the setting that the message names, in the configuration file or on the command line",
-	Classes: []string{"AssertionError"},
-	Needles: []string{"check batch related parameters", "deepspeed config", "in the config", "config file", "specify --", "provide --", " pass --"},
-	Match:   textmatch.New(`(?i)check batch related parameters|deepspeed config|(?:missing|not found|not set|must be set|required|invalid|unknown) in (?:the |your )?config|config file .*(?:not|missing)|^AssertionError: (?:please )?(?:specify|set|provide|pass|use) --\w`),
+	Classes: []string{"AssertionError", "ValueError", "KeyError", "RuntimeError", "Exception"},
+	Needles: []string{"in your config", "in config", "check batch related parameters", "deepspeed config", "in the config", "config file", "specify --", "provide --", " pass --"},
+	Match:   textmatch.New(`(?i)check batch related parameters|deepspeed config|(?:missing|not found|not set|must be set|required|invalid|unknown|unsupported|unrecogni[sz]ed)(?: \S+){0,4} in (?:the |your )?config|config file .*(?:not|missing)|^AssertionError: (?:please )?(?:specify|set|provide|pass|use) --\w`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.85,
 	Hint:    "correct the class that the configuration names (_target_)",
