@@ -19,6 +19,9 @@ func TestSignatures(t *testing.T) {
 	for _, f := range gpuFaults {
 		all = append(all, f.signature)
 	}
+	for _, t := range topics {
+		all = append(all, t.signature)
+	}
 	for _, s := range all {
 		if !known[s] {
 			t.Errorf("there is no rule with the signature %s", s)

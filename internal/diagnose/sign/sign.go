@@ -53,7 +53,11 @@ func (g *Sign) Match(book *rules.Book) *rules.Rule {
 	if g.Class == "" { // a line that does not show that the program ended with it
 		return r.Like(reason.Of(g.Text))
 	}
-	if s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text)); s != "" && s != r.Signature {
+	s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text))
+	if s == "" && (r.Is(rules.Generic) || r.Signature == rules.ProgramError) {
+		s = reason.About(g.Text, g.Class == rules.Message)
+	}
+	if s != "" && s != r.Signature {
 		return rules.Named(s)
 	}
 	return r
