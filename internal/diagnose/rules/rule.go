@@ -108,7 +108,7 @@ func (r *Rule) SaysLittle() bool {
 	case ProgramError, "uncaught-exception", "cpp-exception", "rust-panic", "go-panic", "fortran-runtime", "cuda-error", "library-misuse":
 		return true
 	case "missing-file", "program-input", "missing-output-directory", "permission-denied":
-		return r.Is(Weak) || len(r.Classes) == 1 && r.Classes[0] == Message
+		return r.Is(Weak) || slices.Contains(r.Classes, Message) || slices.Contains(r.Classes, "go panic")
 	}
 	return false
 }

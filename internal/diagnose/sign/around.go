@@ -39,6 +39,43 @@ func (f *finder) blameOutput() {
 	}
 }
 
+// selfEnded matches what MPI and launchers report of a rank that has ended itself.
+var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|^srun: error: .*: Exited with exit code [1-9]`)
+
+// lastLines is how many lines before the report of such an end are looked at.
+const lastLines = 4
+
+// unannounced finds the last words of a program that has ended itself, if they tell the category, although no word like
+// "error" announces them.
+func (f *finder) unannounced(taken []bool) *message.Message {
+	end := slices.IndexFunc(f.Lines, selfEnded.MatchString)
+	for i := end - 1; i >= max(0, end-lastLines); i-- {
+		if f.Lines[i] == "" || message.Separator(f.Lines[i]) || taken[i] {
+			continue
+		}
+		if f.tells(i) != nil {
+			return &message.Message{Text: f.Lines[i], Title: logtext.Short(f.Lines[i], 300), From: i, At: i, To: i + 1}
+		}
+	}
+	return nil
+}
+
+// tells returns a sign for line i as a message, or nil if the line does not tell the category.
+func (f *finder) tells(i int) *Sign {
+	t := f.Lines[i]
+	if f.covered[i] || len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
+		return nil
+	}
+	if level, _ := message.Record(t); level == message.Info || level == message.Warning {
+		return nil
+	}
+	h := &Sign{Class: rules.Message, Text: t}
+	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+		return nil
+	}
+	return h
+}
+
 // explains is how many lines before or after a message may tell its reason.
 const explains = 2
 
@@ -49,14 +86,11 @@ func (f *finder) explain(g *Sign) {
 		return
 	}
 	for i := g.To - 1 + explains; i >= max(0, g.From-explains); i-- {
-		if i >= g.From && i < g.To || i >= len(f.Lines) || f.covered[i] || len(f.Lines[i]) < 8 || pytrace.Warning(f.Lines[i]) || outlook.Figures(f.Lines[i]) || outlook.Echo(f.Lines[i]) || message.Teardown.MatchString(f.Lines[i]) {
+		if i >= g.From && i < g.To || i >= len(f.Lines) {
 			continue
 		}
-		if level, _ := message.Record(f.Lines[i]); level == message.Info || level == message.Warning {
-			continue
-		}
-		h := &Sign{Class: rules.Message, Text: f.Lines[i]}
-		if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+		h := f.tells(i)
+		if h == nil {
 			continue
 		}
 		g.Rule, g.Text, g.Title = h.Rule, h.Text, logtext.Short(h.Text, 200)+"; "+g.Title

@@ -179,6 +179,9 @@ func (f *finder) addMessage() {
 	}
 	m := message.Own(f.Lines, taken)
 	if m == nil {
+		m = f.unannounced(taken)
+	}
+	if m == nil {
 		return
 	}
 	g := Spoken(m)
