@@ -107,7 +107,7 @@ func (f *finder) blameState() {
 		all = append(all[:len(all):len(all)], f.Message)
 	}
 	for _, g := range all {
-		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "bad-archive")
+		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive")
 		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
 			continue
 		}

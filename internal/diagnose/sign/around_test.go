@@ -16,7 +16,7 @@ func TestAround(t *testing.T) {
 		"NetCDF says it first":        {"NetCDF: Variable not found: tas\nERROR: reading of forcing failed", "bad-format"},
 		"a message alone":             {"step 3\nERROR: reading of forcing failed", "program-error"},
 		"a restart file":              {"reading restart file rst.0040\nError: file rst.0040 is truncated", "checkpoint-exception"},
-		"a mesh file":                 {"reading mesh file m.0040\nError: file m.0040 is truncated", "program-error"},
+		"a mesh file":                 {"reading mesh file m.0040\nError: file m.0040 is truncated", "program-input"},
 		"a backtrace names it":        {"Fortran runtime error: Unformatted file structure has been corrupted\n\nError termination. Backtrace:\n#5  0x55 in __solver_mod_MOD_read_restart", "checkpoint-exception"},
 		"another backtrace":           {"Fortran runtime error: Unformatted file structure has been corrupted\n\nError termination. Backtrace:\n#5  0x55 in __solver_mod_MOD_read_mesh", "fortran-runtime"},
 		"what Java wrote":             {"Exception in thread \"main\" java.nio.file.NoSuchFileException: x/p3\n\tat java.base/java.nio.file.Files.newOutputStream(Files.java:2)", "missing-output-directory"},
