@@ -99,6 +99,21 @@ func (f *finder) explain(g *Sign) {
 	}
 }
 
+// grown matches a line in which a solver reports that an error or a quantity of its solution is beyond all bounds.
+var grown = textmatch.New(`(?i)\b(?:residuals?|continuity errors?|courant number|energy|velocity|pressure|temperature|density|k|epsilon|omega|loss|norm)\b.{0,120}[= ,:]-?(?:\d(?:\.\d+)?e\+(?:[1-9]\d|0[6-9])|nan)\b`)
+
+// grownBefore is how many lines before a trapped arithmetic error a solver may have reported that.
+const grownBefore = 40
+
+// blameGrowth changes the rule of trapped arithmetic errors in a solver whose solution had grown beyond all bounds.
+func (f *finder) blameGrowth() {
+	for _, g := range f.Signs {
+		if g.Rule.Signature == "sigfpe" && slices.ContainsFunc(f.Lines[max(0, g.From-grownBefore):g.From], grown.MatchString) {
+			g.Rule = rules.Named("solution-diverged")
+		}
+	}
+}
+
 // blameState changes the rule of signs that say only that a file is damaged. If the lines around such a sign say that
 // the program reads the state from which it is to go on, the file is a checkpoint.
 func (f *finder) blameState() {

@@ -27,6 +27,8 @@ func TestAround(t *testing.T) {
 		"MPI's code in a message":     {"Error: MPI_Win_attach returned MPI_ERR_RMA_ATTACH", "mpi-call"},
 		"a GPU's code in a message":   {"Fatal: hipMallocAsync failed at grid.cpp:88: hipErrorOutOfMemory", "cuda-out-of-memory"},
 		"errno in a message":          {"3: ERROR: cannot make /data/x.h5 (errno 13)", "permission-denied"},
+		"a solver that blew up":       {"Ux: residual = 3.1e+11\nProgram received signal SIGFPE: Floating-point exception", "solution-diverged"},
+		"a solver that did not":       {"Ux: residual = 3.1e-11\nProgram received signal SIGFPE: Floating-point exception", "sigfpe"},
 		"the last words":              {"step 3\ngridlib: assert failed: ncell > 0, file part.c\nMPI_ABORT was invoked on rank 3", "c-assertion"},
 		"words that are not the last": {"step 3\ngridlib: assert failed: ncell > 0, file part.c\nstep 4 went well", ""},
 		"an exception without a rule": {"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nlib.WriteFailed: block 7: [Errno 122] x", "disk-quota"},

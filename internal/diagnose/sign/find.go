@@ -63,6 +63,7 @@ func Find(t Text, book *rules.Book) Found {
 	}
 	f.blameState()
 	f.blameOutput()
+	f.blameGrowth()
 	slices.SortStableFunc(f.Signs, func(a, b *Sign) int { return cmp.Compare(a.From, b.From) })
 	f.Plain = make([]int, len(t.Lines)+1)
 	for i, text := range t.Lines {
