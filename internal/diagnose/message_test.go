@@ -38,7 +38,7 @@ func TestOwnMessages(t *testing.T) {
 		"gromacs, fatal": {"-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThere is no domain decomposition for 7 ranks that is compatible with the\ngiven box and a minimum cell size of 1.2 nm\n\n" +
 			"For more information and tips\n-------------------------------------------------------", "incorrect-inputs Fatal error: There is no domain decomposition for 7 ranks that is compatible with the given box and a minimum cell size of 1.2 nm", ""},
 		"nwchem":           {" ------------------------------------------------------------------------\n There is an error in the specified basis set\n ------------------------------------------------------------------------\n For more information see the NWChem manual at https://x/wiki\n\n\n For further details see manual section:", "incorrect-inputs There is an error in the specified basis set", ""},
-		"R":                {"Error in solve.default(a) : \n  Lapack routine dgesv: system is exactly singular: U[1,1] = 0\nCalls: solve -> solve.default\nExecution halted", "semantic-error Error in solve.default(a) : Lapack routine dgesv: system is exactly singular: U[1,1] = 0", ""},
+		"R":                {"Error in solve.default(a) : \n  Lapack routine dgesv: system is exactly singular: U[1,1] = 0\nCalls: solve -> solve.default\nExecution halted", "traceback Error in solve.default(a) : Lapack routine dgesv: system is exactly singular: U[1,1] = 0", ""},
 		"R, a file":        {"Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory\nExecution halted", "incorrect-inputs Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory", "data/x.csv"},
 		"FreeFem":          {" Error line number 3, in file job.edp, before  token plott\n current line = 3", "incorrect-inputs Error line number 3, in file job.edp, before token plott", ""},
 		"OpenFOAM":         {"\n\n--> FOAM FATAL IO ERROR: (openfoam-2206)\nEntry 'deltaTT' not found in dictionary \"/case/system/controlDict\"\n\nFOAM exiting", "", ""},
@@ -73,7 +73,7 @@ func TestOwnMessages(t *testing.T) {
 				if c.want == "" {
 					category, text = "incorrect-inputs", "--> FOAM FATAL IO ERROR: (openfoam-2206) Entry 'deltaTT' not found in dictionary \"/case/system/controlDict\""
 				}
-				if string(got.Category) != category || got.Text != "rank 0 on h1: "+strings.Join(strings.Fields(text), " ") || got.Artefact != c.artefact || got.Retry != job.RetryNever {
+				if string(got.Category) != category || got.Text != "rank 0 on h1: "+strings.Join(strings.Fields(text), " ") || got.Artefact != c.artefact || got.Retry != got.Category.Action() {
 					t.Errorf("%s, %s: got %s (%s), artefact %q: %s", name, printed, got.Category, got.Signature, got.Artefact, got.Text)
 				}
 			}
@@ -365,7 +365,7 @@ func TestReasonBehindAdvice(t *testing.T) {
 		for _, text := range []string{whole, last, strings.ReplaceAll(last, "ImportError: \n", "ImportError: Unable to import required dependencies:\nnumpy: \n")} {
 			got := Diagnose(rankOne(text))
 			sane(t, got)
-			if got.Signature+" "+got.Artefact != want || !strings.Contains(got.Text, reason) || got.Retry != job.RetryNever {
+			if got.Signature+" "+got.Artefact != want || !strings.Contains(got.Text, reason) || got.Retry != got.Category.Action() {
 				t.Errorf("got %s %s, want %s: %s", got.Signature, got.Artefact, want, got.Text)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -64,7 +65,7 @@ func (r record) proves(s *suspect, members []*member) float64 {
 			return 0
 		}
 	case job.StorageError:
-		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.Class == "forrtl severe" || s.sign.Class == "fortran runtime error")
+		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.Class == "forrtl severe" || s.sign.Class == "fortran runtime error" || s.rule.SaysLittle() && ofFile.MatchString(s.title()))
 		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) && !file {
 			return 0
 		}
@@ -90,6 +91,9 @@ func (r record) proves(s *suspect, members []*member) float64 {
 	}
 	return r.rule.Confidence - 0.2 // a child of the rank, or seen from inside a container
 }
+
+// ofFile matches messages of a program that could not read or write a file.
+var ofFile = textmatch.New(`(?i)\b(?:read|writ|flush|clos|sync|sav|stor|open)(?:e|ing|ten)?\b.{0,40}\b(?:files?|block|record|chunk|page|buffer|data|unit|to|from)\b|\bI/?O\b`)
 
 func (r record) near(end time.Time) bool {
 	if r.line.Time.IsZero() || end.IsZero() {

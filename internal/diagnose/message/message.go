@@ -127,7 +127,7 @@ func Own(text []string, taken []bool) *Message {
 			continue
 		}
 		// Of messages that follow one another, the first tells most.
-		for announced(i-1) || i-1 >= first && text[i-1] == "" && announced(i-2) {
+		for lead := leadOf(text[i]); announced(i-1) || i-1 >= first && text[i-1] == "" && announced(i-2) || leads(lead, text[first:i]); {
 			i--
 		}
 		if g := Read(text, i, endOfMessage(text, taken, i)); g != nil {
@@ -135,6 +135,12 @@ func Own(text []string, taken []bool) *Message {
 		}
 	}
 	return nil
+}
+
+// leads reports whether one of the last two lines begins like the error message that follows them.
+func leads(lead string, before []string) bool {
+	n := len(before)
+	return lead != "" && (n > 0 && strings.HasPrefix(before[n-1], lead) || n > 1 && strings.HasPrefix(before[n-2], lead))
 }
 
 // numberTag is the number of a rank before a line.
@@ -237,6 +243,9 @@ func Read(text []string, from, to int) *Message {
 			g.Text, g.At = strings.TrimLeft(g.Text+join+w, " "), from+i
 			open = unfinished(t)
 		}
+	}
+	if g.Calls == "" && to < len(text) && strings.HasPrefix(text[to], "Execution halted") {
+		g.Calls = "Execution halted" // a program in R that has no functions of its own
 	}
 	if g.Text == "" || endWords.MatchString(g.Text) {
 		return nil

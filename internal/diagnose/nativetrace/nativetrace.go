@@ -144,7 +144,7 @@ func rust(text []string, i int) *Death {
 		return nil
 	}
 	if m[2] == "" {
-		return &Death{Class: "rust panic", Title: "stack overflow", Text: "panic: stack overflow", From: i, At: i}
+		return &Death{Class: "rust panic", Title: "stack overflow", Text: text[i], From: i, At: i}
 	}
 	if old := rustOld.FindStringSubmatch(m[2]); old != nil {
 		return &Death{Class: "rust panic", Title: "panic: " + old[1], Text: "panic: " + old[1], Where: fmt.Sprintf("%s line %s", old[2], old[3]), From: i, At: i}

@@ -121,8 +121,10 @@ func Tracebacks(text []string) []Exception {
 			i = next
 		case ErrorLine(t):
 			e := Headless(text, i)
-			note(e)
-			i = e.To
+			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // else Python only warns
+				note(e)
+			}
+			i = max(e.To, i+1)
 		default:
 			i++
 		}

@@ -7,16 +7,26 @@ import (
 
 var assertion = []Rule{{
 	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
-	Meaning: "an assertion of the program failed (Python, Julia)",
+	Meaning: "an assertion of the program failed (Python, Julia, R)",
 	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
 	Classes: []string{"AssertionError"},
+}, {
+	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
+	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
+	Needles: []string{"error in ", "error: "},
+	Context: textmatch.New(`^Calls: .*\b(?:stopifnot|assert\w*|expect_\w+|abort_if\w*)(?: ->|$)`),
+}, {
+	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
+	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
+	Needles: []string{" is not true", " are not all true"},
+	Match:   textmatch.New(`^Error(?: in .*)? ?: .*(?: is not TRUE| are not all TRUE)$`),
 }, {
 	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.95,
 	Meaning: "a C or C++ assert failed",
 	Hint:    "make ${artefact|the condition} true, or run the program in a debugger to see why it is not",
-	Needles: []string{"assertion \"", "assertion `", "assertion '", "assertion failed in file", "verification failed: ", "amrex::abort::", "the violated condition was", "java.lang.assertionerror"},
-	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion \"(?P<artefact>.+)\" failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)|^\\W*Verification failed: \\(|amrex::Abort::\\d+::Assertion `|^The violated condition was|Exception in thread \".*AssertionError"),
-	Unless:  textmatch.New("thread: \\["),
+	Needles: []string{"assertion \"", "assertion `", "assertion '", "assertion failed", "assertion failure", "assertion violated", "verification failed: ", "amrex::abort::", "the violated condition was", "java.lang.assertionerror"},
+	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion \"(?P<artefact>.+)\" failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)|^\\W*Verification failed: \\(|amrex::Abort::\\d+::Assertion `|^The violated condition was|Exception in thread \".*AssertionError|(?i)^(?:\\S+ ){0,5}assertion (?:failed|failure|violated)\\b(?: at | in |: ?\\S.{3})"),
+	Unless:  textmatch.New("thread: \\[|(?i)warn|ignor|continu"),
 }, {
 	Category: job.Assertion, Signature: "rust-assertion", Confidence: 0.95,
 	Meaning: "a Rust assert! failed",
@@ -28,7 +38,7 @@ var assertion = []Rule{{
 	Meaning: "a CHECK of a library failed (glog, abseil, TensorFlow, XLA)",
 	Hint:    "the library checks this itself: look at the values in the message and at the call above it",
 	Needles: []string{"check failed: "},
-	Match:   textmatch.New(`^(?:F\d{4}|F |.*\bF\d* |.*: F |.*FATAL|F\d+)|^.*\] Check failed|^Check failed`),
+	Match:   textmatch.New(`^(?:F\d{4}|F |(?i:\S+:? ){0,4}CHECK failed|.*\bF\d* |.*: F |.*FATAL|F\d+)|^.*\] Check failed|^Check failed`),
 }, {
 	Category: job.Assertion, Signature: "device-assertion", Confidence: 0.8,
 	Meaning: "an assertion in a GPU kernel failed, and the output does not show that an index or a label is out of range",

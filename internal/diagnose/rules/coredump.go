@@ -22,7 +22,7 @@ var coreDump = []Rule{{
 	Category: job.CoreDump, Signature: "sigabrt", Confidence: 0.85, Traits: Generic,
 	Meaning: "the process ended itself with abort()",
 	Hint:    "the lines before its end tell why; where there are none, run it in a debugger",
-	Needles: []string{"fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort", "signal 6 (-6): abort", "signal (6.-6): abort", "(76): abort trap signal", "sigabrt (0x6) at pc", "*** sigabrt received", "exit signal aborted", "died from signal 6", "terminated with signal 6", "zsh: abort", "status=6/abrt", "signal 6/abrt", "terminated by signal sigabrt", "fatal glibc error: "},
+	Needles: []string{"fatal python error: aborted", "received signal sigabrt", "signal: aborted (6)", "caught signal 6", "signal (6): abort", "signal 6 (-6): abort", "signal (6.-6): abort", "(76): abort trap signal", "sigabrt (0x6) at pc", "*** sigabrt received", "exit signal aborted", "died from signal 6", "terminated with signal 6", "zsh: abort", "status=6/abrt", "signal 6/abrt", "terminated by signal sigabrt", "fatal glibc error: "},
 	Unless:  textmatch.New(`assertion failed|CPU does not support`),
 }, {
 	Category: job.CoreDump, Signature: "cpp-terminate", Confidence: 0.85,

@@ -53,6 +53,17 @@ func (r *Rule) Means() string {
 	return r.Signature
 }
 
+// Like returns the first rule that has the given signature, with the traits and the confidence of r. It returns r itself
+// if signature is empty or its own.
+func (r *Rule) Like(signature string) *Rule {
+	if signature == "" || signature == r.Signature {
+		return r
+	}
+	o := *Named(signature)
+	o.Traits, o.Confidence = r.Traits, r.Confidence
+	return &o
+}
+
 // Named returns the first rule that has the given signature.
 func Named(signature string) *Rule {
 	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })

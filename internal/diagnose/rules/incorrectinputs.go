@@ -61,7 +61,8 @@ var incorrectInputs = []Rule{{
 	Needles: []string{"error: unrecognized arguments", "error: the following arguments are required", "error: argument ", "error: ambiguous option", "error: one of the arguments", "error: no such option", "error: missing option", "error: missing argument", "error: invalid value for", "error: got unexpected extra argument",
 		"error: unexpected argument '", "error: the following required arguments", "error: invalid value '", "error: a value is required for '", "error: unrecognized subcommand '", "error: the argument '", "error: parser key ", "error: unrecognized options",
 		"unknown command line flag", "flags parsing error", "could not consume arg: ", "received no value for the required argument", "not used by the hfargumentparser", "is ambiguous; possibilities:", "unrecognized option '", "invalid option -- '", "flag provided but not defined", "missing required flag", "unknown shorthand flag", "unknown flag: --", "is required but missing", "required flag(s) \""},
-	Find: textmatch.New(`(?:arguments?|required|option|flag|defined|Option|for)(?: --|:)? *['"]?(?P<artefact>--?[\w-]+)`),
+	Find:   textmatch.New(`(?:arguments?|required|option|flag|defined|Option|for)(?: --|:)? *['"]?(?P<artefact>--?[\w-]+)`),
+	Unless: textmatch.New(`PETSC ERROR`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
 	Meaning: "the program's configuration lacks a key or has one that it does not know (Hydra, OmegaConf)",
@@ -71,9 +72,9 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.9,
 	Hint:    "correct the setting that the message names, in the configuration file or on the command line",
-	Classes: []string{"AssertionError"},
-	Needles: []string{"check batch related parameters", "deepspeed config", "in the config", "config file", "specify --", "provide --", " pass --"},
-	Match:   textmatch.New(`(?i)check batch related parameters|deepspeed config|(?:missing|not found|not set|must be set|required|invalid|unknown) in (?:the |your )?config|config file .*(?:not|missing)|^AssertionError: (?:please )?(?:specify|set|provide|pass|use) --\w`),
+	Classes: []string{"AssertionError", "ValueError", "KeyError", "RuntimeError", "Exception"},
+	Needles: []string{"in your config", "in config", "check batch related parameters", "deepspeed config", "in the config", "config file", "specify --", "provide --", " pass --"},
+	Match:   textmatch.New(`(?i)check batch related parameters|deepspeed config|(?:missing|not found|not set|must be set|required|invalid|unknown|unsupported|unrecogni[sz]ed)(?: \S+){0,4} in (?:the |your )?config|config file .*(?:not|missing)|^AssertionError: (?:please )?(?:specify|set|provide|pass|use) --\w`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.85,
 	Hint:    "correct the class that the configuration names (_target_)",
@@ -197,7 +198,7 @@ var incorrectInputs = []Rule{{
 	Classes: []string{Message},
 	Match: textmatch.New(`(?i)\bjq: error|foam fatal io error|\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
 		`undefined|misspelled|must be (?:specified|given|set|positive|one of|a multiple of)|must not be (?:smaller|larger|greater|less) than|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number)|non-?existent|not set\b|are not set|does not match|do not match|not defined|not divisible|out of range|too (?:few|many) (?:arguments|parameters|columns|fields|values|items|ranks|processors|processes)|no (?:such )?(?:input|topology|atoms|k-points|moleculetype)|potcar|poscar|incar|kpoints|atomtype|moleculetype|restraint|multiplicity|parameter file|` +
-		`(?:is|are) required|requires? (?:a|an|the|at least)|no domain decomposition|inconsistency in user input|(?:setting|value) of \w+ (?:was|is) (?:in|un)\w+|ran out of valid boundary|boundary conditions in file|wrfbdy\w*|inconsistent|minimum cell size|cut-?off length|(?:is|are) not compatible with|not (?:decomposed|partitioned)|cannot find file|number of (?:ranks|processors|processes) (?:is|must)|unable to find \w+ parameters|didn't find \w+ parameter|must (?:be|have)|needs? to be|cannot be (?:negative|zero|empty))\b`),
+		`(?:is|are) required|requires? (?:a|an|the|at least)|no domain decomposition|inconsistency in user input|(?:setting|value) of \w+ (?:was|is) (?:in|un)\w+|ran out of valid boundary|boundary conditions in file|wrfbdy\w*|inconsistent|minimum cell size|cut-?off length|(?:is|are) not compatible with|not (?:decomposed|partitioned)|cannot find file|number of (?:ranks|processors|processes) (?:is|must)|unable to find \w+ parameters|didn't find \w+ parameter|must (?:be|have)|needs? to be|cannot be (?:negative|zero|empty)|(?:cannot|can not|can't|must not) (?:use|combine|mix|apply|have|specify)|conflicts? with|mutually exclusive)\b`),
 	Unless: textmatch.New(`(?i)\bnot converged\b|\bdid not converge\b|\bconvergence (?:fail|not)|\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|\bcfl\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)|zero pivot|out of range atoms|zero-?divi|object is in wrong state|arguments? out of range|nonconforming object|arguments are incompatible|wrong type of object|null argument|index out of range|subscript|object '|file descriptor|bytes expected|socket|connection|heap|stack`),
 }, {
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,

@@ -11,12 +11,13 @@ var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons, usually because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
-	Needles: []string{"assert (!closed) failed", "close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
+	Needles: []string{"assert (!closed) failed", "close of the compute node connection", "apid_kill", "has died: pmi", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "has lost communication with a remote daemon before", "one or more daemons died", "prted daemon unexpectedly", "no response from the remote daemon", "hyd_dmx_poll_wait_for_proxy_event", "hydt_dmxu_poll_wait_for_event"},
 }, {
 	Category: job.HostLost, Signature: "daemon-host-lost", Confidence: 0.85, Traits: Cascade,
 	Meaning: "mpirun lost contact with the daemon on another host, usually because that host or its network failed",
 	Hint:    "look at the host that the next lines name: whether it is up, and whether somebody killed the daemon there",
 	Needles: []string{"has lost communication with a remote daemon"},
+	Unless:  textmatch.New(`\bbefore\b.{0,40}\b(?:ready|launch|start|callback)`),
 }, {
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.95,
 	Hint: "a host or its network failed, or the daemon was killed there: look at that host first",

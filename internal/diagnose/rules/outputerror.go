@@ -12,9 +12,9 @@ const existsHint = "choose another output path, or allow the program to go on in
 var (
 	// outputExists matches the message of a program whose output exists already: it names the
 	// output, then says that it exists.
-	outputExists = textmatch.New(`(?i)\boutput (?:files?|director(?:y|ies)|folders?)\b.*\balready exists?\b`)
+	outputExists = textmatch.New(`(?i)\boutput (?:files?|director(?:y|ies)|folders?)\b.*\b(?:already exists?|exists? already)\b`)
 	// goesOn matches words of a program that goes on nevertheless.
-	goesOn = textmatch.New(`(?i)overwrit|append|skip|warning|resum|reus|continu|delet|remov|backup|backing|renam|ignor`)
+	goesOn = textmatch.New(`(?i)overwrit(?:ing|ten|es)|append|skip|warning|resum|reus|continu|delet|remov|backup|backing|renam|ignor`)
 	// existing finds the path in what outputExists matches.
 	existing = textmatch.New(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)
 )
@@ -72,7 +72,7 @@ var outputError = []Rule{{
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.7, Traits: Weak | Continued,
 	Hint:    existsHint,
-	Needles: []string{"already exist"},
+	Needles: []string{"already exist", "exists already", "exist already"},
 	Match:   outputExists,
 	Unless:  goesOn,
 	Find:    existing,

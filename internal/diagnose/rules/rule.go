@@ -101,6 +101,18 @@ const (
 // Is reports whether the rule has one of these traits.
 func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
 
+// SaysLittle reports whether the rule fits whatever an exception, a panic or a program's own message says. If the text
+// gives a reason, that tells more.
+func (r *Rule) SaysLittle() bool {
+	switch r.Signature {
+	case ProgramError, "uncaught-exception", "cpp-exception", "rust-panic", "go-panic", "fortran-runtime", "cuda-error", "library-misuse":
+		return true
+	case "missing-file", "program-input", "missing-output-directory", "permission-denied":
+		return r.Is(Weak) || slices.Contains(r.Classes, Message) || slices.Contains(r.Classes, "go panic")
+	}
+	return false
+}
+
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 

@@ -11,7 +11,7 @@ var storageError = []Rule{{
 	Hint:    "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host",
 	Needles: []string{"input/output error", "remote i/o error", "lustreerror", "errno 5]", " eio", ": i/o error", "mpi_err_io"},
 	Match:   textmatch.New(`(?:[Ii]nput/output|[Rr]emote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError|\bEIO\b|Errno 5\]|: I/O error$|\*\*\* MPI_ERR_IO\b`),
-	Unless:  textmatch.New(`(?i)\bstty\b|/dev/(?:pts|tty)|libfabric|\bOFI\b|MPIDI_|\bUCX\b|NCCL|ibv_|hwmon|/sys/|bluetooth`),
+	Unless:  textmatch.New(`(?i)^file input/output error:|\bstty\b|/dev/(?:pts|tty)|libfabric|\bOFI\b|MPIDI_|\bUCX\b|NCCL|ibv_|hwmon|/sys/|bluetooth`),
 }, refused(job.StorageError, "io-error", "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host", "input/output error"), {
 	Category: job.StorageError, Signature: "stale-handle", Confidence: 0.95,
 	Meaning: "a file on a network file system was replaced or its export changed (ESTALE)",
@@ -23,7 +23,7 @@ var storageError = []Rule{{
 	Meaning: "a mounted file system does not answer (FUSE, NFS, Lustre)",
 	Hint:    "mount it again on that host; the program that serves the mount may have died",
 	Needles: []string{"transport endpoint is not connected", "cannot send after transport endpoint shutdown", "software caused connection abort"},
-	Match:   textmatch.New(`(?:connected|shutdown|abort): ['"](?P<artefact>/[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: (?:Transport|Cannot send)`),
+	Match:   textmatch.New(`(?:connected|shutdown|abort): ['"](?P<artefact>/[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: Transport|Cannot send after transport endpoint shutdown$`),
 }, {
 	Category: job.StorageError, Signature: "object-store", Confidence: 0.85,
 	Meaning: "an object store refused or lost a request",

@@ -59,6 +59,11 @@ var traceback = []Rule{{
 	Hint:    traceHint,
 	Classes: []string{"RecursionError"},
 }, {
+	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.75,
+	Hint:    "look at the call of stop() that the message comes from; traceback() and options(error = recover) tell more",
+	Classes: []string{Message},
+	Context: textmatch.New(`^(?:Calls: |Execution halted)`),
+}, {
 	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.75, Traits: Generic,
 	Hint:    traceHint,
 	Classes: []string{"*"},

@@ -61,6 +61,9 @@ func Find(t Text, book *rules.Book) Found {
 	if !t.Records {
 		f.addMessage()
 	}
+	f.blameState()
+	f.blameOutput()
+	f.blameGrowth()
 	slices.SortStableFunc(f.Signs, func(a, b *Sign) int { return cmp.Compare(a.From, b.From) })
 	f.Plain = make([]int, len(t.Lines)+1)
 	for i, text := range t.Lines {
@@ -177,12 +180,16 @@ func (f *finder) addMessage() {
 	}
 	m := message.Own(f.Lines, taken)
 	if m == nil {
+		m = f.unannounced(taken)
+	}
+	if m == nil {
 		return
 	}
 	g := Spoken(m)
 	if g.Rule = g.Match(f.book); g.Rule == nil {
 		return
 	}
+	f.explain(g)
 	f.Message = g
 	for i := g.From; i < g.To; i++ {
 		f.covered[i] = true

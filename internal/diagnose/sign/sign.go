@@ -3,9 +3,13 @@
 package sign
 
 import (
+	"cmp"
+
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/reason"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
 // Sign is one sign of failure.
@@ -31,9 +35,32 @@ type Sign struct {
 	Plain    bool // a line of output that is no exception, no report and no announced death
 }
 
-// Match returns the rule of a book that holds for the sign, or nil.
+// guesses matches the part of a text that lists what may have been the reason.
+var guesses = textmatch.New(`(?i)[.;,:(] ?(?:this|that|which|it) (?:can|may|might|could|usually|often|sometimes|typically) (?:also )?(?:be|happen|occur|mean|indicate|result)\w*\b.*|\b(?:possible|potential|likely|common) (?:root )?(?:causes?|reasons?)\b.*`)
+
+// Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for the
+// reason that the text of the sign gives.
 func (g *Sign) Match(book *rules.Book) *rules.Rule {
-	return book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+	r := book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+	if at := guesses.FindStringIndex(g.Text); r != nil && at != nil && !g.Kernel {
+		if known := book.Match(rules.Sign{Class: g.Class, Text: g.Text[:at[0]], Context: g.Context}); known != nil {
+			r = known
+		}
+	}
+	if r == nil || g.Kernel || !r.SaysLittle() {
+		return r
+	}
+	if g.Class == "" { // a line that does not show that the program ended with it
+		return r.Like(reason.Of(g.Text))
+	}
+	s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text))
+	if s == "" && (r.Is(rules.Generic) || r.Signature == rules.ProgramError) {
+		s = reason.About(g.Text, g.Class == rules.Message)
+	}
+	if s != "" && s != r.Signature {
+		return rules.Named(s)
+	}
+	return r
 }
 
 // Spoken makes a sign of a program's own message.

@@ -1,0 +1,41 @@
+package reason
+
+import "github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+// topic is what a message may be about.
+type topic struct {
+	signature string
+	what      *textmatch.Pattern
+	// own is true if only a program's own message counts. An exception that nothing caught may have such words, too, and
+	// be about something else.
+	own bool
+}
+
+// topics are what messages are about that give no reason of the operating system. If several match, the first counts.
+var topics = []topic{
+	{"address-in-use", textmatch.New(`(?i)\bport\b.{0,40}\b(?:in use|taken|occupied|busy)\b`), false},
+	{"no-space", textmatch.New(`(?i)\b(?:only|just) \S+ ?(?:[KMGT]i?B|bytes) (?:is |are )?(?:left|free|available) (?:on|in|at)\b|\b(?:disk|file ?system|scratch|volume|storage|partition|/tmp)\b.{0,30}\b(?:is|was|ran|has run|became) (?:full|out of space)\b|\b(?:no|not enough|insufficient|too little|out of) (?:\w+ )?(?:disk |free |storage |scratch )space\b`), false},
+	{"disk-quota", textmatch.New(`(?i)\bquota\b.{0,40}\b(?:exceed\w*|reached|used up|full|exhausted)\b|\b(?:exceed\w*|over|beyond) .{0,30}\bquota\b`), false},
+	{"read-only", textmatch.New(`(?i)\bmounted read-?only\b|\bread-only (?:mount|volume|directory|disk)\b`), false},
+	{"permission-denied", textmatch.New(`(?i)\bnot (?:authori[sz]ed|permitted|allowed) to (?:access|read|write|open|use|list|create|perform)\b|\b(?:HTTP|status|code)[ :=]*40[13]\b|\baccess (?:is |was )?(?:denied|refused|forbidden)\b|\binsufficient (?:permissions?|privileges?)\b|\b(?:lacks?|missing|no) (?:\w+ )?permissions?\b|\b(?:expired|invalid|missing) (?:\w+ )?(?:token|credentials?)\b`), false},
+	{"cuda-out-of-memory", textmatch.New(`(?i)\b(?:gpu|device|vram|hbm)\b.{0,30}\bmemory\b.{0,30}\b(?:exhausted|full|insufficient|used up)\b|\b(?:not enough|insufficient|out of|exhausted) (?:gpu|device|vram|hbm)\b|\b(?:(?:fail\w*|unable|could not|cannot)(?: to)? (?:re-?)?allocate|out of memory|not enough memory)\b.{0,60}\bon (?:the )?(?:gpu|device|cuda)\b`), false},
+	{"native-out-of-memory", textmatch.New(`(?i)\b(?:not enough|insufficient|out of|too little|no more) (?:\w+ )?memory\b|\bmemory (?:is |was )?exhausted\b|\b(?:could not|cannot|can't|failed to|unable to) allocate (?:\w+ ){0,3}(?:\d|memory|array|buffers?|matrix|workspace)`), false},
+	{"host-reported-lost", textmatch.New(`(?i)\bheartbeats? (?:from|of|to) (?:host|node|machine) \S+ .{0,30}\b(?:lost|missed|missing|timed out|stopped)\b|\bmark\w* (?:host|node|machine) (?:\S+ )?(?:as )?(?:dead|down|lost)\b`), false},
+	{"input-output-error", textmatch.New(`(?i)\b(?:OST\w*|lustre|gpfs|beegfs|nfs|cephfs?|hdfs|datanodes?|object store|file server)\b.{0,80}\b(?:evict\w*|bad|lost|unavailable|timed? ?out|not respond\w*|stale|gone|down)\b`), false},
+	{"checkpoint-exception", textmatch.New(`(?i)\b(?:restart|checkpoint|ckpt|chk|snapshot)\w*\b.{0,80}\b(?:magic|corrupt\w*|truncated|damaged|incomplete|checksum|crc|not committed|unreadable|premature|inconsistent)\b|\b(?:corrupt\w*|truncated|damaged|incomplete)\b.{0,40}\b(?:restart|checkpoint|ckpt|snapshot)\b`), false},
+	{"missing-output-directory", textmatch.New(`(?i)\b(?:cannot|could not|couldn't|can't|failed to|unable to) (?:create|write|save|store|export) (?:to )?(?:(?:the|an?|its|output|result) ){0,2}['"]?[^\s'"]*[\w-]/[^\s'"]*\w`), false},
+	{"solution-diverged", textmatch.New(`(?i)\bnon-?finite\b|\b(?:blew|blown|blows|blowing)[ -]up\b|\bnumerical(?:ly)? (?:instability|unstable)\b|\b(?:residual|energy|drift|norm|velocity|pressure|temperature|density|error|loss|gradient)\w*\b.{0,40}\d(?:\.\d+)?e\+[1-9]\d\b|\bexceeds? (?:the )?diverg\w+ (?:limit|threshold)|\bNaNs? (?:in|at|value|found|detected)\b`), false},
+	{"c-assertion", textmatch.New(`(?i)\b(?:assert(?:ion)?s?|invariants?|(?:pre|post)condition|sanity check|consistency check|self-?check)\b.{0,40}\b(?:fail\w*|violat\w*|broken|(?:does|did|do) not hold|not (?:met|satisfied))\b`), false},
+	{"program-input", textmatch.New(`(?i)\b(?:files?|data ?sets?|tables?|sheet|namelist|line \d+|columns?|rows?|headers?|sections?|groups?|attributes?)\b.{0,60}\b(?:has no|have no|lacks?|is missing|are missing|is empty|is not an?|or not an?|malformed|truncated)\b|\bnumber of (?:ranks|processes|processors|tasks)\b.{0,40}\b(?:is not|must|should|does not|cannot)\b|\bnot a (?:power of|multiple of|divisor of)\b`), true},
+}
+
+// About returns the signature of the rule that says what a message is about, or an empty text. Own is true for a message
+// that the program itself has printed.
+func About(text string, own bool) string {
+	for _, t := range topics {
+		if (own || !t.own) && t.what.MatchString(text) {
+			return t.signature
+		}
+	}
+	return ""
+}

@@ -1,0 +1,133 @@
+package sign
+
+import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var (
+	// damaged matches messages about a file that is not whole.
+	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature)\b`)
+	// restores matches lines about the state from which a program goes on: the program reads it, or fails to.
+	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
+)
+
+// How far from a message the program may have said that it reads its state, in lines.
+const (
+	saidBefore = 3
+	saidAfter  = 12
+)
+
+// outputCalls matches the functions of the libraries of Java, Go, Rust, JavaScript, Julia and C++ that make a file or a
+// directory, where the stack traces of these languages show them.
+var outputCalls = textmatch.New(`\b(?:FileOutputStream|FileWriter|PrintWriter|Files\.(?:write\w*|newOutputStream|newBufferedWriter|create\w+|copy|move)|os\.(?:Create\w*|Mkdir\w*|WriteFile|Rename)\(|File::create\w*|mode="[wa]|, "[wa]\+?"\)|fs::(?:write|create_dir\w*|rename|copy)|(?:Object\.|fs\.)(?:writeFile|mkdir|createWriteStream|appendFile|rename)\w*|mkpath|create_director(?:y|ies))\b`)
+
+// blameOutput changes the rule of signs that say that a file or directory is not there, if the functions that the stack
+// trace lists make it.
+func (f *finder) blameOutput() {
+	for _, g := range f.Signs {
+		if g.Class != "" && g.Context == "" && g.Rule.Signature == "missing-file" && slices.ContainsFunc(f.Lines[g.At+1:min(len(f.Lines), g.At+1+saidAfter)], outputCalls.MatchString) {
+			g.Rule = rules.Named("missing-output-directory")
+		}
+	}
+}
+
+// selfEnded matches what MPI and launchers report of a rank that has ended itself.
+var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|^srun: error: .*: Exited with exit code [1-9]`)
+
+// lastLines is how many lines before the report of such an end are looked at.
+const lastLines = 4
+
+// unannounced finds the last words of a program that has ended itself, if they tell the category, although no word like
+// "error" announces them.
+func (f *finder) unannounced(taken []bool) *message.Message {
+	end := slices.IndexFunc(f.Lines, selfEnded.MatchString)
+	for i := end - 1; i >= max(0, end-lastLines); i-- {
+		if f.Lines[i] == "" || message.Separator(f.Lines[i]) || taken[i] {
+			continue
+		}
+		if f.tells(i) != nil {
+			return &message.Message{Text: f.Lines[i], Title: logtext.Short(f.Lines[i], 300), From: i, At: i, To: i + 1}
+		}
+	}
+	return nil
+}
+
+// tells returns a sign for line i as a message, or nil if the line does not tell the category.
+func (f *finder) tells(i int) *Sign {
+	t := f.Lines[i]
+	if f.covered[i] || len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
+		return nil
+	}
+	if level, _ := message.Record(t); level == message.Info || level == message.Warning {
+		return nil
+	}
+	h := &Sign{Class: rules.Message, Text: t}
+	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+		return nil
+	}
+	return h
+}
+
+// explains is how many lines before or after a message may tell its reason.
+const explains = 2
+
+// explain gives a message that says little the rule of a line beside it that tells the reason. Programs often print what
+// a library has told them, and then a message of their own.
+func (f *finder) explain(g *Sign) {
+	if g.Rule.Signature != rules.ProgramError {
+		return
+	}
+	for i := g.To - 1 + explains; i >= max(0, g.From-explains); i-- {
+		if i >= g.From && i < g.To || i >= len(f.Lines) {
+			continue
+		}
+		h := f.tells(i)
+		if h == nil {
+			continue
+		}
+		g.Rule, g.Text, g.Title = h.Rule, h.Text, logtext.Short(h.Text, 200)+"; "+g.Title
+		g.From, g.At, g.To = min(i, g.From), i, max(i+1, g.To)
+		return
+	}
+}
+
+// grown matches a line in which a solver reports that an error or a quantity of its solution is beyond all bounds.
+var grown = textmatch.New(`(?i)\b(?:residuals?|continuity errors?|courant number|energy|velocity|pressure|temperature|density|k|epsilon|omega|loss|norm)\b.{0,120}[= ,:]-?(?:\d(?:\.\d+)?e\+(?:[1-9]\d|0[6-9])|nan)\b`)
+
+// grownBefore is how many lines before a trapped arithmetic error a solver may have reported that.
+const grownBefore = 40
+
+// blameGrowth changes the rule of trapped arithmetic errors in a solver whose solution had grown beyond all bounds.
+func (f *finder) blameGrowth() {
+	for _, g := range f.Signs {
+		if g.Rule.Signature == "sigfpe" && slices.ContainsFunc(f.Lines[max(0, g.From-grownBefore):g.From], grown.MatchString) {
+			g.Rule = rules.Named("solution-diverged")
+		}
+	}
+}
+
+// blameState changes the rule of signs that say only that a file is damaged. If the lines around such a sign say that
+// the program reads the state from which it is to go on, the file is a checkpoint.
+func (f *finder) blameState() {
+	all := f.Signs
+	if f.Message != nil {
+		all = append(all[:len(all):len(all)], f.Message)
+	}
+	for _, g := range all {
+		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive")
+		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
+			continue
+		}
+		if slices.ContainsFunc(f.Lines[max(0, g.From-saidBefore):min(len(f.Lines), g.To+saidAfter)], restores.MatchString) {
+			g.Rule = rules.Named("checkpoint-exception")
+		}
+	}
+}
