@@ -138,7 +138,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		}
 		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
-		st.mixed = st.rank < 0 && !st.records() && outlook.Mixes(st.text)
+		st.mixed = st.rank < 0 && !st.records() && (st.ranksOf() != nil || outlook.Mixes(st.text))
 		for _, g := range st.Kernel {
 			records = append(records, newRecord(st, g))
 		}

@@ -128,6 +128,9 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
+	if terminal && s.rank < 0 && !g.Plain && s.where(g).Quiet() >= 0 {
+		return true, false
+	}
 	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}

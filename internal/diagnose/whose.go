@@ -132,8 +132,8 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
-			func() int { return g.Beside(min(len(census.All()), nearRank)) },
-			s.ofStart)
+			s.ofStart,
+			func() int { return g.Beside(min(len(census.All()), nearRank)) })
 	}
 	for _, find := range finds {
 		if s.rank >= 0 {

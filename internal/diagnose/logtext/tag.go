@@ -46,7 +46,8 @@ var tags = []tag{
 	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
 	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
 	torchTag, // torch
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                   // gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)}, // gangrun
+	{line: textmatch.New(`^<(?P<rank>\d+)>:? ?`)},
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
 	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
 	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
