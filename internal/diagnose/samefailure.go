@@ -49,10 +49,11 @@ func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 					continue
 				}
 				pid := roster.Printer(st.lines[i].Text)
-				if t != words && (pid == 0 || !logtext.Alike(t, words)) {
+				within := slices.IndexFunc(st.Signs, func(g *sign.Sign) bool { return g.From <= i && i < g.To })
+				same := pid > 0 || within >= 0 && st.Signs[within].At == i && st.Signs[within].Native && st.Signs[within].Rule == s.rule
+				if t != words && (!same || !logtext.Alike(t, words)) {
 					continue
 				}
-				within := slices.IndexFunc(st.Signs, func(g *sign.Sign) bool { return g.From <= i && i < g.To })
 				if !printers[pid] && (within < 0 || within != seen) {
 					copies++
 				}

@@ -128,7 +128,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
-	if terminal && s.rank < 0 && !g.Plain && s.where(g).Quiet() >= 0 {
+	if terminal && s.rank < 0 && !g.Plain && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}
 	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
@@ -329,7 +329,7 @@ func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
 			last := s.log().LastWord()
-			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last)
+			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last) || s.log().Closes()
 		})
 	})
 }

@@ -34,7 +34,7 @@ var (
 	// placed follows a word at the head of a line.
 	placed = textmatch.New(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
 	// announced are announcements of other forms.
-	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
+	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|^\s*from \S+ *: error # *\d+|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)

@@ -96,6 +96,17 @@ func (l *Log) Succeeded(from int) bool {
 	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
 }
 
+// ZeroAfter reports whether a line from from on says that a process ended with code 0.
+func (l *Log) ZeroAfter(from int) bool {
+	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&Zero != 0 })
+}
+
+// Closes reports whether the last line of the log is one that a program prints at its end.
+func (l *Log) Closes() bool {
+	i := l.last(Aside)
+	return i >= 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i))
+}
+
 // SucceededAfter reports whether a line after that number records that the whole run has succeeded.
 func (l *Log) SucceededAfter(number int) bool {
 	for i, m := range l.Marks {

@@ -177,6 +177,11 @@ func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 			rest = rest[at[1]:]
 		}
 	}
+	if l.Lanes != nil && l.Lanes[i] >= 0 {
+		if m := pidHere.FindStringSubmatch(t); m != nil {
+			c.process(logtext.Number(m[1]), l.Lanes[i])
+		}
+	}
 	for _, p := range hostOfRank {
 		if m := p.FindStringSubmatch(t); m != nil && m[p.SubexpIndex("rank")] != "" {
 			for _, r := range numbers(m[p.SubexpIndex("rank")]) {

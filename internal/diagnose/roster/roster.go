@@ -52,10 +52,21 @@ func Printer(t string) int {
 	return 0
 }
 
+// titlePID is how a message names its own process.
+var titlePID = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
+
+// PID returns the process that a message names, or 0.
+func PID(t string) int {
+	if m := titlePID.FindStringSubmatch(t[:min(len(t), longLine)]); m != nil {
+		return logtext.Number(m[1])
+	}
+	return 0
+}
+
 var (
 	// ownRank is how a program names its own rank in a message.
 	ownRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|my|comm_world)[_ ]?)?rank(?:\(\))?["']?(?:[ =:#_(-]{0,6}| {7,14})(\d{1,6})\b|` +
-		`^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6}|:[a-z][\w.-]*| - [0-9a-f]{6,16})?\]:? |(?:\b|_)TP(\d{1,4})(?:\]|(?:_\w+)? pid=)|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|` +
+		`^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6}|:[a-z][\w.-]*| - [0-9a-f]{6,16})?\](?::? |\[)|\bMPI-process (\d{1,6}):|(?:\b|_)TP(\d{1,4})(?:\]|(?:_\w+)? pid=)|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|` +
 		`\bon (?:mpi )?(?:process|proc|processor|task|PET?|locale|image|worker)(?:[ #:=]*|\()(\d{1,6})\b|\b(?:at|in) (?:mpi )?(?:processor|proc|PET?|locale)[ #:=]*(\d{1,6})\b|\b(?:at|in) mpi (?:process|task|worker)[ #:=]*(\d{1,6})\b|\bon node (\d{1,6})/\d|` +
 		`^\W{0,3}(?:\w{1,9}: )?(?:mpi[ _]?)?(?:processor|process|proc|task|PET?|locale|worker)[ #:=_-]{0,2}(\d{1,6})\W{0,2}[:|>](?: |$)|` +
 		`[\[(](?:[\w.-]+ )?(?:mpi[ _]?)?(?:process|processor|proc|PET?|task|locale|worker)[ #:=_-]{0,2}(\d{1,6})[\])]|` +
