@@ -137,6 +137,11 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
 		return true, true
 	}
+	if at := s.above(g); s.caught(g) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {
+		if level, _ := message.Record(s.text[at]); level == message.Error { // it says what it does instead
+			return true, true
+		}
+	}
 	if s.halted(g) || (g.Report != nil || g.Rule.Is(rules.Verdict)) && s.resumed(g) {
 		return true, !s.halted(g)
 	}

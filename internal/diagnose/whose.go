@@ -87,7 +87,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			return
 		}
 	}
-	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
+	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() && roster.Pod(s.title(), master) < 0 {
 		s.rank = r
 	}
 	if s.record != nil && s.rank >= 0 && census.Knows(s.record.Host) && !census.OnHost(s.rank, s.record.Host) {
@@ -98,7 +98,8 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	var g culprit.Sign
 	if s.stream != nil {
 		g = s.stream.where(s.sign)
-		add(func() int { return g.Named(census) },
+		add(func() int { return s.ofPE(members) },
+			func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
 			func() int { return census.OfPID(roster.PID(s.sign.Title)) },
@@ -115,7 +116,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	} else if s.stream != nil {
 		add(func() int { return culprit.Source(s.sign.Context) },
 			func() int { return culprit.InTable(logs, s.sign.Title) },
-			s.fullGPU,
+			func() int { return s.fullGPU(census) },
 			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.ofEvery(members, census) },
 			s.ofMaster,
@@ -270,10 +271,23 @@ func (s *suspect) ofMaster() int {
 	return 0
 }
 
+// ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It
+// returns -1 if there is no such rank.
+func (s *suspect) ofPE(members []*member) int {
+	if !roster.NamesPE(s.title()) {
+		return -1
+	}
+	return s.reported(members, true)
+}
+
 // fullGPU returns the lowest GPU whose memory was full, if a suspect is about that, or -1.
-func (s *suspect) fullGPU() int {
+func (s *suspect) fullGPU(census *roster.Census) int {
 	if s.rule.Category != job.GPUOOM || s.stream.rank >= 0 {
 		return -1
 	}
-	return culprit.LowestGPU(s.stream.text)
+	gpu := culprit.LowestGPU(s.stream.text)
+	if first := census.OfNode(s.host); gpu >= 0 && first > 0 {
+		return first + gpu
+	}
+	return gpu
 }

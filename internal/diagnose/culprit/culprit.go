@@ -34,7 +34,7 @@ var (
 	// elsewhere is how PyTorch marks the exception of another rank.
 	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
 	// onlyRank is a condition that holds on one rank.
-	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
+	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|if r|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
 	// fullGPU names the GPU whose memory was full.
 	fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
 	// described is the beginning of what kubectl describes.

@@ -11,9 +11,9 @@ import (
 
 var (
 	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
-	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+)\)$)`)
+	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+|[\w.+-]+)\)(?: <- .*)?$)`)
 	// stackHead is the line above the stack of a rank or process.
-	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^process \d+: .*\(rank[ =:]{1,2}(\d{1,6})\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
 	// stackPID is the line above the stack of a process.
 	stackPID = textmatch.New(`^Process (\d{2,8}): |\bstacks? of (?:process |pid )(\d{2,8})\b|\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
 	// oneLine is the stack of a rank in one line: its frames from the inside out.

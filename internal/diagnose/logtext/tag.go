@@ -76,11 +76,15 @@ func untagged(t string) bool {
 	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
 }
 
+// deepSpeed is a line of the launcher of DeepSpeed below the tag of a host, which pdsh has written.
+var deepSpeed = textmatch.New(`^[\w.-]+: \[[\d :,-]+\] \[INFO\] \[launch\.py:|^pdsh@`)
+
 // unprefix removes the tags of lines, and sets the ranks that the tags name. It returns the lines. If several ranks have
 // written one line, it makes one of what each has written.
 func unprefix(lines []job.Line) []job.Line {
+	hostsOnly := slices.ContainsFunc(lines, func(l job.Line) bool { return deepSpeed.MatchString(l.Text) })
 	for _, t := range tags {
-		if !t.sure && !t.holds(lines) {
+		if !t.sure && (!t.holds(lines) || hostsOnly && t.line.SubexpIndex("rank") >= 0) {
 			continue
 		}
 		if t.line == tags[0].line {

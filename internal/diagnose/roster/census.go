@@ -303,6 +303,14 @@ func (c *Census) OfHost(host string) int {
 	return -1
 }
 
+// OfNode returns the lowest rank of a host that names its number among the hosts, or -1.
+func (c *Census) OfNode(host string) int {
+	if n, ok := c.nodes[host]; ok && c.each > 0 {
+		return n * c.each
+	}
+	return -1
+}
+
 // Unheard returns the only rank of which the logs say nothing, or -1.
 func (c *Census) Unheard() int {
 	only := -1

@@ -52,6 +52,12 @@ func Printer(t string) int {
 	return 0
 }
 
+// pe is how Charm++ names a part of a rank.
+var pe = textmatch.New(`\bPe \d|\bProcessor \d+ Exiting`)
+
+// NamesPE reports whether a message names a part of a rank as Charm++ does.
+func NamesPE(t string) bool { return pe.MatchString(t) }
+
 // titlePID is how a message names its own process.
 var titlePID = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
 
