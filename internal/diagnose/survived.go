@@ -128,6 +128,9 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
+	if s.rank < 0 && !g.Rule.Is(rules.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.where(g).Closed() {
+		return true, true
+	}
 	if terminal && s.rank < 0 && !g.Plain && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}

@@ -82,7 +82,7 @@ func (s Sign) Quiet() int {
 	}
 	var open []int
 	for r, i := range last {
-		if !after[r] && !finished.MatchString(s.Text[i]) {
+		if !after[r] && !(finished.MatchString(s.Text[i]) && !s.routine(r, i)) {
 			open = append(open, r)
 		}
 	}
@@ -109,6 +109,51 @@ func (s Sign) Quiet() int {
 	}
 	return earliest
 }
+
+// routine reports whether a rank has printed lines like line at before: it prints them for each part of its work.
+func (s Sign) routine(rank, at int) bool {
+	same := 0
+	for i := at - 1; i >= 0 && same < often; i-- {
+		if s.Lanes[i] == rank && len(s.Text[i]) < longTitle && logtext.Alike(s.Text[i], s.Text[at]) {
+			same++
+		}
+	}
+	return same >= often
+}
+
+// often is how many lines of one form before it make a line one of many.
+const often = 2
+
+// Closed reports whether each rank has printed a last line after a sign, in a form in which no rank has printed another
+// line: all of them have come to their end.
+func (s Sign) Closed() bool {
+	if s.Lanes == nil {
+		return false
+	}
+	last, forms := map[int]int{}, map[string]int{}
+	for i, r := range s.Lanes {
+		if r >= 0 {
+			last[r] = i
+		}
+	}
+	form := ""
+	for _, i := range last {
+		f := numbers.ReplaceAllString(s.Text[i], "#")
+		if i < s.To || form != "" && f != form || len(f) > 300 {
+			return false
+		}
+		form = f
+	}
+	for _, t := range s.Text {
+		if len(t) < 400 && numbers.ReplaceAllString(t, "#") == form {
+			forms[form]++
+		}
+	}
+	return len(last) > 1 && forms[form] == len(last)
+}
+
+// numbers are the numbers of a line.
+var numbers = textmatch.New(`\d+`)
 
 // recent is how many lines of each rank before a sign show which ranks print at that time.
 const recent = 4

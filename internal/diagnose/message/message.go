@@ -39,7 +39,7 @@ var (
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)^==\d+== |^wandb: (?:error|warning) (?:error while calling|\S*.{0,40}network error)|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
