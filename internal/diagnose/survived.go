@@ -128,10 +128,10 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
-	if s.rank < 0 && !g.Rule.Is(rules.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.where(g).Closed() {
+	if s.rank < 0 && !g.Rule.Is(rules.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.closing() > s.lines[g.At].Line {
 		return true, true
 	}
-	if terminal && s.rank < 0 && !g.Plain && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
+	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}
 	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {

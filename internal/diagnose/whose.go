@@ -8,6 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
@@ -51,10 +52,47 @@ func logsOf(members []*member) (logs []roster.Log) {
 func (s *stream) ranksOf() []int {
 	if !s.known.laned && s.rank < 0 && !s.records() {
 		s.known.lanes = logtext.Lanes(s.text)
+		s.known.silent = culprit.FirstSilent(s.known.lanes)
 	}
 	s.known.laned = true
 	return s.known.lanes
 }
+
+// closing returns the number of the first of the lines with which all ranks of a log have come to their end, or -1.
+func (s *stream) closing() int {
+	if s.known.closed {
+		return s.known.closing
+	}
+	s.known.closed, s.known.closing = true, -1
+	if lanes := s.ranksOf(); lanes != nil {
+		if i := culprit.Closing(s.text, lanes); i >= 0 && s.works(i) {
+			s.known.closing = s.lines[i].Line
+		}
+		return s.known.closing
+	}
+	var text []string
+	var lanes, at []int
+	for _, o := range s.beside {
+		if o.rank >= 0 && !o.works(len(o.text)-1) {
+			return -1
+		}
+		for i := max(0, len(o.text)-lastWords); i < len(o.text) && o.rank >= 0; i++ {
+			text, lanes, at = append(text, o.text[i]), append(lanes, o.rank), append(at, o.lines[i].Line)
+		}
+	}
+	if i := culprit.Closing(text, lanes); i >= 0 {
+		s.known.closing = at[i]
+	}
+	return s.known.closing
+}
+
+// works reports whether a line is one of a program that does its work: no part of a sign of failure, and no error.
+func (s *stream) works(i int) bool {
+	return s.marks()[i]&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long) == 0 && outlook.Ordinary(s.text[i])
+}
+
+// lastWords is how many of the last lines of a rank show how it ends.
+const lastWords = 50
 
 // where returns a sign with its log.
 func (s *stream) where(g *sign.Sign) culprit.Sign {
@@ -77,7 +115,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		return
 	}
-	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.recordedRank(records, census) }}
+	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.ofPE(members) }, func() int { return s.recordedRank(records, census) }}
 	if s.rule.Category == job.ModelDiverged {
 		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
 	}
@@ -98,8 +136,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	var g culprit.Sign
 	if s.stream != nil {
 		g = s.stream.where(s.sign)
-		add(func() int { return s.ofPE(members) },
-			func() int { return g.Named(census) },
+		add(func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
 			func() int { return census.OfPID(roster.PID(s.sign.Title)) },
@@ -191,6 +228,8 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	}
 	if s.record != nil {
 		hosts = append(hosts, s.record.Host)
+		hosts = append(hosts, culprit.HostWords(s.record.Text)...)
+		hosts = append(hosts, culprit.HostWords(s.record.File)...)
 	}
 	if s.stream != nil && len(hosts) > 1 {
 		hosts = append(hosts, culprit.HostWords(s.title())...)
@@ -199,6 +238,9 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	for _, h := range hosts {
 		if !census.Knows(h) {
 			continue
+		}
+		if r := s.endedOn(census, h); r >= 0 {
+			return r
 		}
 		if s.rule.Category != job.HostLost && s.rule.Category != job.CPUOOM {
 			if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 {
@@ -211,6 +253,22 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		return -1
 	}
 	return census.OfHost(cmp.Or(hosts...))
+}
+
+// endedOn returns the rank of a host that a launcher reports as failed, for a suspect that a record of the host explains.
+// It returns -1 if there is none.
+func (s *suspect) endedOn(census *roster.Census, host string) int {
+	if s.record == nil || s.stream == nil || s.rule.Category == job.HostLost {
+		return -1
+	}
+	for _, st := range append([]*stream{s.stream}, s.stream.beside...) {
+		for _, g := range st.Signs {
+			if r := g.Report; r != nil && r.Rank >= 0 && r.Signal != 15 && r.Signal != 9 && census.OnHost(r.Rank, host) {
+				return r.Rank
+			}
+		}
+	}
+	return -1
 }
 
 // failedHost returns the host that Slurm says has failed.

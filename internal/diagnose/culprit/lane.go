@@ -124,32 +124,47 @@ func (s Sign) routine(rank, at int) bool {
 // often is how many lines of one form before it make a line one of many.
 const often = 2
 
-// Closed reports whether each rank has printed a last line after a sign, in a form in which no rank has printed another
-// line: all of them have come to their end.
-func (s Sign) Closed() bool {
-	if s.Lanes == nil {
-		return false
-	}
-	last, forms := map[int]int{}, map[string]int{}
-	for i, r := range s.Lanes {
+// FirstSilent returns the last line of the rank that fell silent first.
+func FirstSilent(lanes []int) int {
+	last := map[int]int{}
+	for i, r := range lanes {
 		if r >= 0 {
 			last[r] = i
 		}
 	}
-	form := ""
+	first := len(lanes)
 	for _, i := range last {
-		f := numbers.ReplaceAllString(s.Text[i], "#")
-		if i < s.To || form != "" && f != form || len(f) > 300 {
-			return false
-		}
-		form = f
+		first = min(first, i)
 	}
-	for _, t := range s.Text {
-		if len(t) < 400 && numbers.ReplaceAllString(t, "#") == form {
-			forms[form]++
+	return first
+}
+
+// Closing returns the first of the last lines of the ranks of a log, if these lines have one form in which no rank has
+// printed another line: all of the ranks have come to their end. Otherwise it returns -1.
+func Closing(text []string, lanes []int) int {
+	last := map[int]int{}
+	for i, r := range lanes {
+		if r >= 0 {
+			last[r] = i
 		}
 	}
-	return len(last) > 1 && forms[form] == len(last)
+	form, first, same := "", len(text), 0
+	for _, i := range last {
+		f := numbers.ReplaceAllString(text[i], "#")
+		if form != "" && f != form || len(f) > 300 {
+			return -1
+		}
+		form, first = f, min(first, i)
+	}
+	for _, t := range text {
+		if len(t) < 2*len(form) && numbers.ReplaceAllString(t, "#") == form {
+			same++
+		}
+	}
+	if len(last) < 2 || same != len(last) {
+		return -1
+	}
+	return first
 }
 
 // numbers are the numbers of a line.

@@ -31,7 +31,7 @@ var (
 	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
-	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed)(?: before MPI_Finalize\(\))? (?:with|from|by) (?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
+	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\)| \(host [\w.-]+\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed)(?: before MPI_Finalize\(\))? (?:with|from|by) (?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
 	gasnetProc  = textmatch.New(`Caught a fatal signal(?: \(proc (\d+)\))?: \w+\((\d+)\)(?: on node (\d+)/\d)?`)
 	deepspeed   = textmatch.New(`-{2}local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)

@@ -76,7 +76,7 @@ var (
 		`\bon (?:mpi )?(?:process|proc|processor|task|PET?|locale|image|worker)(?:[ #:=]*|\()(\d{1,6})\b|\b(?:at|in) (?:mpi )?(?:processor|proc|PET?|locale)[ #:=]*(\d{1,6})\b|\b(?:at|in) mpi (?:process|task|worker)[ #:=]*(\d{1,6})\b|\bon node (\d{1,6})/\d|` +
 		`^\W{0,3}(?:\w{1,9}: )?(?:mpi[ _]?)?(?:processor|process|proc|task|PET?|locale|worker)[ #:=_-]{0,2}(\d{1,6})\W{0,2}[:|>](?: |$)|` +
 		`[\[(](?:[\w.-]+ )?(?:mpi[ _]?)?(?:process|processor|proc|PET?|task|locale|worker)[ #:=_-]{0,2}(\d{1,6})[\])]|` +
-		`\b(?:my_?(?:id|pe|proc|task|node)|iam|ipe|proc_?id|process_?(?:index|id))["']?(?: *[=:] *|[ _])(\d{1,5})\b|\btask # +(\d{1,6})\b|\bPET(\d{3,6})\b|` +
+		`\b(?:my_?(?:id|pe|proc|task|node)|iam|ipe|proc_?id|process_?(?:index|id))["']?(?: *[=:] *|[ _])(\d{1,5})\b|^\W*ERROR STOP\b.*\bimage (\d{1,5})\b|\btask # +(\d{1,6})\b|\bPET(\d{3,6})\b|` +
 		`\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\((?:r|rank) ?(\d{1,6})\)|\[(?:[\w.-]+ )?r(\d{1,4})\]`)
 	// localNumber is the number of a rank on its host.
 	localNumber = textmatch.New(`(?i)\blocal[_ ]rank["']?[ =:]{0,3}\d+`)
