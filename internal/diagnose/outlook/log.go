@@ -251,6 +251,7 @@ func (l *Log) Failed() bool {
 	last := l.LastWord()
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		switch m := l.Marks[i]; {
+		case m&Bad != 0 && l.resumes(i):
 		case m&Bad != 0:
 			return last < i || !l.Concludes(last)
 		case m&(Done|All) != 0, m&Recovery != 0 && Wanted(l.Text[i]):
@@ -259,6 +260,29 @@ func (l *Log) Failed() bool {
 	}
 	return false
 }
+
+// resumes reports whether one of the lines just after line i says that what has failed is started or loaded again, and
+// ordinary lines follow.
+func (l *Log) resumes(i int) bool {
+	seen, again := 0, false
+	for k := i + 1; k < len(l.Marks) && seen <= resumeLines; k++ {
+		switch m := l.Marks[k]; {
+		case m&Aside != 0:
+			continue
+		case again && m&(Error|Bad) == 0:
+			return true
+		case m&Recovery != 0 && (Restarts(l.Text[k]) || restores.MatchString(l.Text[k])):
+			again = true
+		}
+		seen++
+	}
+	return false
+}
+
+// resumeLines is how many lines after a failure may say so.
+const resumeLines = 3
+
+var restores = textmatch.New(`(?:^|[-:\]] )[Rr]estoring \w+`)
 
 // DoneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
 // been counted after that number, too.
