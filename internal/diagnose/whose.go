@@ -8,7 +8,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
@@ -48,52 +47,6 @@ func logsOf(members []*member) (logs []roster.Log) {
 	return logs
 }
 
-// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
-func (s *stream) ranksOf() []int {
-	if !s.known.laned && s.rank < 0 && !s.records() {
-		s.known.lanes = logtext.Lanes(s.text)
-		s.known.silent = culprit.FirstSilent(s.known.lanes)
-	}
-	s.known.laned = true
-	return s.known.lanes
-}
-
-// closing returns the number of the first of the lines with which all ranks of a log have come to their end, or -1.
-func (s *stream) closing() int {
-	if s.known.closed {
-		return s.known.closing
-	}
-	s.known.closed, s.known.closing = true, -1
-	if lanes := s.ranksOf(); lanes != nil {
-		if i := culprit.Closing(s.text, lanes); i >= 0 && s.works(i) {
-			s.known.closing = s.lines[i].Line
-		}
-		return s.known.closing
-	}
-	var text []string
-	var lanes, at []int
-	for _, o := range s.beside {
-		if o.rank >= 0 && !o.works(len(o.text)-1) {
-			return -1
-		}
-		for i := max(0, len(o.text)-lastWords); i < len(o.text) && o.rank >= 0; i++ {
-			text, lanes, at = append(text, o.text[i]), append(lanes, o.rank), append(at, o.lines[i].Line)
-		}
-	}
-	if i := culprit.Closing(text, lanes); i >= 0 {
-		s.known.closing = at[i]
-	}
-	return s.known.closing
-}
-
-// works reports whether a line is one of a program that does its work: no part of a sign of failure, and no error.
-func (s *stream) works(i int) bool {
-	return s.marks()[i]&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long) == 0 && outlook.Ordinary(s.text[i])
-}
-
-// lastWords is how many of the last lines of a rank show how it ends.
-const lastWords = 50
-
 // where returns a sign with its log.
 func (s *stream) where(g *sign.Sign) culprit.Sign {
 	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.Title, From: g.From, At: g.At, To: g.To}
@@ -115,15 +68,9 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		return
 	}
-	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.ofPE(members) }, func() int { return s.recordedRank(records, census) }}
-	if s.rule.Category == job.ModelDiverged {
-		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
-	}
-	for _, find := range sure {
-		if r := find(); r >= 0 {
-			s.rank, s.host = r, ""
-			return
-		}
+	if r := s.surely(members, all, records, logs, census); r >= 0 {
+		s.rank, s.host = r, ""
+		return
 	}
 	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() && roster.Pod(s.title(), master) < 0 {
 		s.rank = r
@@ -183,6 +130,20 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.Report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
 		s.rank = s.stream.where(s.sign).Lowest(s.rank, census)
 	}
+}
+
+// surely returns the rank that what is surest names, or -1.
+func (s *suspect) surely(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) int {
+	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.ofPE(members) }, func() int { return s.recordedRank(records, census) }}
+	if s.rule.Category == job.ModelDiverged {
+		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
+	}
+	for _, find := range sure {
+		if r := find(); r >= 0 {
+			return r
+		}
+	}
+	return -1
 }
 
 // hasMaster reports whether the logs name a pod of its own for rank 0.

@@ -55,7 +55,7 @@ var parsers = []struct {
 	{"caught a fatal signal", gasnet},
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
-	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" from signal ", ofRank}, {" exited with ", ofRank},
+	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" exited with ", ofRank},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 

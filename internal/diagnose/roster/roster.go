@@ -74,7 +74,7 @@ var (
 	ownRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|my|comm_world)[_ ]?)?rank(?:\(\))?["']?(?:[ =:#_(-]{0,6}| {7,14})(\d{1,6})\b|` +
 		`^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6}|:[a-z][\w.-]*| - [0-9a-f]{6,16})?\](?::? |\[)|\bMPI-process (\d{1,6}):|(?:\b|_)TP(\d{1,4})(?:\]|(?:_\w+)? pid=)|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|` +
 		`\bon (?:mpi )?(?:process|proc|processor|task|PET?|locale|image|worker)(?:[ #:=]*|\()(\d{1,6})\b|\b(?:at|in) (?:mpi )?(?:processor|proc|PET?|locale)[ #:=]*(\d{1,6})\b|\b(?:at|in) mpi (?:process|task|worker)[ #:=]*(\d{1,6})\b|\bon node (\d{1,6})/\d|` +
-		`^\W{0,3}(?:\w{1,9}: )?(?:mpi[ _]?)?(?:processor|process|proc|task|PET?|locale|worker)[ #:=_-]{0,2}(\d{1,6})\W{0,2}[:|>](?: |$)|` +
+		`^\W{0,3}(?:\w{1,9}: )?(?:mpi[ _]?)?(?:processor[ #]|(?:process|proc|task|PET?|locale|worker)[ #:=_-]{0,2})(\d{1,6})\W{0,2}[:|>](?: |$)|` +
 		`[\[(](?:[\w.-]+ )?(?:mpi[ _]?)?(?:process|processor|proc|PET?|task|locale|worker)[ #:=_-]{0,2}(\d{1,6})[\])]|` +
 		`\b(?:my_?(?:id|pe|proc|task|node)|iam|ipe|proc_?id|process_?(?:index|id))["']?(?: *[=:] *|[ _])(\d{1,5})\b|^\W*ERROR STOP\b.*\bimage (\d{1,5})\b|\btask # +(\d{1,6})\b|\bPET(\d{3,6})\b|` +
 		`\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\((?:r|rank) ?(\d{1,6})\)|\[(?:[\w.-]+ )?r(\d{1,4})\]`)
