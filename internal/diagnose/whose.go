@@ -275,8 +275,14 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 		if m == nil || r.line.Host != s.record.Host {
 			continue
 		}
-		if rank := census.OfPID(logtext.Number(cmp.Or(m[1], m[2]))); rank >= 0 {
+		pid := logtext.Number(cmp.Or(m[1], m[2]))
+		if rank := census.OfPID(pid); rank >= 0 {
 			return rank
+		}
+		if s.rule.Category == job.CPUOOM {
+			if rank := inTasks(r.text, pid, census.Heard()); rank >= 0 {
+				return rank
+			}
 		}
 	}
 	return -1
