@@ -4,6 +4,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
 )
 
 // ranksOf returns the ranks that the lines of a log mark as their own, or nil.
@@ -51,3 +53,35 @@ func (s *stream) works(i int) bool {
 
 // lastWords is how many of the last lines of a rank show how it ends.
 const lastWords = 50
+
+// lanesGoOn reports whether the rank that has printed a sign goes on with its work, as the marks of the lines show. If the
+// sign has no mark, all ranks must go on.
+func (s *stream) lanesGoOn(g *sign.Sign) bool {
+	lanes := s.ranksOf()
+	if lanes == nil || g.Report != nil || g.Rule.Is(rules.Verdict) {
+		return false
+	}
+	owner, after, going := s.where(g).Marked(), map[int]int{}, 0
+	if owner < 0 && s.known.silent <= g.To {
+		return false
+	}
+	ranks := map[int]bool{}
+	for _, r := range lanes {
+		if r >= 0 {
+			ranks[r] = true
+		}
+	}
+	for i := g.To; i < len(lanes); i++ {
+		r := lanes[i]
+		if r < 0 || !s.works(i) || s.marks()[i]&outlook.Advance == 0 && !s.log().Usual(g.From, i) {
+			continue
+		}
+		if after[r]++; after[r] == goneOn {
+			going++
+		}
+		if after[owner] >= goneOn || owner < 0 && going == len(ranks) {
+			return true
+		}
+	}
+	return false
+}

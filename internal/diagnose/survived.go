@@ -59,6 +59,9 @@ func (s *stream) survived(g *sign.Sign) bool {
 	if (caught || s.ofChild(g)) && outlook.InEnd(g.Where) && !s.log().Failed() {
 		return true
 	}
+	if !buffered && s.lanesGoOn(g) {
+		return true
+	}
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rules.Message) && outlook.Recovers(s.text[g.At])
 	recovered = recovered || g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])

@@ -50,6 +50,8 @@ func TestGoesOn(t *testing.T) {
 		"a record of an abort":          {"srun: error: n7: task 0: Exited with exit code 1\nepoch 1\n" + `:::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "aborted"}}` + "\n", job.Unknown},
 		"others go on, one does not":    {"r0 sweep 1\nr1 sweep 1\nr2 sweep 1\nr0 sweep 2\nr1 sweep 2\nr2 sweep 2\n" + raised + "r0 sweep 3\nr2 sweep 3\nr0 sweep 4\nr2 sweep 4\nr0 sweep 5\nr2 sweep 5\n", job.SemanticError},
 		"all come to their end":         {"r0 sweep 1\nr1 sweep 1\nr0 sweep 2\nr1 sweep 2\n" + raised + "r0 sweep 3\nr1 sweep 3\nr1 leaves\nr0 leaves\n", ""},
+		"each goes on after an error":   {"r0 step 1\nr1 step 1\nr0 step 2\nr1 step 2\nr0 step 3\nr1 step 3\nERROR r1 record 7 is damaged\nr0 step 4\nr1 step 4\nr0 step 5\nr1 step 5\nr0 step 6\nr1 step 6\n", ""},
+		"a file server that is back":    {steps + "[100.0] nfs: server s1 not responding, still trying\n[160.0] nfs: server s1 OK\n", ""},
 		"a trial that is restored":      {"(raylet) A worker died or was killed while executing a task by an unexpected system error.\n2026-01-01 10:00:00,100 ERROR tune.py:1 -- Trial task failed for trial c1\n2026-01-01 10:00:01,100 INFO tune.py:2 -- Restoring trial c1 from checkpoint\nTrial c1 is at 20\nbest: 0.3\n", ""},
 		"a service that only watches":   {"COMET ERROR: Failed to send telemetry: 502 Bad Gateway\n" + steps, ""},
 		"a record of NCCL that goes on": {"c4:91:102 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.5<41121> failed : Software caused connection abort\nc4:91:102 [0] NCCL INFO Call to connect returned Connection refused, retrying\nc4:91:102 [0] NCCL INFO comm 0x55 rank 0 nranks 2 - Init COMPLETE\n# size 8 busbw 9.1\n", ""},
