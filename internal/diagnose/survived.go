@@ -59,9 +59,6 @@ func (s *stream) survived(g *sign.Sign) bool {
 	if (caught || s.ofChild(g)) && outlook.InEnd(g.Where) && !s.log().Failed() {
 		return true
 	}
-	if !buffered && s.lanesGoOn(g) {
-		return true
-	}
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rules.Message) && outlook.Recovers(s.text[g.At])
 	recovered = recovered || g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])
@@ -141,6 +138,9 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 		return true, true // R shows further statements
 	}
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
+		return true, true
+	}
+	if !s.buffered(g) && s.lanesGoOn(g) {
 		return true, true
 	}
 	if at := s.above(g); s.caught(g) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {

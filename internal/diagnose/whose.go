@@ -200,7 +200,7 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		if !census.Knows(h) {
 			continue
 		}
-		if r := s.endedOn(census, h); r >= 0 {
+		if r := s.endedOn(census, all, h); r >= 0 {
 			return r
 		}
 		if s.rule.Category != job.HostLost && s.rule.Category != job.CPUOOM {
@@ -218,15 +218,16 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 
 // endedOn returns the rank of a host that a launcher reports as failed, for a suspect that a record of the host explains.
 // It returns -1 if there is none.
-func (s *suspect) endedOn(census *roster.Census, host string) int {
-	if s.record == nil || s.stream == nil || s.rule.Category == job.HostLost {
+func (s *suspect) endedOn(census *roster.Census, all []*suspect, host string) int {
+	if s.record == nil || s.rule.Category == job.HostLost {
 		return -1
 	}
-	for _, st := range append([]*stream{s.stream}, s.stream.beside...) {
-		for _, g := range st.Signs {
-			if r := g.Report; r != nil && r.Rank >= 0 && r.Signal != 15 && r.Signal != 9 && census.OnHost(r.Rank, host) {
-				return r.Rank
-			}
+	for _, o := range all {
+		if o.sign == nil || o.sign.Report == nil {
+			continue
+		}
+		if r := o.sign.Report; r.Rank >= 0 && r.Signal != 15 && r.Signal != 9 && census.OnHost(r.Rank, host) {
+			return r.Rank
 		}
 	}
 	return -1
@@ -271,18 +272,20 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 		}
 	}
 	for _, r := range records {
+		if s.rule.Category != job.CPUOOM || r.line.Text != s.record.Text {
+			continue
+		}
+		if rank := inTasks(r.text, r.pid, census.Heard()); rank >= 0 {
+			return rank
+		}
+	}
+	for _, r := range records {
 		m := recordedPID.FindStringSubmatch(r.line.Text)
 		if m == nil || r.line.Host != s.record.Host {
 			continue
 		}
-		pid := logtext.Number(cmp.Or(m[1], m[2]))
-		if rank := census.OfPID(pid); rank >= 0 {
+		if rank := census.OfPID(logtext.Number(cmp.Or(m[1], m[2]))); rank >= 0 {
 			return rank
-		}
-		if s.rule.Category == job.CPUOOM {
-			if rank := inTasks(r.text, pid, census.Heard()); rank >= 0 {
-				return rank
-			}
 		}
 	}
 	return -1
