@@ -138,8 +138,11 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		}
 		st.beside = byFile[st.lines[0].File]
 		st.scan(afterwards || st.records())
-		st.mixed = st.rank < 0 && !st.records() && outlook.Mixes(st.text)
+		st.mixed = st.rank < 0 && !st.records() && (st.ranksOf() != nil || outlook.Mixes(st.text))
 		for _, g := range st.Kernel {
+			if st.back(g) {
+				continue
+			}
 			records = append(records, newRecord(st, g))
 		}
 		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Rule.Is(rules.Verdict) && g.Rule.Category != job.CPUOOM }) {

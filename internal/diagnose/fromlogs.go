@@ -44,7 +44,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		switch {
 		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
-			if st.reportedEnd() > g.At || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
+			if st.reportedEnd() > g.At || slices.ContainsFunc(st.text[g.At:], func(t string) bool { return outlook.Of(t)&outlook.Bad != 0 }) || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
 			}
 		case st.survived(g) || st.loggedBefore(g):

@@ -37,30 +37,31 @@ var moreAborted = textmatch.New(`\] (\d{1,6}) more process(?:es)? (?:has|have) s
 // ofEvery returns 0 if every rank has failed in the same way, else -1.
 func (s *suspect) ofEvery(members []*member, census *roster.Census) int {
 	words := s.stream.text[s.sign.At]
-	copies, printers := 0, map[int]bool{}
+	copies, printers := map[bool]int{}, map[int]bool{} // of logs of all ranks, and of logs of one
 	for _, m := range members {
 		for _, st := range m.streams {
 			seen := -1 // the last sign with a copy: an exception and what caused it may say the same
 			for i, t := range st.text {
 				if a := moreAborted.FindStringSubmatch(t); a != nil && s.rule.Signature != "mpi-abort" {
-					copies += logtext.Number(a[1])
+					copies[false] += logtext.Number(a[1])
 				}
 				if t != words && (len(t) < 4 || len(t) > len(words)+longNumber || t[:4] != words[:min(4, len(words))]) {
 					continue
 				}
 				pid := roster.Printer(st.lines[i].Text)
-				if t != words && (pid == 0 || !logtext.Alike(t, words)) {
+				within := slices.IndexFunc(st.Signs, func(g *sign.Sign) bool { return g.From <= i && i < g.To })
+				same := pid > 0 || within >= 0 && st.Signs[within].At == i && st.Signs[within].Native && st.Signs[within].Rule == s.rule
+				if t != words && (!same || !logtext.Alike(t, words)) {
 					continue
 				}
-				within := slices.IndexFunc(st.Signs, func(g *sign.Sign) bool { return g.From <= i && i < g.To })
 				if !printers[pid] && (within < 0 || within != seen) {
-					copies++
+					copies[st.rank >= 0 && st.common == nil]++
 				}
 				seen, printers[pid] = within, pid > 0
 			}
 		}
 	}
-	if copies > 1 && copies >= census.Heard() && (census.Heard() > 1 || s.stream.mixed) {
+	if n := max(copies[false], copies[true]); n > 1 && n >= census.Heard() && (census.Heard() > 1 || s.stream.mixed) {
 		return 0
 	}
 	return -1

@@ -38,6 +38,10 @@ type known struct {
 	marked *outlook.Log // see log
 	laned  bool
 	lanes  []int // see ranksOf
+	// silent is the last line of the rank that fell silent first.
+	silent  int
+	closed  bool
+	closing int // see closing
 }
 
 // streams sorts lines into streams. Their order does not depend on how they were mixed.

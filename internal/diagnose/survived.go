@@ -128,11 +128,25 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
+	if s.rank < 0 && !g.Rule.Is(rules.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.closing() > s.lines[g.At].Line {
+		return true, true
+	}
+	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
+		return true, false
+	}
 	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
 		return true, true
+	}
+	if !s.buffered(g) && s.lanesGoOn(g) {
+		return true, true
+	}
+	if at := s.above(g); s.caught(g) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {
+		if level, _ := message.Record(s.text[at]); level == message.Error { // it says what it does instead
+			return true, true
+		}
 	}
 	if s.halted(g) || (g.Report != nil || g.Rule.Is(rules.Verdict)) && s.resumed(g) {
 		return true, !s.halted(g)
@@ -326,7 +340,7 @@ func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
 			last := s.log().LastWord()
-			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last)
+			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last) || s.log().Closes()
 		})
 	})
 }

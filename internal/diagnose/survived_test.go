@@ -48,6 +48,18 @@ func TestGoesOn(t *testing.T) {
 		"a panic below a tag":           {"[svc-1] panic: dial tcp: lookup store.local: no such host\n[svc-1] \n[svc-1] goroutine 1 [running]:\n[svc-1] main.main()\n", job.NetworkError},
 		"a record of success":           {"srun: error: n7: task 0: Exited with exit code 1\nepoch 1\n" + `:::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "success"}}` + "\n", ""},
 		"a record of an abort":          {"srun: error: n7: task 0: Exited with exit code 1\nepoch 1\n" + `:::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "aborted"}}` + "\n", job.Unknown},
+		"others go on, one does not":    {"r0 sweep 1\nr1 sweep 1\nr2 sweep 1\nr0 sweep 2\nr1 sweep 2\nr2 sweep 2\n" + raised + "r0 sweep 3\nr2 sweep 3\nr0 sweep 4\nr2 sweep 4\nr0 sweep 5\nr2 sweep 5\n", job.SemanticError},
+		"all come to their end":         {"r0 sweep 1\nr1 sweep 1\nr0 sweep 2\nr1 sweep 2\n" + raised + "r0 sweep 3\nr1 sweep 3\nr1 leaves\nr0 leaves\n", ""},
+		"each goes on after an error":   {"r0 step 1\nr1 step 1\nr0 step 2\nr1 step 2\nr0 step 3\nr1 step 3\nERROR r1 record 7 is damaged\nr0 step 4\nr1 step 4\nr0 step 5\nr1 step 5\nr0 step 6\nr1 step 6\n", ""},
+		"a file server that is back":    {steps + "[100.0] nfs: server s1 not responding, still trying\n[160.0] nfs: server s1 OK\n", ""},
+		"a trial that is restored":      {"(raylet) A worker died or was killed while executing a task by an unexpected system error.\n2026-01-01 10:00:00,100 ERROR tune.py:1 -- Trial task failed for trial c1\n2026-01-01 10:00:01,100 INFO tune.py:2 -- Restoring trial c1 from checkpoint\nTrial c1 is at 20\nbest: 0.3\n", ""},
+		"a service that only watches":   {"COMET ERROR: Failed to send telemetry: 502 Bad Gateway\n" + steps, ""},
+		"a record of NCCL that goes on": {"c4:91:102 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.5<41121> failed : Software caused connection abort\nc4:91:102 [0] NCCL INFO Call to connect returned Connection refused, retrying\nc4:91:102 [0] NCCL INFO comm 0x55 rank 0 nranks 2 - Init COMPLETE\n# size 8 busbw 9.1\n", ""},
+		"an early stop with its code":   {steps + "sweep: no longer improving, stopping this point as hopeless\nsweep: exit status 3 (stopped early)\n", job.StoppedEarly},
+		"waited in vain":                {steps + "ERROR: allreduce 811 timed out after 600 s: waiting for rank 5\naborting\n", job.CollectiveTimeout},
+		"an error of Nim":               {steps + "Error: unhandled exception: mesh is empty [MeshError]\n", job.Traceback},
+		"an error of Chapel":            {steps + "uncaught TaskErrors: 1 errors: MeshError: two owners for face 81 --- mesh.chpl:212 thrown here\n", job.Traceback},
+		"an error of C#":                {steps + "Unhandled exception. System.InvalidTimeZoneException: no zone\n   at App.Main()\n", job.Traceback},
 		"a message that ends in a verb": {steps + "sampler: temperature ladder is not monotonic, aborting\n", job.SemanticError},
 	} {
 		if got := diagnose.Diagnose(job.Evidence{Lines: numbered(c.log)}); got.Category != c.want {

@@ -47,15 +47,6 @@ func logsOf(members []*member) (logs []roster.Log) {
 	return logs
 }
 
-// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
-func (s *stream) ranksOf() []int {
-	if !s.known.laned && s.rank < 0 && !s.records() {
-		s.known.lanes = logtext.Lanes(s.text)
-	}
-	s.known.laned = true
-	return s.known.lanes
-}
-
 // where returns a sign with its log.
 func (s *stream) where(g *sign.Sign) culprit.Sign {
 	return culprit.Sign{Log: roster.Log{Rank: s.rank, Host: s.host, Lines: s.lines, Text: s.text, Lanes: s.ranksOf()}, Title: g.Title, From: g.From, At: g.At, To: g.To}
@@ -77,17 +68,11 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		return
 	}
-	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.recordedRank(records, census) }}
-	if s.rule.Category == job.ModelDiverged {
-		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
+	if r := s.surely(members, all, records, logs, census); r >= 0 {
+		s.rank, s.host = r, ""
+		return
 	}
-	for _, find := range sure {
-		if r := find(); r >= 0 {
-			s.rank, s.host = r, ""
-			return
-		}
-	}
-	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() {
+	if r := s.ofHost(census, all); r >= 0 && s.aboutHost() && roster.Pod(s.title(), master) < 0 {
 		s.rank = r
 	}
 	if s.record != nil && s.rank >= 0 && census.Knows(s.record.Host) && !census.OnHost(s.rank, s.record.Host) {
@@ -101,6 +86,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		add(func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
+			func() int { return census.OfPID(roster.PID(s.sign.Title)) },
 			func() int { return s.printedBy(census) },
 			g.Marked)
 	}
@@ -114,7 +100,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	} else if s.stream != nil {
 		add(func() int { return culprit.Source(s.sign.Context) },
 			func() int { return culprit.InTable(logs, s.sign.Title) },
-			s.fullGPU,
+			func() int { return s.fullGPU(census) },
 			func() int { return culprit.LocalRank(logs, true) },
 			func() int { return s.ofEvery(members, census) },
 			s.ofMaster,
@@ -132,8 +118,8 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
-			func() int { return g.Beside(min(len(census.All()), nearRank)) },
-			s.ofStart)
+			s.ofStart,
+			func() int { return g.Beside(min(len(census.All()), nearRank)) })
 	}
 	for _, find := range finds {
 		if s.rank >= 0 {
@@ -144,6 +130,20 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.Report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
 		s.rank = s.stream.where(s.sign).Lowest(s.rank, census)
 	}
+}
+
+// surely returns the rank that what is surest names, or -1.
+func (s *suspect) surely(members []*member, all []*suspect, records []record, logs []roster.Log, census *roster.Census) int {
+	sure := []func() int{func() int { return s.accused(all) }, func() int { return s.ofPE(members) }, func() int { return s.recordedRank(records, census) }}
+	if s.rule.Category == job.ModelDiverged {
+		sure = append(sure, func() int { return culprit.FirstNaN(logs, s.title()) })
+	}
+	for _, find := range sure {
+		if r := find(); r >= 0 {
+			return r
+		}
+	}
+	return -1
 }
 
 // hasMaster reports whether the logs name a pod of its own for rank 0.
@@ -189,6 +189,8 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	}
 	if s.record != nil {
 		hosts = append(hosts, s.record.Host)
+		hosts = append(hosts, culprit.HostWords(s.record.Text)...)
+		hosts = append(hosts, culprit.HostWords(s.record.File)...)
 	}
 	if s.stream != nil && len(hosts) > 1 {
 		hosts = append(hosts, culprit.HostWords(s.title())...)
@@ -197,6 +199,9 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 	for _, h := range hosts {
 		if !census.Knows(h) {
 			continue
+		}
+		if r := s.endedOn(census, all, h); r >= 0 {
+			return r
 		}
 		if s.rule.Category != job.HostLost && s.rule.Category != job.CPUOOM {
 			if r := s.besideOthers(all, func(r int) bool { return census.OnHost(r, h) }); r >= 0 {
@@ -209,6 +214,23 @@ func (s *suspect) ofHost(census *roster.Census, all []*suspect) int {
 		return -1
 	}
 	return census.OfHost(cmp.Or(hosts...))
+}
+
+// endedOn returns the rank of a host that a launcher reports as failed, for a suspect that a record of the host explains.
+// It returns -1 if there is none.
+func (s *suspect) endedOn(census *roster.Census, all []*suspect, host string) int {
+	if s.record == nil || s.rule.Category == job.HostLost {
+		return -1
+	}
+	for _, o := range all {
+		if o.sign == nil || o.sign.Report == nil {
+			continue
+		}
+		if r := o.sign.Report; r.Rank >= 0 && r.Signal != 15 && r.Signal != 9 && census.OnHost(r.Rank, host) {
+			return r.Rank
+		}
+	}
+	return -1
 }
 
 // failedHost returns the host that Slurm says has failed.
@@ -250,6 +272,14 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 		}
 	}
 	for _, r := range records {
+		if s.rule.Category != job.CPUOOM || r.line.Text != s.record.Text {
+			continue
+		}
+		if rank := inTasks(r.text, r.pid, census.Heard()); rank >= 0 {
+			return rank
+		}
+	}
+	for _, r := range records {
 		m := recordedPID.FindStringSubmatch(r.line.Text)
 		if m == nil || r.line.Host != s.record.Host {
 			continue
@@ -269,10 +299,23 @@ func (s *suspect) ofMaster() int {
 	return 0
 }
 
+// ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It
+// returns -1 if there is no such rank.
+func (s *suspect) ofPE(members []*member) int {
+	if !roster.NamesPE(s.title()) {
+		return -1
+	}
+	return s.reported(members, true)
+}
+
 // fullGPU returns the lowest GPU whose memory was full, if a suspect is about that, or -1.
-func (s *suspect) fullGPU() int {
+func (s *suspect) fullGPU(census *roster.Census) int {
 	if s.rule.Category != job.GPUOOM || s.stream.rank >= 0 {
 		return -1
 	}
-	return culprit.LowestGPU(s.stream.text)
+	gpu := culprit.LowestGPU(s.stream.text)
+	if first := census.OfNode(s.host); gpu >= 0 && first > 0 {
+		return first + gpu
+	}
+	return gpu
 }

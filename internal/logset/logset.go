@@ -189,9 +189,13 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 		return job.Evidence{}, err
 	}
 	var e job.Evidence
-	offset := 0
+	offset, each := 0, mostOnHost(lines)
 	for _, of := range lines {
-		offset += globalRanks(of, offset)
+		if n := globalRanks(of, offset); n > 0 || len(of) > 0 && of[0].Source == job.SourceKernel {
+			offset += n
+		} else if each > 0 && len(of) > 0 && of[0].Host != "" {
+			offset += each // its lines name no rank
+		}
 		e.Lines = append(e.Lines, of...)
 	}
 	return e, nil
@@ -218,6 +222,17 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 			if l.Rank >= offset && l.Rank < offset+mostLocal {
 				count = max(count, l.Rank+1-offset)
 			}
+		}
+	}
+	return count
+}
+
+// mostOnHost returns how many ranks a host has at most, as the tags of lines with the number of a rank on its host tell.
+// It is 0 if there are no such tags.
+func mostOnHost(logs [][]job.Line) (count int) {
+	for _, lines := range logs {
+		for _, l := range lines {
+			count = max(count, l.Rank-logtext.LocalRanks+1)
 		}
 	}
 	return count

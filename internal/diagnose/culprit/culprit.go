@@ -33,8 +33,10 @@ var (
 	severe = textmatch.New(`(?i:\b(?:nan|critical|fatal|fail\w*|abort\w*|diverg\w*)\b)|\bERROR\b|Called CmiAbort`)
 	// elsewhere is how PyTorch marks the exception of another rank.
 	elsewhere = textmatch.New(`^Traceback \(most recent call last\): \(RANK (\d{1,6})\)`)
+	// failedRanks is how an exception that PyTorch raises on all ranks names those that have failed.
+	failedRanks = textmatch.New(`CheckpointException ranks:dict_keys\(\[(\d{1,6})`)
 	// onlyRank is a condition that holds on one rank.
-	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
+	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|if r|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
 	// fullGPU names the GPU whose memory was full.
 	fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
 	// described is the beginning of what kubectl describes.
@@ -118,6 +120,9 @@ const longStack = 60
 
 // Elsewhere returns the rank of which a sign has the exception, if another rank prints it, or -1.
 func (s Sign) Elsewhere() int {
+	if r := first(failedRanks.FindStringSubmatch(s.Title)); r >= 0 {
+		return r
+	}
 	for i := s.At; i >= max(0, s.At-longStack); i-- {
 		if strings.HasPrefix(s.Text[i], "Traceback (most") {
 			return first(elsewhere.FindStringSubmatch(s.Text[i]))

@@ -82,7 +82,7 @@ func (s Sign) Quiet() int {
 	}
 	var open []int
 	for r, i := range last {
-		if !after[r] && !finished.MatchString(s.Text[i]) {
+		if !after[r] && !(finished.MatchString(s.Text[i]) && !s.routine(r, i)) {
 			open = append(open, r)
 		}
 	}
@@ -109,6 +109,66 @@ func (s Sign) Quiet() int {
 	}
 	return earliest
 }
+
+// routine reports whether a rank has printed lines like line at before: it prints them for each part of its work.
+func (s Sign) routine(rank, at int) bool {
+	same := 0
+	for i := at - 1; i >= 0 && same < often; i-- {
+		if s.Lanes[i] == rank && len(s.Text[i]) < longTitle && logtext.Alike(s.Text[i], s.Text[at]) {
+			same++
+		}
+	}
+	return same >= often
+}
+
+// often is how many lines of one form before it make a line one of many.
+const often = 2
+
+// FirstSilent returns the last line of the rank that fell silent first.
+func FirstSilent(lanes []int) int {
+	last := map[int]int{}
+	for i, r := range lanes {
+		if r >= 0 {
+			last[r] = i
+		}
+	}
+	first := len(lanes)
+	for _, i := range last {
+		first = min(first, i)
+	}
+	return first
+}
+
+// Closing returns the first of the last lines of the ranks of a log, if these lines have one form in which no rank has
+// printed another line: all of the ranks have come to their end. Otherwise it returns -1.
+func Closing(text []string, lanes []int) int {
+	last := map[int]int{}
+	for i, r := range lanes {
+		if r >= 0 {
+			last[r] = i
+		}
+	}
+	form, first, same := "", len(text), 0
+	for _, i := range last {
+		f := numbers.ReplaceAllString(text[i], "#")
+		if form != "" && f != form || len(f) > 300 {
+			return -1
+		}
+		form, first = f, min(first, i)
+	}
+	for _, t := range text {
+		if len(t) < 2*len(form) && numbers.ReplaceAllString(t, "#") == form {
+			same++
+		}
+	}
+	if len(last) < 2 || same != len(last) {
+		return -1
+	}
+	return first
+}
+
+// numbers are the numbers of a line.
+var numbers = textmatch.New(`\d+`)
 
 // recent is how many lines of each rank before a sign show which ranks print at that time.
 const recent = 4

@@ -20,6 +20,7 @@ func TestLaneOfSign(t *testing.T) {
 	}{
 		{"the others go on", start + "SIGN\nw2: c\nw0: c\n", 1, 2, -1},
 		{"the others are done", start + "w1: done\nw0: done\nSIGN\n", 2, 0, -1},
+		{"a last line of many", "w0: 1 ok\nw1: 1 ok\nw2: 1 ok\nw1: 2 ok\nw0: 2 ok\nw2: 2 ok\nw1: 3 ok\nSIGN\nw0: 3 ok\nw2: 3 ok\n", 1, 1, -1},
 		{"one fell silent", start + "w0: c\nw2: c\nw0: d\nw2: d\nSIGN\n", 1, 2, -1},
 		{"all print until the end", start + "w0: c\nw2: c\nw1: c\nSIGN\n", -1, 1, -1},
 		{"the sign has a mark", start + "w0: SIGN\nw2: c\nw1: c\n", 0, 2, 0},
@@ -73,6 +74,24 @@ func TestFirstNaN(t *testing.T) {
 		}
 		if got := culprit.FirstNaN([]roster.Log{{Rank: -1, Lines: lines, Text: text}}, ""); got != want {
 			t.Errorf("%q: got %d, want %d", log, got, want)
+		}
+	}
+}
+
+// TestClosing: the last lines of all ranks show that they have come to their end.
+func TestClosing(t *testing.T) {
+	start := "w0: step 1\nw1: step 1\nw0: step 2\nw1: step 2\n"
+	for _, c := range []struct {
+		log  string
+		want int
+	}{
+		{start + "SIGN\nw1: finalize\nw0: finalize", 5},
+		{start + "SIGN\nw1: step 3\nw0: step 3", -1}, // they may have ended at any time
+		{start + "SIGN\nw1: finalize", -1},
+	} {
+		text := strings.Split(c.log, "\n")
+		if got := culprit.Closing(text, logtext.Lanes(text)); got != c.want {
+			t.Errorf("%q: got %d, want %d", c.log, got, c.want)
 		}
 	}
 }

@@ -31,8 +31,8 @@ var (
 	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
-	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit) (?:with|from) (?:exit )?(?:status|code|signal)[ :=]*(-?\d{1,3})\b`)
-	gasnetProc  = textmatch.New(`Caught a fatal signal \(proc (\d+)\): \w+\((\d+)\)`)
+	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\)| \(host [\w.-]+\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed)(?: before MPI_Finalize\(\))? (?:with|from|by) (?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
+	gasnetProc  = textmatch.New(`Caught a fatal signal(?: \(proc (\d+)\))?: \w+\((\d+)\)(?: on node (\d+)/\d)?`)
 	deepspeed   = textmatch.New(`-{2}local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
@@ -52,10 +52,10 @@ var parsers = []struct {
 	{"exitcode  ", torchTable},
 	{"failed (exitcode: ", torchLine},
 	{"srun: error: ", srun},
-	{"caught a fatal signal (proc ", gasnet},
+	{"caught a fatal signal", gasnet},
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
-	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank},
+	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" exited with ", ofRank},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -204,10 +204,10 @@ func ofRank(text []string, i int) (Report, int, bool) {
 
 func gasnet(text []string, i int) (Report, int, bool) {
 	m := gasnetProc.FindStringSubmatch(text[i])
-	if m == nil {
+	if m == nil || m[1]+m[3] == "" {
 		return Report{}, 0, false
 	}
-	return Report{Rank: logtext.Number(m[1]), Signal: logtext.Number(m[2])}, i, true
+	return Report{Rank: logtext.Number(m[1] + m[3]), Signal: logtext.Number(m[2])}, i, true
 }
 
 func deepSpeed(text []string, i int) (Report, int, bool) {

@@ -129,6 +129,11 @@ func TestListed(t *testing.T) {
 func TestApartOneLine(t *testing.T) {
 	for text, want := range map[string]int{
 		"stack rank 0 (pid 10): allreduce_ (dist.py:1) < train (a.py:2)\nstack rank 1 (pid 11): get (queue.py:1) < train (a.py:2)\nstack rank 2 (pid 12): allreduce_ (dist.py:1) < train (a.py:2)": 1,
+		"STAT merged 64 traces:\n 63 x  main > MPI_Allreduce\n  1 x  main > recv_ghosts_ > MPI_Probe   [ranks: 41]":                                                                                41,
+		"7 processes in ncclAllReduce (ranks 0-2,4-7)\n1 process in pread64 (rank 3)":                                                                                                              3,
+		"2 ranks [0,1]: main -> MPI_Barrier\n1 rank [2]: main -> write\n1 rank [3]: main -> read":                                                                                                  -1,
+		"Process 1: x (rank 0, state S)\n  MPI_Barrier (libmpi.so)\nProcess 2: x (rank 1, state S)\n  omp_set_lock (libgomp.so)":                                                                   1,
+		"==== rank 0 ====\n#1 0x1 in PMPI_Allreduce () from a\n==== rank 1 ====\n#1 0x2 in PMPI_Recv () from a\n==== rank 2 ====\n#1 0x3 in MPI_Allreduce () from b":                               1,
 		"==== rank 0 ====\n    all_to_all (dist.py:1)\n==== rank 1 ====\n    all_to_all (dist.py:1)\n==== rank 2 ====\n    acquire (threading.py:3)":                                               2,
 	} {
 		logs := []roster.Log{logOf(-1, text)}

@@ -11,11 +11,11 @@ import (
 
 var (
 	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
-	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+)\)$)`)
+	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+|[\w.+-]+)\)(?: <- .*)?$)`)
 	// stackHead is the line above the stack of a rank or process.
-	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^process \d+: .*\(rank[ =:]{1,2}(\d{1,6})\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
 	// stackPID is the line above the stack of a process.
-	stackPID = textmatch.New(`^Process (\d{2,8}): |\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
+	stackPID = textmatch.New(`^Process (\d{2,8}): |\bstacks? of (?:process |pid )(\d{2,8})\b|\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
 	// oneLine is the stack of a rank in one line: its frames from the inside out.
 	oneLine = textmatch.New(`(?i)\brank[ =:#]{1,2}(\d{1,6})\b[^<]{0,40}: ?(\w+ \(\S+:\d+\)(?: (?:<-?|←) ?[\w<>.]+ \(\S+:\d+\))+)`)
 	// waits is the name of a function in which ranks wait for one another.
@@ -25,8 +25,11 @@ var (
 // Apart returns the rank whose stack shows that it was elsewhere than all others when their stacks were written, or
 // -1.
 func Apart(logs []roster.Log, census *roster.Census) int {
-	stacks := map[int][]string{}
+	stacks, calls := map[int][]string{}, map[int]string{}
 	for _, l := range logs {
+		if r := merged(l.Text); r >= 0 {
+			return r
+		}
 		rank := l.Rank
 		for _, t := range l.Text {
 			if len(t) > longLine {
@@ -43,6 +46,9 @@ func Apart(logs []roster.Log, census *roster.Census) int {
 			}
 			if m := stackFrame.FindStringSubmatch(t); m != nil && rank >= 0 {
 				stacks[rank] = append(stacks[rank], strings.Join(m[1:], " "))
+				if c := call.FindStringSubmatch(t); c != nil && calls[rank] == "" {
+					calls[rank] = strings.ToLower(c[1])
+				}
 			}
 		}
 	}
@@ -63,6 +69,9 @@ func Apart(logs []roster.Log, census *roster.Census) int {
 	if outside >= 0 || len(stacks) == 2 {
 		return max(outside, -1)
 	}
+	if r := odd(calls); r >= 0 && len(calls) == len(stacks) {
+		return r
+	}
 	same := map[string][]int{}
 	for r, frames := range stacks {
 		same[strings.Join(frames, "\n")] = append(same[strings.Join(frames, "\n")], r)
@@ -76,4 +85,54 @@ func Apart(logs []roster.Log, census *roster.Census) int {
 		}
 	}
 	return -1
+}
+
+// call is the call of a communication library in a frame.
+var call = textmatch.New(`\bP?((?:MPIX?|shmem|gaspi|upcxx)_\w+|nccl[A-Z]\w+)`)
+
+// odd returns the key whose value differs from that of all others, which are at least two, or -1.
+func odd(values map[int]string) int {
+	count := map[string]int{}
+	for _, v := range values {
+		count[v]++
+	}
+	if len(count) != 2 || len(values) < 3 {
+		return -1
+	}
+	only := -1
+	for r, v := range values {
+		if count[v] == 1 {
+			only = r
+		}
+	}
+	return only
+}
+
+var (
+	// crowd is a line about the stacks that several ranks have in common.
+	crowd = textmatch.New(`(?i)^\W*(?:[2-9]|\d{2,6}) ?(?:x|×|ranks?|tasks?|procs?|processes|threads?)\b.*(?:>|->|<-|\bin \w|:\d|_)`)
+	// loner is one about the stack of a single rank.
+	loner = textmatch.New(`(?i)^\W*1 ?(?:x|×|rank|task|proc|process|thread)\b.*?(?:\[(?:ranks?:? ?)?(\d{1,6})\]|\(?\b(?:ranks?|tasks?)[ :=#]{1,2}(\d{1,6})\b)`)
+)
+
+// merged returns the only rank with a stack of its own, according to a tool that merges the stacks of all ranks as STAT
+// does, or -1.
+func merged(text []string) int {
+	alone, others := -1, false
+	for _, t := range text {
+		if len(t) > longLine {
+			continue
+		}
+		others = others || crowd.MatchString(t)
+		if r := first(loner.FindStringSubmatch(t)); r >= 0 {
+			if alone >= 0 && alone != r {
+				return -1
+			}
+			alone = r
+		}
+	}
+	if !others {
+		return -1
+	}
+	return alone
 }

@@ -52,6 +52,9 @@ var members = func() map[string]bool {
 	return m
 }()
 
+// pieces are counters whose number in brackets may be that of a rank.
+var pieces = map[string]bool{"part": true, "block": true, "chunk": true, "executor": true, "thread": true, "reader": true, "bucket": true, "group": true, "l": true, "core": true, "cpu": true}
+
 // levels are words for how grave a line is. A number after one of them is that of a rank.
 var levels = []string{"i", "w", "info", "warn", "warning", "debug", "critical", "fatal"}
 
@@ -88,7 +91,8 @@ func marks(t string, all []mark) []mark {
 		if slices.Contains(levels, w) {
 			w = "info"
 		}
-		if counters[w] || len(w) > 30 {
+		bracketed := word > 0 && t[word-1] == '[' && i < len(t) && t[i] == ']' && pieces[w]
+		if counters[w] && !bracketed || len(w) > 30 {
 			continue
 		}
 		all = append(all, mark{w + t[gap:from], Number(t[from:i]), i, i < len(t) && (strings.IndexByte(":|]>)", t[i]) >= 0 || t[i] == ' ' && (from == gap+1 && t[gap] != ' ' || i+1 < len(t) && strings.IndexByte("|>-", t[i+1]) >= 0)) && head(t[:word])})

@@ -26,7 +26,7 @@ func bare(t string) bool {
 			return true
 		}
 	}
-	if t == "" || strings.IndexByte("[0123456789-=gpcsm", t[0]) < 0 && !(len(t) > 3 && t[3] == ' ') {
+	if t == "" || strings.IndexByte("[<0123456789-=gpcsm", t[0]) < 0 && !(len(t) > 3 && t[3] == ' ') {
 		return false
 	}
 	if launchers.MatchString(t) || hostTag.MatchString(t) || srunTag.MatchString(t) {
@@ -41,7 +41,7 @@ func bare(t string) bool {
 }
 
 // srunTag is the tag of srun, or of another tool with one as short.
-var srunTag = textmatch.New(`^ *\d{1,5}[:>] |^\[\d{1,5}\]:? |^srun: |^slurmstepd`)
+var srunTag = textmatch.New(`^ *\d{1,5}[:>] |^\[\d{1,5}\]:? |^<\d{1,5}>:? |^\[(?:mpiexec|proxy)[:@]|^srun: |^slurmstepd`)
 
 // most reports whether nearly all lines are marked.
 func most(marked, lines int) bool { return marked >= 3 && (lines-marked)*20 <= lines }

@@ -46,7 +46,8 @@ var tags = []tag{
 	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
 	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
 	torchTag, // torch
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},                   // gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)}, // gangrun
+	{line: textmatch.New(`^<(?P<rank>\d+)>:? ?`)},
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
 	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
 	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
@@ -75,11 +76,15 @@ func untagged(t string) bool {
 	return strings.HasPrefix(t, "==== backtrace") || strings.HasPrefix(t, "YOUR APPLICATION") || strings.HasPrefix(t, "This typically refers") || strings.HasPrefix(t, "Please see the FAQ")
 }
 
+// deepSpeed is a line of the launcher of DeepSpeed below the tag of a host, which pdsh has written.
+var deepSpeed = textmatch.New(`^[\w.-]+: \[[\d :,-]+\] \[INFO\] \[launch\.py:|^pdsh@`)
+
 // unprefix removes the tags of lines, and sets the ranks that the tags name. It returns the lines. If several ranks have
 // written one line, it makes one of what each has written.
 func unprefix(lines []job.Line) []job.Line {
+	hostsOnly := slices.ContainsFunc(lines, func(l job.Line) bool { return deepSpeed.MatchString(l.Text) })
 	for _, t := range tags {
-		if !t.sure && !t.holds(lines) {
+		if !t.sure && (!t.holds(lines) || hostsOnly && t.line.SubexpIndex("rank") >= 0) {
 			continue
 		}
 		if t.line == tags[0].line {

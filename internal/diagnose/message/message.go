@@ -34,12 +34,12 @@ var (
 	// placed follows a word at the head of a line.
 	placed = textmatch.New(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
 	// announced are announcements of other forms.
-	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
+	announced = textmatch.New(`\pL\S* \S*\pL\S*(?:[,;:.-]| -) ?(?:aborting|giving up|bailing out|cannot continue)(?: now)?[.!]*$|^\W*(?:ERROR )?STOP:?\s+\S*\pL|\[ABORT\]|^\s*from \S+ *: error # *\d+|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)^==\d+== |\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.

@@ -96,6 +96,17 @@ func (l *Log) Succeeded(from int) bool {
 	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&(Done|All) == Done|All })
 }
 
+// ZeroAfter reports whether a line from from on says that a process ended with code 0.
+func (l *Log) ZeroAfter(from int) bool {
+	return slices.ContainsFunc(l.Marks[min(from, len(l.Marks)):], func(m Mark) bool { return m&Zero != 0 })
+}
+
+// Closes reports whether the last line of the log is one that a program prints at its end.
+func (l *Log) Closes() bool {
+	i := l.last(Aside)
+	return i >= 0 && (l.Marks[i]&(Done|Epilogue) != 0 || l.Concludes(i))
+}
+
 // SucceededAfter reports whether a line after that number records that the whole run has succeeded.
 func (l *Log) SucceededAfter(number int) bool {
 	for i, m := range l.Marks {
@@ -240,6 +251,7 @@ func (l *Log) Failed() bool {
 	last := l.LastWord()
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		switch m := l.Marks[i]; {
+		case m&Bad != 0 && l.resumes(i):
 		case m&Bad != 0:
 			return last < i || !l.Concludes(last)
 		case m&(Done|All) != 0, m&Recovery != 0 && Wanted(l.Text[i]):
@@ -248,6 +260,29 @@ func (l *Log) Failed() bool {
 	}
 	return false
 }
+
+// resumes reports whether one of the lines just after line i says that what has failed is started or loaded again, and
+// ordinary lines follow.
+func (l *Log) resumes(i int) bool {
+	seen, again := 0, false
+	for k := i + 1; k < len(l.Marks) && seen <= resumeLines; k++ {
+		switch m := l.Marks[k]; {
+		case m&Aside != 0:
+			continue
+		case again && m&(Error|Bad) == 0:
+			return true
+		case m&Recovery != 0 && (Restarts(l.Text[k]) || restores.MatchString(l.Text[k])):
+			again = true
+		}
+		seen++
+	}
+	return false
+}
+
+// resumeLines is how many lines after a failure may say so.
+const resumeLines = 3
+
+var restores = textmatch.New(`(?:^|[-:\]] )[Rr]estoring \w+`)
 
 // DoneAfter reports whether a line after that number says that the work is done. If worked is true, work must have
 // been counted after that number, too.

@@ -26,7 +26,7 @@ func Records(t string) bool {
 var (
 	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
 	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
-	logRecord = textmatch.New(`^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
+	logRecord = textmatch.New(`^\[[WEC] \d{4}-\d\d-\d\d |^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
 	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
 	fatalWord = textmatch.New(`(?i)\bfatal\b`)
 )

@@ -44,7 +44,7 @@ type Census struct {
 
 var (
 	// worldSize is how programs and libraries name the number of ranks.
-	worldSize = textmatch.New(`(?i)\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\b(?:on|with|using) +(\d{1,5}) +(?:mpi )?(?:ranks|processes|gpus|procs|tasks)\b|\bNCCL version .*nranks (\d{1,5})|\bprocess: \d+ ?/ ?(\d{1,5})$`)
+	worldSize = textmatch.New(`(?i)^\W*(?:(?:number|no\.?|#) of )?(?:mpi )?(?:ranks|processes|tasks|procs|images|locales|pes)\s*[:=]\s*(\d{1,5})\s*$|\b(?:world[_ ]?size|nranks|num_processes|nproc|n_?procs|total ranks)\b["']?\W{0,4}(\d{1,5})\b|\b(?:on|with|using) +(\d{1,5}) +(?:mpi )?(?:ranks|processes|gpus|procs|tasks)\b|\bNCCL version .*nranks (\d{1,5})|\bprocess: \d+ ?/ ?(\d{1,5})$`)
 	// unit is a line such as "tile 3 of 4".
 	unit = textmatch.New(`\b([A-Za-z]{3,12})[ =:#]{1,2}(\d{1,5}) ?(?:/|of|out of) ?(\d{1,5})\b`)
 	// hostOfRank are forms of lines that name a host and its rank, or the first of its ranks.
@@ -69,7 +69,9 @@ var (
 	ranksEach  = textmatch.New(`(?i)\bn?proc(?:esse)?s?[_-]per[_-]node[ =:]{1,3}(\d{1,5})\b|\blocal[_ ]world[_ ]size[ =:]{1,3}(\d{1,5})\b|\bnum_local_procs=(\d{1,5})\b`)
 	tagHost    = textmatch.New(`^\[?([A-Za-z][\w.-]*\d[\w.-]*):\d{2,8}[\]:]`)
 	// tableRow is a row of torchrun's table of failures.
-	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank)`)
+	tableRow = textmatch.New(`^ +(?:host +: ([\w.-]+)|rank +: (\d{1,6}) \(local_rank|exitcode +: -?\d+ +\(pid: (\d{2,8})\))`)
+	// mapping is how DeepSpeed names the ranks of each host.
+	mapping = textmatch.New(`'([\w.-]+)': \[(\d{1,6})\b`)
 	// reported is how launchers name a rank.
 	reported = textmatch.New(`Process name: \[\S+,(\d+)\]|on rank (\d+) in communicator|process rank (\d+) with PID|- process (\d+)$|\(rank (\d+) in comm|exit status of rank (\d+):`)
 	// pidHere is how a program names its process in its own log.
@@ -85,14 +87,18 @@ func Count(logs []Log) *Census {
 			c.heard[l.Rank] = true
 			c.lives(l.Host, l.Rank)
 		}
-		host := ""
+		host, row := "", -1
 		for i, t := range l.Text {
 			if len(t) > longLine {
 				t = t[:longLine]
 			}
 			if m := tableRow.FindStringSubmatch(t); m != nil {
 				if host = cmp.Or(m[1], host); m[2] != "" {
-					c.lives(host, logtext.Number(m[2]))
+					row = logtext.Number(m[2])
+					c.lives(host, row)
+				}
+				if m[3] != "" && row >= 0 {
+					c.process(logtext.Number(m[3]), row)
 				}
 			}
 			c.read(l, i, t, parts)
@@ -158,6 +164,22 @@ func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 		}
 		if m := tagHost.FindStringSubmatch(t); m != nil {
 			c.lives(m[1], l.Rank)
+		}
+	}
+	if strings.Contains(t, "global_rank_mapping") {
+		for rest := t; ; {
+			at := mapping.FindStringIndex(rest)
+			if at == nil {
+				break
+			}
+			m := mapping.FindStringSubmatch(rest)
+			c.lives(m[1], logtext.Number(m[2]))
+			rest = rest[at[1]:]
+		}
+	}
+	if l.Lanes != nil && l.Lanes[i] >= 0 {
+		if m := pidHere.FindStringSubmatch(t); m != nil {
+			c.process(logtext.Number(m[1]), l.Lanes[i])
 		}
 	}
 	for _, p := range hostOfRank {
@@ -277,6 +299,14 @@ func (c *Census) OfHost(host string) int {
 		if !others[r] && len(c.hosts) > 0 {
 			return r
 		}
+	}
+	return -1
+}
+
+// OfNode returns the lowest rank of a host that names its number among the hosts, or -1.
+func (c *Census) OfNode(host string) int {
+	if n, ok := c.nodes[host]; ok && c.each > 0 {
+		return n * c.each
 	}
 	return -1
 }

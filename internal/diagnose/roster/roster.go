@@ -16,6 +16,7 @@ const longLine = 1000
 var processes = []*textmatch.Pattern{
 	textmatch.New(`(?i)\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b.{0,60}?(?:\b|world_|global_)rank[ =:#]{0,3}(?P<rank>\d{1,6})\b`),
 	textmatch.New(`(?i)(?:^|[^_])(?:rank|task)[ =:#]{0,3}(?P<rank>\d{1,6})\b.{0,60}?\bpid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
+	textmatch.New(`(?i)^\W{0,3}(?:pet?|proc|process|processor|part|shard|worker|member|replica|image|locale|domain|block|chain|slot|trainer|actor|child|tile)[ #:=]{0,2}(?P<rank>\d{1,5})\b[:,]? (?:\w+ ){0,2}\(?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^\[(?P<rank>\d{1,6})\] (?:\w+ )?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^rank ?(?P<rank>\d{1,6})[ :=]{1,2}(?P<pid>\d{3,8})$`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
@@ -51,9 +52,32 @@ func Printer(t string) int {
 	return 0
 }
 
+// pe is how Charm++ names a part of a rank.
+var pe = textmatch.New(`\bPe \d|\bProcessor \d+ Exiting`)
+
+// NamesPE reports whether a message names a part of a rank as Charm++ does.
+func NamesPE(t string) bool { return pe.MatchString(t) }
+
+// titlePID is how a message names its own process.
+var titlePID = textmatch.New(`(?i)\bpid[ =:]{1,3}(\d{2,8})\b`)
+
+// PID returns the process that a message names, or 0.
+func PID(t string) int {
+	if m := titlePID.FindStringSubmatch(t[:min(len(t), longLine)]); m != nil {
+		return logtext.Number(m[1])
+	}
+	return 0
+}
+
 var (
 	// ownRank is how a program names its own rank in a message.
-	ownRank = textmatch.New(`(?i)\b(?:global[_ ]?)?rank["']?[ =:#_-]{0,6}(\d{1,6})\b|^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6})?\]:? |\bTP(\d{1,4})\]|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|\bon (?:mpi )?(?:process|proc|task|PE)[ #:=]*(\d{1,6})\b|\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\[process (\d{1,6})\]|\(proc (\d{1,6})\)|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\[PE (\d{1,6})\]|\(r(?:ank)? ?(\d{1,6})\)`)
+	ownRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|my|comm_world)[_ ]?)?rank(?:\(\))?["']?(?:[ =:#_(-]{0,6}| {7,14})(\d{1,6})\b|` +
+		`^[\w.-]*\[(?:[rwp]|pe|rank)?(\d{1,6})(?:/\d{1,6}|:[a-z][\w.-]*| - [0-9a-f]{6,16})?\](?::? |\[)|\bMPI-process (\d{1,6}):|(?:\b|_)TP(\d{1,4})(?:\]|(?:_\w+)? pid=)|_DP(\d{1,4}) pid=|\[rank ?(\d{1,6})\]|` +
+		`\bon (?:mpi )?(?:process|proc|processor|task|PET?|locale|image|worker)(?:[ #:=]*|\()(\d{1,6})\b|\b(?:at|in) (?:mpi )?(?:processor|proc|PET?|locale)[ #:=]*(\d{1,6})\b|\b(?:at|in) mpi (?:process|task|worker)[ #:=]*(\d{1,6})\b|\bon node (\d{1,6})/\d|` +
+		`^\W{0,3}(?:\w{1,9}: )?(?:mpi[ _]?)?(?:processor[ #]|(?:process|proc|task|PET?|locale|worker)[ #:=_-]{0,2})(\d{1,6})\W{0,2}[:|>](?: |$)|` +
+		`[\[(](?:[\w.-]+ )?(?:mpi[ _]?)?(?:process|processor|proc|PET?|task|locale|worker)[ #:=_-]{0,2}(\d{1,6})[\])]|` +
+		`\b(?:my_?(?:id|pe|proc|task|node)|iam|ipe|proc_?id|process_?(?:index|id))["']?(?: *[=:] *|[ _])(\d{1,5})\b|^\W*ERROR STOP\b.*\bimage (\d{1,5})\b|\btask # +(\d{1,6})\b|\bPET(\d{3,6})\b|` +
+		`\bProcess (\d{1,6}) terminated\b|\bprocess (\d{1,6}) terminated with\b|\bworker (\d{1,6}):|\bProcessor (\d{1,6}) Exiting|:mpi_rank_(\d{1,6})\]|^\[cli_(\d{1,6})\]|\btask (\d{1,6}) \(host |\((?:r|rank) ?(\d{1,6})\)|\[(?:[\w.-]+ )?r(\d{1,4})\]`)
 	// localNumber is the number of a rank on its host.
 	localNumber = textmatch.New(`(?i)\blocal[_ ]rank["']?[ =:]{0,3}\d+`)
 	// stamp is the time at the beginning of a line.

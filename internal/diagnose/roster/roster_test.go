@@ -9,7 +9,10 @@ func TestProcess(t *testing.T) {
 		"b02-gpu:40106:40288 [2] NCCL INFO comm 0x55d6 rank 6 nranks 8 cudaDev 2 - Init COMPLETE":                               {40106, 6},
 		"[brd-0215:40741] *** reported by process [3371171841,5]":                                                               {40741, 5},
 		"[INFO] [launch.py:256:main] process 266102 spawned with command: ['/usr/bin/python3', '-u', 'm.py', '--local_rank=1']": {266102, 1},
-		"Global rank 0 (PID 31865) exited with code -11":                                                                        {31865, 0},
+		"PE 1: pid 26495 on c31":                         {26495, 1},
+		"part 3 pid 8121":                                {8121, 3},
+		"worker 2 (pid 4013) ready":                      {4013, 2},
+		"Global rank 0 (PID 31865) exited with code -11": {31865, 0},
 	} {
 		if pid, rank, ok := Process(line); !ok || pid != want[0] || rank != want[1] {
 			t.Errorf("%s: got %d, %d, %v", line, pid, rank, ok)
@@ -87,6 +90,36 @@ func TestTorchrun(t *testing.T) {
 		}
 		if got := r.Rank(); got != c.want {
 			t.Errorf("%q: got %d, want %d", c.lines, got, c.want)
+		}
+	}
+}
+
+// TestOwn: programs name their own rank in many ways.
+func TestOwn(t *testing.T) {
+	for line, want := range map[string]int{
+		"mpi_rank=5: cannot open mesh.nc":                            5,
+		"ERROR: negative density in cell 1023 (rank           2 )":   2,
+		"20240305 100007.311 ERROR PET0021 ice_grid.F90:811 no file": 21,
+		"PE 2: malloc of 8388608 bytes failed":                       2,
+		"FATAL: MPI process 7: singular matrix":                      7,
+		"ERROR at MPI task 3 in routine fft":                         3,
+		" iam= 12 : particle outside of the domain":                  12,
+		"[11:node05][../../dapl_conn_rc.c:1003] error":               11,
+		"[2 - 7f1e3c4a6c80]   12.3 {5}{runtime}: LEGION ERROR":       2,
+		"(VllmWorker TP3 pid=2044) ERROR out of memory":              3,
+		"*** Caught a fatal signal: SIGSEGV(11) on node 3/8":         3,
+		"[watchdog r2] no progress for 4 s":                          2,
+		"HDF5-DIAG: Error detected in HDF5 (1.12.2) MPI-process 11:": 11,
+		"ERROR STOP density is negative in image 3":                  3,
+		"INFO:resume.py:12:[r12654] resuming from ckpt":              -1, // a process
+		"processor3: 182344 cells":                                   -1,
+		"rank 3: connection to rank 5 lost":                          -1, // another one
+		"node 4: out of memory":                                      -1,
+		"image 37 is not a JPEG":                                     -1,
+		"5 files on disk, 3 tasks done":                              -1,
+	} {
+		if got := Own(line); got != want {
+			t.Errorf("%s: got %d, want %d", line, got, want)
 		}
 	}
 }

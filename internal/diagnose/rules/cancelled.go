@@ -24,8 +24,8 @@ var cancelled = []Rule{{
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
 	Hint:    cancelledHint,
-	Needles: []string{"received 2 death signal", "received signal: 2", "got signal: 2", "sigint"},
-	Match:   textmatch.New(`Received 2 death signal|got signal: 2\b|(?:received|caught|got) (?:signal )?SIGINT|SIGINT received`),
+	Needles: []string{"received 2 death signal", "detected keyboardinterrupt", "] interrupt", "received signal: 2", "got signal: 2", "sigint"},
+	Match:   textmatch.New(`Received 2 death signal|got signal: 2\b|(?:received|caught|got) (?:signal )?SIGINT|SIGINT received|Detected KeyboardInterrupt|^g?make(?:\[\d+\])?: \*\*\* \[[^\]]*\] Interrupt$`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
 	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",

@@ -72,8 +72,13 @@ var collectiveTimeout = []Rule{{
 	Hint:    waitHint,
 	Classes: []string{"*", Message},
 	Needles: []string{"allreduce", "all_reduce", "all-reduce", "allgather", "all_gather", "all-gather", "reduce_scatter", "reduce-scatter", "all_to_all", "alltoall", "all-to-all", "broadcast", "barrier", "collective", "rendezvous", "halo exchange"},
-	Match: textmatch.New(`(?i)(?:all[-_]?reduce|all[-_]?gather|reduce[-_]scatter|all[-_]?to[-_]?all|broadcast|barrier|collective|rendezvous|halo exchange)\b.{0,100}\b(?:timed out|time-?out|(?:did|has|have) not (?:complet|finish|return|arriv|join|reach)\w*|not (?:complete|finished|completed) (?:with)?in|expired)\b|` +
-		`\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)`),
+	Match: textmatch.New(`(?i)(?:all[-_]?reduce|all[-_]?gather|reduce[-_]scatter|all[-_]?to[-_]?all|broadcast|barrier|collective|rendezvous|halo exchange)\b.{0,100}\b(?:timed out|time-?out|(?:did|has|have) not (?:complet|finish|return|arriv|join|reach)\w*|not (?:complete|finished|completed) (?:with)?in|expired|giving up|gave up)\b|` +
+		`\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)|(?:barrier\w*|all_?reduce|collective)\b.{0,20}: \d+ ?(?:s|sec\w*|min\w*) without (?:all|every)`),
 	Find:   textmatch.New(`(?i)(?:missing|waiting for|lagging|absent|not arrived:?|never (?:reached|arrived)\W*) ?(?:ranks?|process(?:es)?|workers?)[ :=\[]*(?P<rank>\d+)|ranks? \[?(?P<rank>\d+)\]? (?:did|has|have) not`),
 	Unless: textmatch.New(`(?i)must be|timeout ?= ?\S+ (?:is|must)|invalid timeout|timeout argument`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "collective-timed-out", Confidence: 0.7, Traits: Cascade,
+	Hint:    waitHint,
+	Needles: []string{"without all ", "giving up on ", "gave up on ", "gave up waiting ", "giving up waiting "},
+	Match:   textmatch.New(`(?i)(?:barrier\w*|all_?reduce|all_?gather|collective|broadcast)\b.{0,40}\b(?:without all|giv\w+ up|gave up)|\b(?:gave|giving) up (?:waiting )?(?:on|for|in) (?:the )?(?:\w+ ){0,2}(?:barrier|all_?reduce|all_?gather|collective|broadcast)`),
 }}

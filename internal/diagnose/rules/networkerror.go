@@ -23,7 +23,7 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Meaning: "a connection to another rank ended, usually because that rank failed",
 	Hint:    peerHint,
-	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed", "sendbytes failed", "recvbytes failed", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "unexpected connection close", "transport is closing", "connection aborted"},
+	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed", "sendbytes failed", "recvbytes failed", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "unexpected connection close", "transport is closing", "connection aborted", "connection to rank ", "connection to peer ", "lost connection to rank", "lost peer ", "lost contact with rank"},
 	Find:    textmatch.New(`(?:peer|error|endpoint) ?\[?(?P<artefact>\d+\.\d+\.\d+\.\d+)\]?:\d+`),
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,

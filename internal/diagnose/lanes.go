@@ -1,0 +1,87 @@
+package diagnose
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/culprit"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
+)
+
+// ranksOf returns the ranks that the lines of a log mark as their own, or nil.
+func (s *stream) ranksOf() []int {
+	if !s.known.laned && s.rank < 0 && !s.records() {
+		s.known.lanes = logtext.Lanes(s.text)
+		s.known.silent = culprit.FirstSilent(s.known.lanes)
+	}
+	s.known.laned = true
+	return s.known.lanes
+}
+
+// closing returns the number of the first of the lines with which all ranks of a log have come to their end, or -1.
+func (s *stream) closing() int {
+	if s.known.closed {
+		return s.known.closing
+	}
+	s.known.closed, s.known.closing = true, -1
+	if lanes := s.ranksOf(); lanes != nil {
+		if i := culprit.Closing(s.text, lanes); i >= 0 && s.works(i) {
+			s.known.closing = s.lines[i].Line
+		}
+		return s.known.closing
+	}
+	var text []string
+	var lanes, at []int
+	for _, o := range s.beside {
+		if o.rank >= 0 && !o.works(len(o.text)-1) {
+			return -1
+		}
+		for i := max(0, len(o.text)-lastWords); i < len(o.text) && o.rank >= 0; i++ {
+			text, lanes, at = append(text, o.text[i]), append(lanes, o.rank), append(at, o.lines[i].Line)
+		}
+	}
+	if i := culprit.Closing(text, lanes); i >= 0 {
+		s.known.closing = at[i]
+	}
+	return s.known.closing
+}
+
+// works reports whether a line is one of a program that does its work: no part of a sign of failure, and no error.
+func (s *stream) works(i int) bool {
+	return s.marks()[i]&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long) == 0 && outlook.Ordinary(s.text[i])
+}
+
+// lastWords is how many of the last lines of a rank show how it ends.
+const lastWords = 50
+
+// lanesGoOn reports whether the rank that has printed a sign goes on with its work, as the marks of the lines show. If the
+// sign has no mark, all ranks must go on.
+func (s *stream) lanesGoOn(g *sign.Sign) bool {
+	lanes := s.ranksOf()
+	if lanes == nil || g.Report != nil || g.Rule.Is(rules.Verdict) {
+		return false
+	}
+	owner, after, going := s.where(g).Marked(), map[int]int{}, 0
+	if owner < 0 && s.known.silent <= g.To {
+		return false
+	}
+	ranks := map[int]bool{}
+	for _, r := range lanes {
+		if r >= 0 {
+			ranks[r] = true
+		}
+	}
+	for i := g.To; i < len(lanes); i++ {
+		r := lanes[i]
+		if r < 0 || !s.works(i) || s.marks()[i]&outlook.Advance == 0 && !s.log().Usual(g.From, i) {
+			continue
+		}
+		if after[r]++; after[r] == goneOn {
+			going++
+		}
+		if after[owner] >= goneOn || owner < 0 && going == len(ranks) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,35 @@
+package nativetrace
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+var (
+	// unhandledLine is how runtimes announce an exception that nothing has caught.
+	unhandledLine = textmatch.New(`(?i)(?:^|[\])>:] ?)(?:fatal error: |error: |php fatal error: +)?(?:uncaught|unhandled)(?: (?:exception|error|promise rejection))?(?:[.:] ?|: | )(.{3,400})$`)
+	// unhandledClass is an exception with its class before its message.
+	unhandledClass = textmatch.New(`\b((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Failure|Fault))\b: (.+)$`)
+	// unhandledAfter is one with its class after its message.
+	unhandledAfter = textmatch.New(`^(.+) [\[(]((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Defect|Failure))[\])]$`)
+)
+
+// unhandled reads the line with which the runtime of a language announces an exception that nothing has caught: that of
+// Chapel, C#, D, Nim, Haskell, OCaml or PHP.
+func unhandled(text []string, i int) *Death {
+	m := unhandledLine.FindStringSubmatch(text[i])
+	if m == nil {
+		return nil
+	}
+	class, said := "", m[1]
+	if a := unhandledAfter.FindStringSubmatch(said); a != nil {
+		said, class = a[1], a[2]
+	}
+	for inner := unhandledClass.FindStringSubmatch(said); inner != nil; inner = unhandledClass.FindStringSubmatch(said) {
+		class, said = inner[1], inner[2]
+	}
+	if class == "" {
+		return nil
+	}
+	return native(pytrace.Base(class), said, i, i)
+}
