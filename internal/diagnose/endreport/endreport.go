@@ -30,6 +30,7 @@ var (
 	torchRank   = textmatch.New(`^\s*rank +: (\d+)`)
 	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
+	torchBox    = textmatch.New(`Child process (\d+) \(local_rank (\d+)\) FAILED \(exitcode (-?\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
 	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\)| \(host [\w.-]+\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed)(?: before MPI_Finalize\(\))? (?:with|from|by) (?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
 	gasnetProc  = textmatch.New(`Caught a fatal signal(?: \(proc (\d+)\))?: \w+\((\d+)\)(?: on node (\d+)/\d)?`)
@@ -51,6 +52,7 @@ var parsers = []struct {
 	{"exit status of rank ", mpd},
 	{"exitcode  ", torchTable},
 	{"failed (exitcode: ", torchLine},
+	{" failed (exitcode ", torchOld},
 	{"srun: error: ", srun},
 	{"caught a fatal signal", gasnet},
 	{": line ", shell},
@@ -164,6 +166,17 @@ func torchLine(text []string, i int) (Report, int, bool) {
 	}
 	r := ended(m[1])
 	r.PID = logtext.Number(m[3])
+	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+// torchOld reads the report of the launcher of PyTorch 1.8 and older.
+func torchOld(text []string, i int) (Report, int, bool) {
+	m := torchBox.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := ended(m[3])
+	r.PID = logtext.Number(m[1])
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 

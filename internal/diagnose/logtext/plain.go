@@ -8,7 +8,8 @@ import (
 )
 
 // Plain returns a line without terminal escapes, without text that was overwritten after a carriage return, and
-// without a rank that a library has written at the beginning of the line.
+// without a rank that a library has written at the beginning of the line. What the C library and the shell say in another
+// language is in English.
 func Plain(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {
@@ -22,7 +23,7 @@ func Plain(text string) string {
 			text = text[m[1]:]
 		}
 	}
-	return text
+	return English(text)
 }
 
 var (

@@ -53,6 +53,7 @@ func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) 
 		lines[i].File, lines[i].Source, lines[i].Rank, lines[i].Host = o.Name, o.Source, o.Rank, o.Host
 	}
 	if o.Source != job.SourceKernel && o.Source != job.SourceErrorFile {
+		unnumber(lines)
 		unstamp(lines)
 	}
 	if o.Rank >= 0 && o.Source != job.SourceErrorFile && several(lines) {

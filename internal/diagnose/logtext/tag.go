@@ -46,7 +46,8 @@ var tags = []tag{
 	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
 	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
 	torchTag, // torch
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)}, // gangrun
+	{line: textmatch.New(`^ *From worker (?P<rank>\d+):(?:\t| {1,6}|$)`), sure: true}, // Distributed of Julia
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},        // gangrun
 	{line: textmatch.New(`^<(?P<rank>\d+)>:? ?`)},
 	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
 	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
@@ -225,12 +226,34 @@ func nested(lines []job.Line) {
 	host := slices.ContainsFunc(lines, func(l job.Line) bool {
 		m := torchTag.line.FindStringSubmatch(l.Text)
 		return m != nil && l.Rank >= 0 && Number(m[1]) != l.Rank
-	})
+	}) || foreignTag(lines)
 	for i := range lines {
 		if l := &lines[i]; host && !torchTag.strip(l) && l.Rank >= 0 {
 			l.Rank = -1
 		}
 	}
+}
+
+// ownNumber is how MPI and PETSc name the rank of a process at the beginning of a line of its own.
+var ownNumber = textmatch.New(`^Abort\(-?\d+\) on node \d+ \(rank (\d+) in comm 0\)|^\[(\d+)\]PETSC ERROR: |^Rank (\d+) \[\w{3} \w{3} `)
+
+// foreignTag reports whether all lines have the same number as their tag, and name other ranks as their own. The number is
+// then that of a test of ctest, or of a job.
+func foreignTag(lines []job.Line) bool {
+	only, other := -1, false
+	for _, l := range lines {
+		if l.Rank < 0 {
+			continue
+		}
+		if only >= 0 && l.Rank != only {
+			return false
+		}
+		only = l.Rank
+		if m := ownNumber.FindStringSubmatch(l.Text); m != nil && Number(m[1]+m[2]+m[3]) != only {
+			other = true
+		}
+	}
+	return other
 }
 
 // within strips the tags of a form if there are several below the tags of hosts, and reports whether it did.

@@ -39,7 +39,7 @@ var (
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
@@ -51,7 +51,7 @@ var (
 	// unfinishedLine is a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
-	Teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
+	Teardown = textmatch.New(`^(?:MPI_ABORT was |Error msg: (?:Process failed with exitcode|Signal \d+ \()|\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// Advance matches a line of a program that goes on with its work.

@@ -36,6 +36,7 @@ type Death struct {
 	From  int    // its first line
 	At    int    // the line that says most
 	To    int    // the line after its last
+	Said  bool   // the text is a message of the program itself, without a class
 }
 
 // Find returns the deaths in a text, in their order. It skips line i if covered[i] is true.
@@ -58,6 +59,8 @@ func Find(text []string, covered []bool) []*Death {
 		}
 		var g *Death
 		switch {
+		case strings.HasPrefix(t, "-") && strings.Contains(t, " Exiting: "):
+			g = charm(text, i)
 		case strings.HasPrefix(t, "LLVM ERROR: "):
 			g = &Death{Class: "LLVM error", Title: t, Text: t, From: i, At: i}
 		case strings.Contains(t, "HDF5-DIAG: Error detected in HDF5"):

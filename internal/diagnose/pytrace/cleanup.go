@@ -30,3 +30,17 @@ func Cleanups(text []string, chain []Exception) (n int) {
 	}
 	return n
 }
+
+// Harmless reports whether an exception is no failure: the program ends itself with code 0, or the thread that sends the
+// items of a queue finds that the process which reads the queue has ended.
+func (e *Exception) Harmless() bool {
+	switch e.Base() {
+	case "SystemExit":
+		return len(e.Frames) > 0 && (e.Message == "" || e.Message == "0" || e.Message == "None")
+	case "BrokenPipeError", "ConnectionResetError":
+		return slices.ContainsFunc(e.Frames, func(f Frame) bool {
+			return f.Function == "_feed" && strings.HasSuffix(f.File, "multiprocessing/queues.py")
+		})
+	}
+	return false
+}

@@ -1,10 +1,36 @@
 package pytrace
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
+
+// recordMessage is the message of a record in JSON, on a line of its own.
+var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)",?$`)
+
+// Recorded returns the exception that the message of a record in JSON names, if it is another one than last, the last of
+// the traceback in the record. A traceback may have been cut short. The lines are those above the traceback.
+func Recorded(lines []string, last Exception) []Exception {
+	for _, t := range slices.Backward(lines) {
+		m := recordMessage.FindStringSubmatch(t)
+		if m == nil {
+			continue
+		}
+		said := unescape.Replace(m[1])
+		if !ErrorLine(said) {
+			return nil
+		}
+		e := Headless([]string{said}, 0)
+		e.Bare, e.Linked = false, true
+		if e.Base() == last.Base() {
+			return nil
+		}
+		return []Exception{e}
+	}
+	return nil
+}
 
 var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
 

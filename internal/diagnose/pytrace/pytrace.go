@@ -25,6 +25,7 @@ type Exception struct {
 	Linked  bool // the exception belongs to the exception before it
 	Ignored bool // Python itself says that it has ignored or only logged the exception
 	Bare    bool // the exception has no traceback
+	Cut     bool // the text ends in the traceback, so that the exception is not known
 	Loading bool // the lines above the traceback say that a checkpoint was being loaded
 }
 
@@ -49,7 +50,7 @@ var (
 	groupLine = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
 	libraries = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
 	// more is a line at the margin that still belongs to the message above it.
-	more = textmatch.New(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+	more = textmatch.New(`^(?:CUDA kernel errors|(?i:cuda \w*failed|cuda error)\b|\[ERROR\] \d{4}-|E[A-Z]\d{4}: |For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
 // warning is how Python's module warnings begins what it prints.
@@ -179,6 +180,11 @@ func traced(text []string, i int) (Exception, int, bool) {
 				return e, i + 1, false
 			}
 		}
+	}
+	if foreign == 0 && len(e.Frames) > 0 {
+		e.Class, e.Message, e.Text, e.Cut = "Exception", "the end of its traceback is missing", "Exception", true
+		e.At, e.To = i, len(text)
+		return e, e.To, true
 	}
 	return e, i + 1, false
 }

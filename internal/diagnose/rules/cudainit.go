@@ -23,7 +23,7 @@ var cudaInit = []Rule{{
 	Needles: []string{"driver not loaded", "unable to initialize backend", "tpu initialization failed", "failed to initialize the tpu", "failed to initialize tpu", "hsa_init failed", "/dev/kfd", "nvml: unknown error", "cuinit failed", "cuinit(0) failed", "cuinit error", "imex", "fabric manager", "fabricmanager", "zeinit"},
 	Match: textmatch.New(`nvml error: driver not loaded|[Uu]nable to initialize backend '(?:cuda|gpu|rocm|tpu|xpu|axon|neuron)'|TPU initialization failed|[Ff]ailed to initialize (?:the )?TPU|hsa_init failed|[Uu]nable to open /dev/kfd|/dev/kfd: (?:Permission denied|No such)|NVML: Unknown Error|cuInit(?:\(0\))? (?:failed|error)|` +
 		`(?i:imex (?:daemon|channel|domain).{0,40}(?:fail|not running|unavailable|not ready))|(?i:fabric ?manager.{0,40}(?:is not running|failed to start|inactive|not ready|exited))|zeInit\S* failed`),
-	Unless: textmatch.New(`\bINFO\b|^I\d{4} |DEBUG|No visible|already in use|resource busy|insufficient|too old`),
+	Unless: textmatch.New(`\bINFO\b|^I\d{4} |xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron)'|DEBUG|No visible|already in use|resource busy|insufficient|too old`),
 }, {
 	Category: job.CUDAInit, Signature: "gpu-busy", Confidence: 0.9,
 	Meaning: "another process uses the GPU, which allows only one process",

@@ -136,7 +136,7 @@ var written = sync.OnceValue(func() []*Rule {
 		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
 		collectiveTimeout, hang, straggler, stoppedEarly, timeLimit, cancelled, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
 		permissionError, networkError, launchError, preempted, hostLost, importError, syntaxError, incorrectInputs,
-		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown,
+		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown, dialects,
 	} {
 		for i := range list {
 			all = append(all, &list[i])

@@ -131,3 +131,22 @@ func (f *finder) blameState() {
 		}
 	}
 }
+
+// inconclusive matches what PyTorch says of a collective that failed or timed out, before it says which of both.
+var inconclusive = textmatch.New(`NCCL operations have failed or timed out`)
+
+// watchdogLines is how many lines after that PyTorch may say it.
+const watchdogLines = 12
+
+// dropInconclusive removes signs that say that a collective failed or timed out, if the lines after such a sign say that it
+// failed, and why.
+func (f *finder) dropInconclusive() {
+	f.Signs = slices.DeleteFunc(f.Signs, func(g *Sign) bool {
+		return g.Class == "" && inconclusive.MatchString(g.Text) && slices.ContainsFunc(f.Signs, func(o *Sign) bool {
+			return o != nil && o.From > g.From && o.From <= g.From+watchdogLines && o.Report == nil && o.Rule.Category != job.CollectiveTimeout && watchdogEnds.MatchString(f.Lines[o.From])
+		})
+	})
+}
+
+// watchdogEnds is how PyTorch says that its watchdog has found an error.
+var watchdogEnds = textmatch.New(`watchdog thread terminated with exception`)

@@ -21,7 +21,7 @@ func exceptions(text []string, covered []bool, book *rules.Book) []*Sign {
 		for k := chain[0].From; k < chain[len(chain)-1].To; k++ {
 			covered[k] = true
 		}
-		if !chain[0].Ignored {
+		if !chain[0].Ignored && !(len(chain) == 1 && chain[0].Harmless()) {
 			signs = append(signs, judge(chain[:len(chain)-pytrace.Cleanups(text, chain)], book))
 			signs[len(signs)-1].To = chain[len(chain)-1].To
 		}
@@ -38,6 +38,7 @@ func escaped(text []string, covered []bool, book *rules.Book) (signs []*Sign) {
 		}
 		found, chain := pytrace.Escaped(t, len(text)-1-i)
 		if covered[i] = found; len(chain) > 0 {
+			chain = append(chain, pytrace.Recorded(text[max(0, i-recordLines):i], chain[len(chain)-1])...)
 			g := judge(chain, book)
 			g.From, g.At, g.To = i, i, i+1
 			signs = append(signs, g)
@@ -45,6 +46,9 @@ func escaped(text []string, covered []bool, book *rules.Book) (signs []*Sign) {
 	}
 	return signs
 }
+
+// recordLines is how many lines above a traceback in JSON may have the message of the same record.
+const recordLines = 3
 
 // judge makes one sign of a chain of exceptions. The last exception ended the program, but another
 // one is better if the last only carries it or says less.
@@ -87,7 +91,7 @@ func judge(chain []pytrace.Exception, book *rules.Book) *Sign {
 
 // OfException makes a sign of an exception.
 func OfException(e *pytrace.Exception) *Sign {
-	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare}
+	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare, Cut: e.Cut}
 	if g.Class == "error" { // zlib.error, struct.error
 		g.Class = e.Class
 	}

@@ -49,6 +49,9 @@ func Find(t Text, book *rules.Book) Found {
 		f.add(g)
 	}
 	for _, d := range nativetrace.Find(t.Lines, f.covered) {
+		if d.Said {
+			d.Class = rules.Message
+		}
 		f.add(&Sign{Class: d.Class, Title: d.Title, Text: d.Text, Where: d.Where, From: d.From, At: d.At, To: d.To, Native: true})
 	}
 	for _, g := range reports(t.Lines, f.covered) {
@@ -58,6 +61,7 @@ func Find(t Text, book *rules.Book) Found {
 		f.line(i)
 	}
 	f.blameAssertion()
+	f.dropInconclusive()
 	if !t.Records {
 		f.addMessage()
 	}
@@ -100,6 +104,9 @@ func (f *finder) keep(g *Sign) {
 // aroundCalls is how many lines before or after a message of R have the calls that led to it.
 const aroundCalls = 6
 
+// frameBytes is how long the frame of a traceback is at most. A longer line is a traceback whose line ends were lost.
+const frameBytes = 300
+
 // line adds line i, if it is a sign by itself.
 func (f *finder) line(i int) {
 	text := f.Lines[i]
@@ -107,7 +114,7 @@ func (f *finder) line(i int) {
 		f.addOwn(i, r)
 		f.covered[i] = true
 	}
-	if f.covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
+	if f.covered[i] || len(text) < 4 || pytrace.Warning(text) || len(text) < frameBytes && strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 		return
 	}
 	if !f.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {

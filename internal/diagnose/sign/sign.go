@@ -31,12 +31,13 @@ type Sign struct {
 	// Discount is subtracted from the rule's confidence.
 	Discount float64
 	Weak     bool
+	Cut      bool // an exception that is not known because the log ends in its traceback
 	Native   bool // the death of a program that is not in Python
 	Plain    bool // a line of output that is no exception, no report and no announced death
 }
 
 // guesses matches the part of a text that lists what may have been the reason.
-var guesses = textmatch.New(`(?i)[.;,:(] ?(?:this|that|which|it) (?:can|may|might|could|usually|often|sometimes|typically) (?:also )?(?:be|happen|occur|mean|indicate|result)\w*\b.*|\b(?:possible|potential|likely|common) (?:root )?(?:causes?|reasons?)\b.*`)
+var guesses = textmatch.New(`(?i)[.;,:(] ?(?:this|that|which|it) (?:can|may|might|could|usually|often|sometimes|typically) (?:also )?(?:be|happen|occur|mean|indicate|result)\w*\b.*|\b(?:possible|potential|likely|common) (?:root )?(?:causes?|reasons?)\b.*|\bsolutions?: .*`)
 
 // Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for the
 // reason that the text of the sign gives.

@@ -1,0 +1,74 @@
+package logtext
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// numbers are forms in which an editor, cat -n, grep -n or the page of a CI system writes the number of a line before it.
+var numbers = []*textmatch.Pattern{
+	textmatch.New(`^\[(\d{1,7})\](?: |$)`),
+	textmatch.New(`^ *(\d{1,7})[:|](?: |$)`),
+	textmatch.New(`^ *(\d{1,7})\t`),
+	textmatch.New(`^ *(\d{1,7})(?: |$)`),
+}
+
+// Limits on what counts as the numbers of lines.
+const (
+	numberedLines = 4  // fewest lines
+	fromFirst     = 12 // fewest lines if the numbers may be those of ranks, one line each
+	aboveRanks    = 20 // the first number if they may not
+	numberedGap   = 40 // largest step from one number to the next
+)
+
+// unnumber removes the numbers of lines: they rise from line to line, mostly by one. With them it removes the character
+// that an editor writes at the end of each line.
+func unnumber(lines []job.Line) {
+	for _, p := range numbers {
+		first, last, all, marked, ones, ends := -1, -1, 0, 0, 0, 0
+		for _, l := range lines {
+			if l.Text == "" {
+				continue
+			}
+			all++
+			if all > sample && marked == 0 {
+				break
+			}
+			m := p.FindStringSubmatch(l.Text)
+			if m == nil {
+				continue
+			}
+			n := Number(m[1])
+			if last >= 0 && (n <= last || n > last+numberedGap) {
+				marked = -1
+				break
+			}
+			if n == last+1 {
+				ones++
+			}
+			if first < 0 {
+				first = n
+			}
+			if marked, last = marked+1, n; strings.HasSuffix(l.Text, "$") {
+				ends++
+			}
+		}
+		few := marked < numberedLines || first <= aboveRanks && (first != 1 || marked < fromFirst)
+		if few || (all-marked)*20 > all || ones*2 < marked {
+			continue
+		}
+		for i := range lines {
+			t := lines[i].Text
+			if at := p.FindStringIndex(t); at != nil {
+				t = t[at[1]:]
+			}
+			if ends == marked {
+				t = strings.TrimSuffix(t, "$")
+			}
+			lines[i].Text = t
+		}
+		return
+	}
+}
