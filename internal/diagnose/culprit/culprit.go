@@ -214,10 +214,13 @@ func (s Sign) Pod(master bool) int {
 // longTitle is how many bytes a line has that is too long to be compared with others.
 const longTitle = 1000
 
+// bySignal is how a launcher names the signal that ended a process. The launcher itself may have sent that of another.
+var bySignal = textmatch.New(`\bsignal (\d+)\b`)
+
 // Lowest returns rank, or the lowest rank that prints the same words as the sign in the same log.
 func (s Sign) Lowest(rank int, census *roster.Census) int {
 	for i, t := range s.Text {
-		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) {
+		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) || first(bySignal.FindStringSubmatch(t)) != first(bySignal.FindStringSubmatch(s.Text[s.At])) {
 			continue
 		}
 		r := roster.Printed(s.Lines[i].Text)

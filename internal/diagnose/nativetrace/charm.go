@@ -8,7 +8,7 @@ import (
 
 var (
 	// charmHead begins what the runtime of Charm++ prints before it ends the program.
-	charmHead = textmatch.New(`^-+ Processor (\d+) Exiting: (.*?) -+\W*$`)
+	charmHead = textmatch.New(`^\s*-+ Processor (\d+) Exiting: (.*?) -+\W*$`)
 	// charmCrash and charmSignal match the reasons that are signals.
 	charmCrash  = textmatch.New(`(?i)^(?:segmentation (?:fault|violation)|bus error)`)
 	charmSignal = textmatch.New(`(?i)^(?:terminated|interrupt|hangup|killed)\b`)

@@ -59,7 +59,7 @@ func Find(text []string, covered []bool) []*Death {
 		}
 		var g *Death
 		switch {
-		case strings.HasPrefix(t, "-") && strings.Contains(t, " Exiting: "):
+		case strings.Contains(t, "- Processor ") && strings.Contains(t, " Exiting: "):
 			g = charm(text, i)
 		case strings.HasPrefix(t, "LLVM ERROR: "):
 			g = &Death{Class: "LLVM error", Title: t, Text: t, From: i, At: i}

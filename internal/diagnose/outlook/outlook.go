@@ -235,8 +235,8 @@ func Figures(t string) bool { return figures.MatchString(t) }
 var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^(?:wandb|COMET|swanlab|neptune|NEPTUNE|clearml|ClearML):? (?:ERROR|WARNING)\b|\] Trial \d+ failed with (?:parameters|value)\b|^\++ (?:echo|export|printf) `)
 
 // fallback is what a library prints when it goes on in another way: JAX looks for the devices that it may use, and XLA
-// tries to get much memory of a GPU before it takes less.
-var fallback = textmatch.New(`xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron|interpreter)'|cuda_driver\.cc:\d+\] failed to allocate \d|conv_algorithm_picker\.cc:\d+\]|^device: CUDA_ERROR_OUT_OF_MEMORY: out of memory$|bfc_allocator\.cc:\d+\] (?:Garbage collection|Allocator .* ran out of memory trying .*not a failure)|The caller indicates that this is not a failure`)
+// tries to get much memory of a GPU before it takes less, and the client of Lustre sends a request again.
+var fallback = textmatch.New(`\bL(?:ustre|Net): \d+:\d+:\(\w+\.c:\d+|xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron|interpreter)'|cuda_driver\.cc:\d+\] failed to allocate \d|conv_algorithm_picker\.cc:\d+\]|^device: CUDA_ERROR_OUT_OF_MEMORY: out of memory$|bfc_allocator\.cc:\d+\] (?:Garbage collection|Allocator .* ran out of memory trying .*not a failure)|The caller indicates that this is not a failure`)
 
 // Echo reports whether a line shows only how the program was started, or how it goes on. What it says has not happened, or
 // is no failure.

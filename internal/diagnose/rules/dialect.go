@@ -8,7 +8,7 @@ import (
 // dialects has further rules for signatures of other files: what Ascend NPUs, Charm++, ARMCI and others call the same
 // failures.
 var dialects = []Rule{{
-	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade,
+	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade | Continued,
 	Hint:    waitHint,
 	Needles: []string{"ei0002: ", "ei0006: ", "getting socket times out", "notify wait timed out"},
 	Match:   textmatch.New(`\bEI000[26]: |[Gg]etting socket times out|[Nn]otify wait timed out`),
@@ -35,13 +35,13 @@ var dialects = []Rule{{
 	Find:    textmatch.New(`RankID:(?P<rank>\d+)`),
 	Match:   textmatch.New(`\bEJ0001: |[Ff]ailed to initialize the HCCP process`),
 }, {
-	Category: job.PortInUse, Signature: "address-in-use", Confidence: 0.9, Traits: Weak,
+	Category: job.PortInUse, Signature: "address-in-use", Confidence: 0.9, Traits: Weak | Cascade,
 	Hint:    "use MASTER_PORT, which gangrun chooses again for each attempt, instead of a fixed port; end processes that an earlier job has left",
 	Needles: []string{"ej0003: ", "server socket has failed to listen on any local network address"},
 	Match:   textmatch.New(`\bEJ0003: |server socket has failed to listen on any local network address`),
 	Find:    textmatch.New(`port: (?P<artefact>\d{2,5})`),
 }, {
-	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.8,
+	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.8, Traits: Continued,
 	Hint:    "look at the device logs of the NPU (plog) and at its health (npu-smi info)",
 	Needles: []string{"ee1002: ", "ez9999: ", "aicore exception", "aivec exception", "aicore error", "aicpu exception"},
 	Match:   textmatch.New(`\bEE1002: |\bEZ9999: .{0,40}\w|(?i)\bai(?:core|vec|cpu) (?:exception|error)\b`),
