@@ -50,7 +50,7 @@ var (
 	groupLine = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
 	libraries = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
 	// more is a line at the margin that still belongs to the message above it.
-	more = textmatch.New(`^(?:CUDA kernel errors|(?i:cuda \w*failed|cuda error)\b|\[ERROR\] \d{4}-|E[A-Z]\d{4}: |For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+	more = textmatch.New(`^(?:CUDA kernel errors|(?i:(?:cuda|hip)\w* (?:\w+ )?(?:failed|error))\b|\[ERROR\] \d{4}-|E[A-Z]\d{4}: |For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
 // warning is how Python's module warnings begins what it prints.

@@ -50,7 +50,7 @@ var dialects = []Rule{{
 	Hint:    debugHint,
 	Classes: []string{"Charm++ crash"},
 }, {
-	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Traits: Cascade | Generic,
+	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Traits: Cascade,
 	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
 	Classes: []string{"Charm++ signal"},
 }, {
