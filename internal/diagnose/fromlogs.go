@@ -55,7 +55,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Cut })) {
 		for _, s := range past { // one of them was the end after all
-			if s.confidence /= 2; !s.sign.Plain || !outlook.Recovers(s.sign.Title) {
+			if s.confidence /= 2; !s.sign.Plain || s.rule.Category == job.CPUOOM || !outlook.Recovers(s.sign.Title) {
 				all = append(all, s)
 			}
 		}
