@@ -53,7 +53,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			all = append(all, s)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Cut })) {
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Class == rules.CutOff })) {
 		for _, s := range past { // one of them was the end after all
 			if s.confidence /= 2; !s.sign.Plain || s.rule.Category == job.CPUOOM || !outlook.Recovers(s.sign.Title) {
 				all = append(all, s)
@@ -207,7 +207,7 @@ func (s *suspect) tier() int {
 		return tierEnded
 	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
 		return tierAbort
-	case r.Is(rules.Mute), s.sign != nil && s.sign.Cut, r.Signature == "peer-failed", s.sign != nil && s.sign.Class == "SignalException":
+	case r.Is(rules.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.Class == "SignalException":
 		return tierMute
 	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait

@@ -250,6 +250,7 @@ func walkSources(root string, f func(dir, name string, src []byte) error, but ..
 // are no sentences.
 var notOurs = map[string]string{
 	"error message":                            "a class of rules",
+	"cut traceback":                            "a class of rules",
 	"gangrun bridge: ":                         "the protocol of the bridge",
 	"gangrun step: ":                           "the protocol of the step server",
 	"fallen off the bus":                       "the NVIDIA driver",

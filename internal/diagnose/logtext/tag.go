@@ -57,7 +57,7 @@ var tags = []tag{
 	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|node|member|client|actor|trainer|learner|instance|peer|child|host|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)}, // docker compose
 	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)}, // stern
-	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},                                                                            // pdsh
+	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},                                                    // pdsh
 }
 
 // launchers begin lines of their own among those of the ranks.

@@ -167,7 +167,7 @@ func Master(t string) bool {
 }
 
 var (
-	localFailed = textmatch.New(`failed \(exitcode: -?\d+\) local_rank: (\d{1,5}) \(pid`)
+	localFailed = textmatch.New(`failed \(exitcode: -?\d+\) local_rank: (\d{1,5}) \(pid|Child process \d+ \(local_rank (\d{1,5})\) FAILED \(exitcode -?\d+\)|--local_rank=(0)'.* exits with return code = -?[1-9]`)
 	nodeCount   = textmatch.New(`\bnnodes[=: ]+(\d{1,5})\b`)
 	nodeRank    = textmatch.New(`\bnode[_-]rank[=: ]+(\d{1,5})\b`)
 	perNode     = textmatch.New(`\bnproc[_-]per[_-]node[=: ]+(\d{1,5})\b`)
@@ -178,7 +178,7 @@ type Torchrun struct{ local, nodes, node, each []int }
 
 // Read reads one line.
 func (t *Torchrun) Read(line string) {
-	if len(line) > longLine || !strings.Contains(line, "local_rank: ") && !strings.Contains(line, "nnodes") {
+	if len(line) > longLine && !strings.Contains(line, "failed (exitcode: ") || !strings.Contains(line, "local_rank") && !strings.Contains(line, "nnodes") {
 		return
 	}
 	for _, f := range []struct {

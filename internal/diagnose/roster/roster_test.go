@@ -83,6 +83,9 @@ func TestTorchrun(t *testing.T) {
 		{[]string{"failed (exitcode: 1) local_rank: 3 (pid: 93) of binary: python"}, 3},
 		{[]string{"failed (exitcode: 1) local_rank: 1 (pid: 93)", "torchrun --nnodes 2 --nproc_per_node 4 --node_rank 1 t.py"}, 5},
 		{[]string{"failed (exitcode: 1) local_rank: 1 (pid: 93)", "torchrun --nnodes 2 t.py"}, -1},
+		{[]string{"Child process 93 (local_rank 2) FAILED (exitcode -11)"}, 2},
+		{[]string{"[launch.py:434:sigkill_handler] ['python3', '-u', 't.py', '--local_rank=0', '-x'] exits with return code = -9"}, 0},
+		{[]string{"[launch.py:434:sigkill_handler] ['python3', '-u', 't.py', '--local_rank=7', '-x'] exits with return code = -9"}, -1},
 	} {
 		var r Torchrun
 		for _, l := range c.lines {

@@ -54,6 +54,10 @@ var dialects = []Rule{{
 	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
 	Classes: []string{"Charm++ signal"},
 }, {
+	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.5, Traits: Mute,
+	Hint:    "the log ends in a traceback: look at the other logs of that rank, and for who ended it",
+	Classes: []string{CutOff},
+}, {
 	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.9,
 	Hint:    "look at the condition and at what the program did before",
 	Needles: []string{"armci assert fail", "armci dassert fail", "comex assert"},

@@ -116,6 +116,9 @@ func (r *Rule) SaysLittle() bool {
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 
+// CutOff is the class of an exception that is not known, because the log ends in its traceback.
+const CutOff = "cut traceback"
+
 // TooFewRanks is the class of a message that asks for more ranks than the gang has. A rule with this class fits
 // only such messages.
 const TooFewRanks = "too few ranks"

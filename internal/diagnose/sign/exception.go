@@ -91,7 +91,7 @@ func judge(chain []pytrace.Exception, book *rules.Book) *Sign {
 
 // OfException makes a sign of an exception.
 func OfException(e *pytrace.Exception) *Sign {
-	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare, Cut: e.Cut}
+	g := &Sign{Class: e.Base(), Text: e.Text, From: e.From, At: e.At, To: e.To, Weak: e.Bare}
 	if g.Class == "error" { // zlib.error, struct.error
 		g.Class = e.Class
 	}
@@ -105,6 +105,9 @@ func OfException(e *pytrace.Exception) *Sign {
 	}
 	g.Context = strings.Join(context, "\n")
 	g.Where = e.Where()
+	if e.Cut {
+		g.Class = rules.CutOff
+	}
 	if e.Bare {
 		g.Discount = 0.2
 	}

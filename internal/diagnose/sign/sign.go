@@ -31,7 +31,6 @@ type Sign struct {
 	// Discount is subtracted from the rule's confidence.
 	Discount float64
 	Weak     bool
-	Cut      bool // an exception that is not known because the log ends in its traceback
 	Native   bool // the death of a program that is not in Python
 	Plain    bool // a line of output that is no exception, no report and no announced death
 }
