@@ -31,3 +31,27 @@ func TestUnnumber(t *testing.T) {
 		}
 	}
 }
+
+// TestForeignTags: the number of a host or of a test before each line is no rank, and that of a worker is one.
+func TestForeignTags(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		rank int // of the last line
+	}{
+		"one host":          {"node51: a\nnode51: b\nnode51: c\nnode51: d", -1},
+		"several hosts":     {"node0: a\nnode1: a\nnode0: b\nnode1: b\nnode0: c\nnode1: c", 1},
+		"a worker":          {"worker 3: a\nworker 3: b\nworker 3: c\nworker 3: d", 3},
+		"a worker of Julia": {"main\n      From worker 4:\ta\n      From worker 7:\tb", 7},
+		"a test of ctest":   {"17: a\n17: b\n17: Abort(1) on node 2 (rank 2 in comm 0): Fatal error\n17: c", -1},
+		"a rank of srun":    {"17: a\n17: b\n17: Abort(1) on node 17 (rank 17 in comm 0): Fatal error\n17: c", 17},
+		"an address":        {"10.0.0.7: a\n10.0.0.7: b\n10.0.0.7: c\n10.0.0.7: d", -1},
+	} {
+		lines, err := Read(Origin{Name: "j.log", Rank: -1, Source: job.SourceStdout}, strings.NewReader(c.text), func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lines[len(lines)-1]; got.Rank != c.rank || strings.Contains(got.Text, ":") {
+			t.Errorf("%s: got rank %d of %q, want %d", name, got.Rank, got.Text, c.rank)
+		}
+	}
+}

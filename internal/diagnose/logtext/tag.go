@@ -20,6 +20,8 @@ type tag struct {
 	inner bool
 	// host is true if the number may be that of a host, below whose tag are those of ranks.
 	host bool
+	// machine is true if the number is that of a host. It is that of a rank only if several hosts have tags.
+	machine bool
 }
 
 // mpirunTag is that of mpirun, also with --timestamp-output, and of prterun.
@@ -54,7 +56,8 @@ var tags = []tag{
 	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
 	{line: podTag}, // kubectl logs --prefix
 	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
-	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|node|member|client|actor|trainer|learner|instance|peer|child|host|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
+	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|member|client|actor|trainer|learner|instance|peer|child|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
+	{line: textmatch.New(`^[\[(<]?(?:node|host)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true, machine: true},
 	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)}, // docker compose
 	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)}, // stern
 	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},                                                    // pdsh
@@ -108,7 +111,7 @@ func unprefix(lines []job.Line) []job.Line {
 		switch {
 		case t.sure:
 		case t.host:
-			hosts(lines)
+			hosts(lines, t.machine)
 		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
 			for _, inner := range tags {
 				if inner.within(lines) {
@@ -199,12 +202,16 @@ func several(lines []job.Line) bool {
 	return len(ranks) > 1 || len(gpus) > 1
 }
 
-// hosts takes the ranks of lines from the tags below those that have been removed, if there are such tags.
-func hosts(lines []job.Line) {
+// hosts takes the ranks of lines from the tags below those that have been removed, if there are such tags. If machine is
+// true, and there is only one number, it is no rank's.
+func hosts(lines []job.Line, machine bool) {
 	numbers := make([]int, len(lines))
+	several := map[int]bool{}
 	for i := range lines {
 		numbers[i], lines[i].Rank = lines[i].Rank, -1
+		several[numbers[i]] = numbers[i] >= 0
 	}
+	delete(several, -1)
 	for _, inner := range tags {
 		if inner.within(lines) {
 			for i, n := range numbers {
@@ -216,7 +223,9 @@ func hosts(lines []job.Line) {
 		}
 	}
 	for i, n := range numbers {
-		lines[i].Rank = n
+		if lines[i].Rank = n; machine && len(several) == 1 && n >= 0 {
+			lines[i].Rank, lines[i].Host = -1, fmt.Sprintf("node-%d", n)
+		}
 	}
 }
 
