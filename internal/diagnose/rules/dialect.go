@@ -10,8 +10,8 @@ import (
 var dialects = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade | Continued,
 	Hint:    waitHint,
-	Needles: []string{"ei0002: ", "ei0006: ", "getting socket times out", "notify wait timed out"},
-	Match:   textmatch.New(`\bEI000[26]: |[Gg]etting socket times out|[Nn]otify wait timed out`),
+	Needles: []string{"ei0002: ", "ei0006: ", "getting socket times out", "notify wait timed out", "hccl("},
+	Match:   textmatch.New(`\bEI000[26]: |\[ERROR\] HCCL\(.*\btime-?d? ?out\b|[Gg]etting socket times out|[Nn]otify wait timed out`),
 	Find:    textmatch.New(`remote ?[Rr]ank\W{0,4}(?P<rank>\d+)`),
 }, {
 	Category: job.NetworkError, Signature: "infiniband", Confidence: 0.8,
@@ -43,8 +43,8 @@ var dialects = []Rule{{
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.8, Traits: Continued,
 	Hint:    "look at the device logs of the NPU (plog) and at its health (npu-smi info)",
-	Needles: []string{"ee1002: ", "ez9999: ", "aicore exception", "aivec exception", "aicore error", "aicpu exception"},
-	Match:   textmatch.New(`\bEE1002: |\bEZ9999: .{0,40}\w|(?i)\bai(?:core|vec|cpu) (?:exception|error)\b`),
+	Needles: []string{"ee1002: ", "ez9999: ", "runtime result = 507", "aicore exception", "aivec exception", "aicore error", "aicpu exception"},
+	Match:   textmatch.New(`\bEE1002: |\bEZ9999: .{0,40}\w|runtime result = 507\d{3}\b|(?i)\bai(?:core|vec|cpu) (?:exception|error)\b`),
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "segfault-trace", Confidence: 0.95,
 	Hint:    debugHint,
@@ -80,6 +80,11 @@ var dialects = []Rule{{
 	Hint:    "build the model with the same sizes as the checkpoint, or load only what fits (strict=False)",
 	Needles: []string{": copying a param with shape"},
 	Match:   textmatch.New(`^\s*size mismatch for \S+: copying a param with shape`),
+}, {
+	Category: job.SemanticError, Signature: "torch-state-dict", Confidence: 0.7, Traits: Weak,
+	Hint:    "build the model with the same layers as the checkpoint, or load only what fits (strict=False)",
+	Needles: []string{"key(s) in state_dict: "},
+	Match:   textmatch.New(`^\s*(?:Missing|Unexpected) key\(s\) in state_dict: `),
 }, {
 	Category: job.Killed, Signature: "sigkill", Confidence: 0.7, Traits: Generic,
 	Hint:    "look for who may kill: a person, a limit of the container; where the kernel log cannot be read, memory may still be the reason",
