@@ -5,6 +5,7 @@ package nativetrace
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -268,6 +269,9 @@ var (
 	javaFrame = textmatch.New(`^\s+(?:at |\.\.\. \d+ more)`)
 )
 
+// javaMore is how many more lines the message of an exception may have.
+const javaMore = 4
+
 // java reads an uncaught exception of a Java program. What caused it counts more than the exception.
 func java(text []string, i int) *Death {
 	m := javaLine.FindStringSubmatch(text[i])
@@ -285,7 +289,11 @@ func java(text []string, i int) *Death {
 			g.Text += "\n" + text[i]
 			g.To = max(to, j+1)
 		case !javaFrame.MatchString(text[j]):
-			return g
+			if j > g.To || j > i+javaMore || j+1 >= len(text) || text[j] == "" || !slices.ContainsFunc(text[j+1:min(len(text), j+1+javaMore)], javaFrame.MatchString) {
+				return g
+			}
+			g.Text += "\n" + text[j] // the message goes on
+			g.To = j + 1
 		default:
 			g.To = j + 1
 		}

@@ -54,8 +54,8 @@ var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "horovod-stall", Confidence: 0.75,
 	Meaning: "Horovod waits for ranks that did not submit a tensor",
 	Hint:    waitHint,
-	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "missing ranks:", "one or more rank (marked by"},
-	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown|marked by "!"\) is stalled`),
+	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "stall_shutdown_time", "missing ranks:", "one or more rank (marked by"},
+	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown|exceeded HOROVOD_STALL|marked by "!"\) is stalled`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
 	Hint:    waitHint,

@@ -67,7 +67,7 @@ var hang = []Rule{{
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
 	Hint:    hangHint,
-	Needles: []string{"no output for", "no step for", "no progress for", "no new line", "no sign of life", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
-	Match:   textmatch.New(`(?i)\bno (?:new )?(?:output|steps?|progress|lines?|messages?|sign of life)\b(?: \w+){0,3}? for (?:more than |over )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
-	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time`),
+	Needles: []string{"no output", "no log", "no line", "no message", "no step for", "no progress for", "no new line", "no sign of life", "deadlock", "last message", "last sign", "presumed dead", "not grown", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
+	Match:   textmatch.New(`(?i)\b(?:detected|found|reports?|causes?) (?:an? |the )?(?:\w+ )?deadlock\b|\bdeadlock (?:was )?(?:found|detected)\b|\blast (?:message|sign|output|line|word)s?\b.{0,40}\b\d+ ?\w+ ago\b|\b(?:log|output|file|counter)\b.{0,40}\b(?:not|n't) (?:grown|changed|moved|advanced) (?:for|in|since)\b.{0,10}\d|\bno (?:new |log )?(?:output|steps?|progress|lines?|messages?|entr(?:y|ies)|sign of life)\b(?: \w+){0,4}? (?:for|in|since) (?:more than |over |the last )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
+	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|try restarting transaction|database|\bsql|collective|nccl|gloo`),
 }}

@@ -16,7 +16,7 @@ var (
 	// damaged matches messages about a file that is not whole.
 	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature)\b`)
 	// restores matches lines about the state from which a program goes on: the program reads it, or fails to.
-	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
+	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|(?:load\w*|open|File|Dataset|fromfile|fopen|read\w*)\([^)]*(?:restart|checkpoint|ckpt|\bchk|snapshot|\.cpt\b|\.rst\b)|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
 )
 
 // How far from a message the program may have said that it reads its state, in lines.
@@ -40,7 +40,7 @@ func (f *finder) blameOutput() {
 }
 
 // selfEnded matches what MPI and launchers report of a rank that has ended itself.
-var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|^srun: error: .*: Exited with exit code [1-9]`)
+var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|\bMPI_Abort ?\(-?\d+\)$|^srun: error: .*: Exited with exit code [1-9]`)
 
 // lastLines is how many lines before the report of such an end are looked at.
 const lastLines = 4

@@ -61,6 +61,10 @@ func Find(t Text, book *rules.Book) Found {
 	if !t.Records {
 		f.addMessage()
 	}
+	f.blameDevice()
+	f.blameTransport()
+	f.blameHelp()
+	f.blameNote()
 	f.blameState()
 	f.blameOutput()
 	f.blameGrowth()
