@@ -103,7 +103,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 // said that it is stopped early.
 func (s *stream) cutShort(g *sign.Sign) bool {
 	failed := func(o *stream) bool { return o.log().Failed() || o != s && o.reportedEnd() >= 0 }
-	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) ||
+	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
 		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], stopCode.MatchString)
 }
 

@@ -74,6 +74,26 @@ func (m *member) advanced(st *stream, g *sign.Sign) bool {
 	return false
 }
 
+// spoken returns what a rank that ended itself without an error message said last, if its last words tell the category.
+func (s *suspect) spoken(members []*member) *suspect {
+	if !s.rule.Is(rules.Mute) || s.signal != 0 || s.rank < 0 {
+		return s
+	}
+	for _, m := range members {
+		for _, st := range m.streams {
+			if m.rank != s.rank {
+				break
+			}
+			if g := sign.LastWords(st.text, st.book); g != nil {
+				o := m.suspect(st, g)
+				o.confidence -= 0.2
+				return o
+			}
+		}
+	}
+	return s
+}
+
 // stops is a message with which a program says that it stops.
 var stops = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
 

@@ -185,7 +185,7 @@ func golang(text []string, i int) *Death {
 			g.Text += "\n" + t
 		case strings.HasPrefix(t, "goroutine "):
 			if stack {
-				return g
+				j = len(text)
 			}
 			stack = true
 		case !stack && j > i+goHead:
@@ -193,14 +193,19 @@ func golang(text []string, i int) *Death {
 		}
 		if at := goFrame.FindStringSubmatch(t); at != nil && stack && !strings.Contains(t, "/src/runtime/") {
 			g.Where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
-			return g
+			break
 		}
 	}
 	if !stack {
 		return nil
 	}
+	for g.To = i + 1; g.To < len(text) && goDump.MatchString(text[g.To]); g.To++ {
+	}
 	return g
 }
+
+// goDump matches the lines in which Go lists its goroutines.
+var goDump = textmatch.New(`^$|^\t|^\[signal |^(?:goroutine |runtime stack:|created by |rax|r[a-z0-9]+ +0x)|^[\w./*()-]+\(.*\)$`)
 
 func juliaError(text []string, i int) *Death {
 	m := julia.FindStringSubmatch(text[i])

@@ -39,10 +39,13 @@ func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
-	return len(t) < longLine && conclusive.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
+	return len(t) < longLine && conclusive.MatchString(t) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
 var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+
+// tornDown matches lines about what a program also stops after a failure.
+var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
@@ -201,7 +204,7 @@ func counts(t string) bool {
 }
 
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 

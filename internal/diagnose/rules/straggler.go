@@ -34,7 +34,7 @@ var straggler = []Rule{{
 	Needles: []string{"slow", "straggl", "outlier", " lag", "the median", "its peers", "the others", "others wait", "load imbalance", "everybody", "everyone"},
 	Match:   textmatch.New(`(?i)\b(?:slow\w*|straggl\w*|outliers?|lagging)\b.{0,120}(?:\d(?:\.\d+)? ?(?:x|×|times|%)|ratio ?[=:]? ?\d|\bmedian\b|\bthreshold\b|\bpeers\b)|\d(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average)|its peers)|\b(?:below|under)\b.{0,30}\b(?:floor|minimum|threshold|limit|target)\b.{0,80}\bslow|\b(?:rank|worker|PE|node|host|task|process)[ =:#]*\S+ (?:\S+ ){0,4}?(?:lags?|lagging|holds?|delays?|takes|took|needs|is)\b.{0,60}\b(?:others|everybody|everyone|peers)\b`).And(ends),
 	Find:    textmatch.New(`(?i)\b(?:rank|PE|worker)[ =:]*(?P<rank>\d+)|\b(?:node|host)[ =](?P<host>[a-z][\w.-]*\d[\w.-]*)`),
-	Unless:  textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|outlier)|\b(?:enabled|disabled|configured|detection (?:on|off))\b|query|queries|convergence|\bwill\b|slow (?:start|log)|data ?loader|tokens?\b|gradient|learning rate|image|sample`),
+	Unless:  textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|outlier)|\b(?:enabled|disabled|configured|detection (?:on|off))\b|query|queries|convergence|\bwill\b|slow (?:start|log)|data ?loader|\b(?:token|image|sample)s?(?:[^/\w]|$)|gradient|learning rate`),
 }, {
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",

@@ -14,7 +14,7 @@ import (
 
 var (
 	// damaged matches messages about a file that is not whole.
-	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature)\b`)
+	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature|not a (?:zip|hdf5|gzip|npy|netcdf|valid)\w*(?: \w+)? ?file)\b`)
 	// restores matches lines about the state from which a program goes on: the program reads it, or fails to.
 	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|(?:load\w*|open|File|Dataset|fromfile|fopen|read\w*)\([^)]*(?:restart|checkpoint|ckpt|\bchk|snapshot|\.cpt\b|\.rst\b)|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
 )
@@ -48,7 +48,29 @@ const lastLines = 4
 // unannounced finds the last words of a program that has ended itself, if they tell the category, although no word like
 // "error" announces them.
 func (f *finder) unannounced(taken []bool) *message.Message {
-	end := slices.IndexFunc(f.Lines, selfEnded.MatchString)
+	return f.before(slices.IndexFunc(f.Lines, selfEnded.MatchString), taken)
+}
+
+// LastWords returns a sign for the last words of a rank that has ended itself, or nil if they do not tell the category.
+func LastWords(lines []string, book *rules.Book) *Sign {
+	f := &finder{Text: Text{Lines: lines}, book: book, covered: make([]bool, len(lines))}
+	end := len(lines)
+	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
+		end--
+	}
+	m := f.before(end, f.covered)
+	if m == nil {
+		return nil
+	}
+	g := Spoken(m)
+	if g.Rule = g.Match(book); g.Rule == nil {
+		return nil
+	}
+	return g
+}
+
+// before returns the last line before line end, as a message, if it tells the category.
+func (f *finder) before(end int, taken []bool) *message.Message {
 	for i := end - 1; i >= max(0, end-lastLines); i-- {
 		if f.Lines[i] == "" || message.Separator(f.Lines[i]) || taken[i] {
 			continue

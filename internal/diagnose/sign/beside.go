@@ -32,8 +32,13 @@ func (f *finder) blameDevice() {
 			if !aboutDevice.MatchString(t) {
 				continue
 			}
-			if r := (&Sign{Class: rules.Message, Text: t}).Match(f.book); r != nil && (r.Category == job.CUDAVersion || r.Category == job.CUDAInit) {
+			r := (&Sign{Class: rules.Message, Text: t}).Match(f.book)
+			if r != nil && (r.Category == job.CUDAVersion || r.Category == job.CUDAInit) {
 				g.Rule = r
+				break
+			}
+			if r != nil && r.Category == job.CUDAFailure && g.Rule.SaysLittle() { // CUDA cannot say more before it has started
+				g.Rule = rules.Named("cuda-init")
 				break
 			}
 		}
