@@ -260,10 +260,14 @@ func explained(best *suspect, all []*suspect) *suspect {
 		return nil
 	}
 	for _, s := range all {
+		if best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemons-missing" {
+			s.rule = rules.Named("daemon-not-started")
+		}
 		switch {
 		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
 			best.rule.Category == job.CUDAInit && s.rule.Category == job.CUDAVersion && s.rank == best.rank,
 			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "daemons-missing" && s.rule.Category == job.HostLost,
 			best.rule.Signature == "unreachable" && s.rule.Signature == "daemon-host-lost",
 			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
 			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",

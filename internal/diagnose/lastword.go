@@ -81,12 +81,17 @@ func (s *suspect) spoken(members []*member) *suspect {
 	}
 	for _, m := range members {
 		for _, st := range m.streams {
-			if m.rank != s.rank {
-				break
+			to := len(st.text)
+			if st == s.stream && m.rank < 0 { // the report stands in the output of all ranks
+				to = s.sign.From
+			} else if m.rank != s.rank {
+				continue
 			}
-			if g := sign.LastWords(st.text, st.book); g != nil {
+			if g := sign.LastWords(st.text[:to], st.book); g != nil {
 				o := m.suspect(st, g)
-				o.confidence -= 0.2
+				if o.confidence -= 0.2; o.rank < 0 {
+					o.rank = s.rank
+				}
 				return o
 			}
 		}

@@ -26,9 +26,14 @@ var mpiRuntime = []Rule{{
 	Category: job.LaunchError, Signature: "daemon-not-started", Confidence: 0.9,
 	Meaning: "mpirun could not start its daemons on every host",
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
-	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
+	Needles: []string{"unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "bstrap_proxy", "error launching processes", "hydra_bstrap_proxy: not found", "hydra_pmi_proxy", "pmi_proxy: no such file", "jsm server is not responding"},
 	Unless:  textmatch.New(`(?i)execvp error on file|debug|verbose|unable to run (?:bstrap_)?proxy on|make sure|please check`),
 	Find:    textmatch.New(`(?P<artefact>orted|prted): command not found`),
+}, {
+	Category: job.MPIRuntime, Signature: "daemons-missing", Confidence: 0.8, Traits: Generic,
+	Meaning: "mpirun could not start its daemons, and does not say why",
+	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
+	Needles: []string{"unable to reliably start one or more daemons", "unable to start one or more daemons"},
 }, {
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9,
 	Hint:    "look at that host first: whether it is up, and whether its MPI and the network work there",

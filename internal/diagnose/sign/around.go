@@ -1,6 +1,7 @@
 package sign
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -58,16 +59,29 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
 		end--
 	}
-	m := f.before(end, f.covered)
-	if m == nil {
-		return nil
+	if m := f.before(end, f.covered); m != nil {
+		g := Spoken(m)
+		g.Rule = g.Match(book)
+		return g
 	}
-	g := Spoken(m)
-	if g.Rule = g.Match(book); g.Rule == nil {
-		return nil
+	for i := end - 1; i >= max(0, end-lastLines); i-- { // then words that tell less count, too
+		_, said := message.Record(lines[i])
+		g := &Sign{Class: rules.Message, Text: cmp.Or(said, lines[i]), Title: logtext.Short(cmp.Or(said, lines[i]), 300), From: i, At: i, To: i + 1}
+		if message.Advance.MatchString(g.Text) {
+			break
+		}
+		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
+			continue
+		}
+		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
+			return g
+		}
 	}
-	return g
+	return nil
 }
+
+// warns matches a line that begins as a warning.
+var warns = textmatch.New(`(?i)^\W*(?:\S+ ){0,3}?warn(?:ing)?\b`)
 
 // before returns the last line before line end, as a message, if it tells the category.
 func (f *finder) before(end int, taken []bool) *message.Message {

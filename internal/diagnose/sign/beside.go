@@ -54,7 +54,7 @@ func (f *finder) withMessage() []*Sign {
 }
 
 // undelivered matches what the transports of MPI print if the network does not deliver a message.
-var undelivered = textmatch.New(`(?i)\bUNDELIVERABLE\b|\bLE_TIMEOUT\b|\bno route to host\b|\b(?:network|host|destination) is unreachable\b|\bretry count(?:er)? exceeded\b|\bRETRY_EXC_ERR\b|\blink (?:is |went )?down\b|\bconnection timed out\b|\bendpoint timeout\b|\bport (?:is )?(?:not active|down)\b`)
+var undelivered = textmatch.New(`(?i)\bUNDELIVERABLE\b|\bLE_TIMEOUT\b|\bno route to host\b|\b(?:network|host|destination) is unreachable\b|\bretry count(?:er)? exceeded\b|\bRETRY_EXC_ERR\b|\blink (?:is |went )?down\b|\bconnection timed out\b|\bendpoint timeout\b|\bport (?:is )?(?:not active|down)\b|\bOFI \w+(?: \w+)? failed\b.*(?:Input/output error|PTLTE)`)
 
 // How far from the error of an MPI call the transport may tell its reason, in lines.
 const (
