@@ -15,7 +15,7 @@ import (
 
 var (
 	// damaged matches messages about a file that is not whole.
-	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature|not a (?:zip|hdf5|gzip|npy|netcdf|valid)\w*(?: \w+)? ?file)\b`)
+	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|corrupt|damaged|has \d+ bytes, expected|too short|shorter than|file signature|not a (?:zip|hdf5|gzip|npy|netcdf|valid)\w*(?: \w+)? ?file)\b`)
 	// restores matches lines about the state from which a program goes on: the program reads it, or fails to.
 	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|(?:load\w*|open|File|Dataset|fromfile|fopen|read\w*)\([^)]*(?:restart|checkpoint|ckpt|\bchk|snapshot|\.cpt\b|\.rst\b)|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
 )
@@ -41,7 +41,7 @@ func (f *finder) blameOutput() {
 }
 
 // selfEnded matches what MPI and launchers report of a rank that has ended itself.
-var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|\bMPI_Abort ?\(-?\d+\)$|^srun: error: .*: Exited with exit code [1-9]`)
+var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|\bMPI_Abort ?\(-?\d+\)$|^(?:\S+: )?exit(?:ed)?(?: with)? (?:status|code):? [1-9]\d*$|^srun: error: .*: Exited with exit code [1-9]`)
 
 // lastLines is how many lines before the report of such an end are looked at.
 const lastLines = 4
@@ -158,7 +158,7 @@ func (f *finder) blameState() {
 		all = append(all[:len(all):len(all)], f.Message)
 	}
 	for _, g := range all {
-		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive")
+		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive") || g.Rule.Signature == "python-value-error"
 		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
 			continue
 		}

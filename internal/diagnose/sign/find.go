@@ -60,6 +60,7 @@ func Find(t Text, book *rules.Book) Found {
 	}
 	f.blameAssertion()
 	if !t.Records {
+		f.supervisors()
 		f.addMessage()
 	}
 	f.blameDevice()
