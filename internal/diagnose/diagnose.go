@@ -74,9 +74,10 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	if s == nil {
 		return activity.Nothing(e, live)
 	}
-	s = s.spoken(members)
 	if live {
 		s = leaver(firstToEnd(s, all), members)
+	} else {
+		s = s.spoken(members)
 	}
 	s.tooFew(e)
 	if live {

@@ -9,9 +9,15 @@ var verdicts = []topic{
 	{"no-progress", textmatch.New(`(?i)\b(?:dead-?lock\w*|hung|hang(?:s|ing)?|stuck|frozen|stalled|live-?lock\w*)\b|\b(?:considered|considering|presumed|assumed|looks|seems) (?:\w+ )?(?:dead|lost)\b|\b(?:no|not|without|nothing|never|n't)\b.{0,60}\b(?:progress\w*|output|heartbeats?|steps?|iterations?|advanc\w*|respon\w*|activity|written|printed|logged|log \w+|updat\w*|grown|changed|checkpoint|sign)\b.{0,60}\d|\b(?:has been|still|stayed|remained) (?:at )?\S+ for \d|\butili[sz]ation (?:of )?0 ?%.{0,40}\bfor \d|\bin state D\b`), false},
 }
 
+// noVerdict matches words with which a program says that all is well.
+var noVerdict = textmatch.New(`(?i)\b(?:no|0|zero|none|without|never) (?:\w+ )?(?:slow\w*|straggl\w*|stall\w*|hang\w*|hung|stuck|dead-?lock\w*|early)\b|\bconverged\b|\ball (?:is )?(?:well|good|healthy|ok)\b`)
+
 // Verdict returns the signature of the rule that says why a program that supervises others ended them, by its words, or
 // an empty text.
 func Verdict(text string) string {
+	if noVerdict.MatchString(text) {
+		return ""
+	}
 	for _, v := range verdicts {
 		if v.what.MatchString(text) {
 			return v.signature

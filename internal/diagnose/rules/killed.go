@@ -50,11 +50,6 @@ var killed = []Rule{{
 	Classes: []string{"*"},
 	Match:   textmatch.New(`(?i)\b(?:received|caught|got) (?:signal )?sigterm\b|\bsigterm (?:was )?received\b`),
 }, {
-	Category: job.Killed, Signature: "worker-killed", Confidence: 0.8, Traits: Generic,
-	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
-	Classes: []string{"BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
-	Unless:  textmatch.New(`SIG(?:SEGV|BUS|ABRT)`),
-}, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
 	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
 	Classes: []string{"CalledProcessError", "ProcessExitedException", "RuntimeError"},
@@ -62,7 +57,7 @@ var killed = []Rule{{
 }, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
 	Hint:    "mostly memory: give workers more of it, or more workers less to do; the logs of the workers and the kernel log tell who killed them",
-	Classes: []string{"KilledWorker", "LostWorkerError", "ExecutorLostFailure", "WorkerDiedError", "LokyProcessTerminated"},
+	Classes: []string{"KilledWorker", "LostWorkerError", "ExecutorLostFailure", "WorkerDiedError", "LokyProcessTerminated", "BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
 	Unless:  textmatch.New(`SIG(?:SEGV|BUS|ABRT)`),
 }, {
 	Category: job.Killed, Signature: "sigkill", Confidence: 0.7, Traits: Generic,

@@ -20,7 +20,7 @@ var stoppedEarly = []Rule{{
 	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
 	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial "},
 	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\bpatience\b.{0,20}\b(?:exhausted|exceeded|ran out|reached|used up)|\bout of patience\b|without improvement\b.{0,40}\bstop\w*|\btrial \S+ (?:was )?stopped (?:at|by|early)\b|\btrial \S* ?(?:was )?pruned\b|` + fruitless + `.{0,100}` + cut + `|` + cut + `.{0,100}` + fruitless + `|\b(?:is|was|been) early-?stopped\b`),
-	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will (?:stop|end))\b|\bconfig\w*\W{1,3}[\w.]+ ?[:=]|\bwarn|learning rate`),
+	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will (?:stop|end))\b|\bconfig\w*\W{1,3}[\w.]+ ?[:=]|\bpatience \d+$|\bwarn|learning rate`),
 }, {
 	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8,
 	Hint:    "catch the exception where the trials are run: it only says that this trial promises nothing more",
@@ -42,7 +42,7 @@ var straggler = []Rule{{
 	Match: textmatch.New(`(?i)slowest rank: (?P<rank>\d+) \(.*(?:throttl|MHz| C\b)|(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating|(?:ended|stopped|killed|evicted|removed|cancelled) (?:by|because of))\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +
 		`\brank[ =:]*(?P<rank>\d+)\b.{0,80}\b(?:is (?:a |the )?(?:straggler|slow)|(?:x|%|times) slower|all (?:the )?others wait)|performance outlier|(?:host|node|worker|gpu)\b.{0,60}\b(?:x|%|times) ?slower\b|step[- ]time .{0,20}\brank (?P<rank>\d+) exceeds|below threshold because of rank (?P<rank>\d+)|fail-?slow (?:detected|node|host|rank)|StragglerId\(rank=(?P<rank>\d+)`),
 	Find:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)`),
-	Unless: textmatch.New(`(?i)\b(?:no|0|zero|without) straggl|straggler detect\w+ (?:is )?(?:enabled|disabled|initiali[sz]ed|on|off|set ?up|configured|started|interval|threshold)|\benabl\w+ straggler|mitigation (?:on|enabled)`),
+	Unless: textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|slow)|straggler detect\w+ (?:is )?(?:enabled|disabled|initiali[sz]ed|on|off|set ?up|configured|started|interval|threshold)|\benabl\w+ straggler|mitigation (?:on|enabled)`),
 }, {
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.7, Traits: Weak,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",

@@ -70,7 +70,7 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 		if message.Advance.MatchString(g.Text) {
 			break
 		}
-		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
+		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
 			continue
 		}
 		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
@@ -98,8 +98,16 @@ func (f *finder) before(end int, taken []bool) *message.Message {
 
 // tells returns a sign for line i as a message, or nil if the line does not tell the category.
 func (f *finder) tells(i int) *Sign {
+	if f.covered[i] {
+		return nil
+	}
+	return f.means(i)
+}
+
+// means is like tells for a line that may be part of a sign.
+func (f *finder) means(i int) *Sign {
 	t := f.Lines[i]
-	if f.covered[i] || len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
+	if len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
 		return nil
 	}
 	if level, _ := message.Record(t); level == message.Info || level == message.Warning {

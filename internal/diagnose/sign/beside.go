@@ -116,7 +116,7 @@ func (f *finder) blameNote() {
 			continue
 		}
 		for i := max(0, g.From-noteBefore) + head; i < g.From; i++ {
-			if h := f.tells(i); h != nil {
+			if h := f.means(i); h != nil {
 				g.Rule = h.Rule
 				break
 			}

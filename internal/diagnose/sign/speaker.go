@@ -14,7 +14,7 @@ var (
 	// speaker finds the name with which a program that supervises others begins its lines, and what it says.
 	speaker = textmatch.New(`^(?:\[?\d[\d:.,TZ -]{5,30}\]? )?(?:\[([A-Za-z][\w-]{2,20}(?: [\w-]{2,20})?)\]:?|([A-Za-z][\w-]{2,20}(?: [a-z][\w-]{2,20})?):) +(\S.*)$`)
 	// noSpeaker matches names that are no such names: levels, ranks, launchers, and what reports an end by itself.
-	noSpeaker = textmatch.New(`(?i)^(?:(?:info|warn|warning|error|fatal|debug|critical|note|notice|hint|exception|abort|stop|usage|caused by|rank|worker|pe|task|proc|process|node|host|step|epoch|iter\w*|trial|chain|part|stage|srun|sbatch|slurmstepd|salloc|mpirun|mpiexec|prterun|orterun|torchrun|bash|sh|kernel|make|state|reason|message|status|hint|detail|type|events?|ssh|scancel|qdel)(?:[ _-]?\w*)?|\w*(?:error|exception))$`)
+	noSpeaker = textmatch.New(`(?i)^(?:(?:info|warn|warning|error|fatal|debug|critical|note|notice|hint|exception|abort|stop|usage|caused by|rank|worker|pe|task|proc|process|node|host|step|epoch|iter\w*|trial|chain|part|stage|srun|sbatch|slurmstepd|salloc|mpirun|mpiexec|prterun|orterun|torchrun|bash|sh|kernel|make|state|reason|message|status|hint|detail|type|events?|ssh|scancel|qdel)(?:[ _-]?\d*)?|\w*(?:error|exception))$`)
 	// endsJob matches what it says that it does to the job.
 	endsJob = textmatch.New(`(?i)\b(?:kill(?:s|ed|ing)|abort(?:s|ed|ing)|terminat(?:es|ed|ing)|stop(?:s|ped|ping)|end(?:s|ed|ing) (?:the|this|it)\b|shutting down|cancel(?:s|led|ling)|scancel|qdel|giving up|gave up|sending SIG\w+|sent SIG\w+|SIGTERM to|SIGKILL to|evict(?:s|ed|ing)|exit(?:ing)? (?:code |status )?[1-9]|exiting)\b`)
 )
@@ -48,7 +48,7 @@ func (f *finder) supervisors() {
 		}
 		s := said[name]
 		if s == nil {
-			s = &speech{first: i}
+			s = &speech{first: i, text: name}
 			said[name] = s
 		}
 		s.last, s.covered = i, s.covered || f.covered[i]
