@@ -210,7 +210,7 @@ var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bco
 
 // Recovers reports whether a line says that the program goes on in another way.
 func Recovers(t string) bool {
-	if strings.Contains(t, "estart") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
+	if strings.Contains(t, "estart") || strings.Contains(t, "nstead of") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
 		t = restartNoun.ReplaceAllString(t, "")
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))

@@ -73,12 +73,15 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
 			continue
 		}
-		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
+		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || placed.MatchString(lines[i]) || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
 			return g
 		}
 	}
 	return nil
 }
+
+// placed matches a line about a place in a file that the program has read.
+var placed = textmatch.New(`^(?:\S+: )?[^\s:]+\.\w+:\d+(?::\d+)?: `)
 
 // warns matches a line that begins as a warning.
 var warns = textmatch.New(`(?i)^\W*(?:\S+ ){0,3}?warn(?:ing)?\b`)
