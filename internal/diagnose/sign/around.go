@@ -8,6 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/reason"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -117,7 +118,7 @@ func (f *finder) means(i int) *Sign {
 		return nil
 	}
 	h := &Sign{Class: rules.Message, Text: t}
-	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() && reason.Of(t) != h.Rule.Signature || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
 		return nil
 	}
 	return h

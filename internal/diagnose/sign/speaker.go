@@ -12,7 +12,7 @@ import (
 
 var (
 	// speaker finds the name with which a program that supervises others begins its lines, and what it says.
-	speaker = textmatch.New(`^(?:\[?\d[\d:.,TZ -]{5,30}\]? )?(?:\[([A-Za-z][\w-]{2,20}(?: [\w-]{2,20})?)\]:?|([A-Za-z][\w-]{2,20}(?: [a-z][\w-]{2,20})?):) +(\S.*)$`)
+	speaker = textmatch.New(`^(?:\[?\d[\d:.,TZ -]{3,30}\]? )?(?:\[([A-Za-z][\w-]{2,20}(?: [\w-]{2,20})?)\]:?|([A-Za-z][\w-]{2,20}(?: [a-z][\w-]{2,20})?):) +(\S.*)$`)
 	// noSpeaker matches names that are no such names: levels, ranks, launchers, and what reports an end by itself.
 	noSpeaker = textmatch.New(`(?i)^(?:(?:info|warn|warning|error|fatal|debug|critical|note|notice|hint|exception|abort|stop|usage|caused by|rank|worker|pe|task|proc|process|node|host|step|epoch|iter\w*|trial|chain|part|stage|srun|sbatch|slurmstepd|salloc|mpirun|mpiexec|prterun|orterun|torchrun|bash|sh|kernel|make|state|reason|message|status|hint|detail|type|events?|ssh|scancel|qdel)(?:[ _-]?\d*)?|\w*(?:error|exception))$`)
 	// endsJob matches what it says that it does to the job.
