@@ -204,7 +204,7 @@ func counts(t string) bool {
 }
 
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\binstead of (?:the )?(?:\d|expected)|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
