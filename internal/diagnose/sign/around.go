@@ -60,6 +60,12 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
 		end--
 	}
+	gone := false
+	for i := end - 1; i >= max(0, end-lastLines); i-- { // what the rank said before its last work does not count
+		_, said := message.Record(lines[i])
+		gone = gone || message.Advance.MatchString(cmp.Or(said, lines[i]))
+		f.covered[i] = gone
+	}
 	if m := f.before(end, f.covered); m != nil {
 		g := Spoken(m)
 		g.Rule = g.Match(book)
@@ -68,7 +74,7 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 	for i := end - 1; i >= max(0, end-lastLines); i-- { // then words that tell less count, too
 		_, said := message.Record(lines[i])
 		g := &Sign{Class: rules.Message, Text: cmp.Or(said, lines[i]), Title: logtext.Short(cmp.Or(said, lines[i]), 300), From: i, At: i, To: i + 1}
-		if message.Advance.MatchString(g.Text) {
+		if f.covered[i] {
 			break
 		}
 		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {

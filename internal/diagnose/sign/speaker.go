@@ -31,6 +31,7 @@ const (
 func (f *finder) supervisors() {
 	type speech struct {
 		first, last int
+		name        int // how long the speaker's name is
 		text        string
 		covered     bool
 	}
@@ -48,7 +49,7 @@ func (f *finder) supervisors() {
 		}
 		s := said[name]
 		if s == nil {
-			s = &speech{first: i, text: name}
+			s = &speech{first: i, name: len(name), text: name}
 			said[name] = s
 		}
 		s.last, s.covered = i, s.covered || f.covered[i]
@@ -57,7 +58,7 @@ func (f *finder) supervisors() {
 		}
 	}
 	for _, s := range said {
-		if s.covered || len(f.Lines)-1-s.last > speakerAfter || !endsJob.MatchString(s.text) {
+		if s.covered || len(f.Lines)-1-s.last > speakerAfter || !endsJob.MatchString(s.text[s.name:]) {
 			continue
 		}
 		signature := reason.Verdict(s.text)
