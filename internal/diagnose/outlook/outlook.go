@@ -203,15 +203,21 @@ func counts(t string) bool {
 	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && !incomplete.MatchString(t) && !tries.MatchString(t)
 }
 
+// unequal says that a value is another than expected.
+var unequal = textmatch.New(`\binstead of (?:the )?(?:\d|expected)`)
+
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\binstead of (?:the )?(?:\d|expected)|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
 // Recovers reports whether a line says that the program goes on in another way.
 func Recovers(t string) bool {
-	if strings.Contains(t, "estart") || strings.Contains(t, "nstead of") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
+	if strings.Contains(t, "estart") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
 		t = restartNoun.ReplaceAllString(t, "")
+	}
+	if unequal.MatchString(t) {
+		t = unequal.ReplaceAllString(t, "")
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
