@@ -76,6 +76,8 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	}
 	if live {
 		s = leaver(firstToEnd(s, all), members)
+	} else {
+		s = s.spoken(members)
 	}
 	s.tooFew(e)
 	if live {

@@ -39,10 +39,13 @@ func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
-	return len(t) < longLine && conclusive.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
+	return len(t) < longLine && conclusive.MatchString(t) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
 var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+
+// tornDown matches lines about what a program also stops after a failure.
+var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
@@ -205,8 +208,11 @@ func counts(t string) bool {
 	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && !incomplete.MatchString(t) && !tries.MatchString(t)
 }
 
+// unequal says that a value is another than expected.
+var unequal = textmatch.New(`\binstead of (?:the )?(?:\d|expected)`)
+
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
@@ -214,6 +220,9 @@ var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bco
 func Recovers(t string) bool {
 	if strings.Contains(t, "estart") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
 		t = restartNoun.ReplaceAllString(t, "")
+	}
+	if unequal.MatchString(t) {
+		t = unequal.ReplaceAllString(t, "")
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
