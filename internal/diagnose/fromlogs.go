@@ -42,7 +42,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
 			if st.reportedEnd() > g.At || slices.ContainsFunc(st.text[g.At:], func(t string) bool { return outlook.Of(t)&outlook.Bad != 0 }) || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
 				all = append(all, s)
@@ -63,7 +63,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -133,7 +133,7 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 			continue
 		}
 		g := sign.Spoken(said)
-		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
+		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.outlived(g) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
 			continue
 		}
 		s := m.suspect(st, g)

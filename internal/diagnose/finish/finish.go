@@ -1,0 +1,250 @@
+// Package finish finds out from all logs of a job together whether the job came to a good end after a line that
+// looks like its failure. The other packages look at one log at a time.
+package finish
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// Line is one line of a log.
+type Line struct {
+	File   string
+	Number int // in its file
+	Rank   int // that has printed it, or -1
+	Text   string
+	Mark   outlook.Mark
+	Sign   bool // a part of a sign of failure that is no weak one
+}
+
+// Job has the logs of a job.
+type Job struct {
+	files map[string][]Line
+	// ends has for each rank the last lines of its outputs.
+	ends map[int][]Line
+	// form is the form of the last line of every rank, or empty.
+	form string
+}
+
+// New returns the job with these lines.
+func New(lines []Line) *Job {
+	j := &Job{files: map[string][]Line{}, ends: map[int][]Line{}}
+	type output struct {
+		file string
+		rank int
+	}
+	last := map[output]Line{}
+	for _, l := range lines {
+		j.files[l.File] = append(j.files[l.File], l)
+	}
+	for _, file := range j.files {
+		slices.SortStableFunc(file, func(a, b Line) int { return cmp.Compare(a.Number, b.Number) })
+		for _, l := range file {
+			if l.Rank >= 0 && l.Mark&outlook.Aside == 0 {
+				last[output{l.File, l.Rank}] = l
+			}
+		}
+	}
+	for o, l := range last {
+		j.ends[o.rank] = append(j.ends[o.rank], l)
+	}
+	j.form = j.common()
+	return j
+}
+
+// common returns the form of a line with which an output of each rank ends and which says that its work is done, or an
+// empty text.
+func (j *Job) common() string {
+	if len(j.ends) < 2 {
+		return ""
+	}
+	for _, l := range j.ends[slices.Min(slices.Collect(maps.Keys(j.ends)))] {
+		f := form(l.Text)
+		if !good(l) || len(f) > maxForm {
+			continue
+		}
+		if all := func() bool {
+			for _, ends := range j.ends {
+				if !slices.ContainsFunc(ends, func(o Line) bool { return form(o.Text) == f }) {
+					return false
+				}
+			}
+			return true
+		}(); all {
+			return f
+		}
+	}
+	return ""
+}
+
+// maxForm is how many bytes the form of a last word has at most.
+const maxForm = 160
+
+// AllEndWell reports whether all ranks, and also the one that printed a line, end with the same words, which say that
+// their work is done.
+func (j *Job) AllEndWell(file string, number, rank int) bool {
+	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
+		return false
+	}
+	for r, ends := range j.ends {
+		for _, l := range ends {
+			if (r == rank || rank < 0) && l.File == file && l.Number < number && form(l.Text) == j.form {
+				return false // it is done before the line
+			}
+		}
+	}
+	return true
+}
+
+// GoesOnWithLess reports whether the job went on with fewer ranks, or other ones, after a line of a log, and came to a
+// good end.
+func (j *Job) GoesOnWithLess(file string, number int) bool {
+	lines := j.after(file, number)
+	at := slices.IndexFunc(lines, func(l Line) bool { return len(l.Text) < maxLine && elastic.MatchString(l.Text) })
+	return at >= 0 && advances(lines[at+1:]) >= several && ended(lines[at+1:]) && !failed(lines[at+1:])
+}
+
+// elastic is how a launcher or program says that it goes on with fewer ranks, or with other ones.
+var elastic = textmatch.New(`(?i)\b(?:roll(?:ing|ed)? back to|restor\w+) (?:the )?last commit|\bresett?ing with (?:size|\d+)|\bworld (?:size )?(?:changed|shr[aiu]nk|reduced|resized|is now)\b|\b(?:shr[aiu]nk|shrinking|scal(?:ing|ed) (?:down|in)|downsiz\w+|resiz\w+|reform\w*|re-?build(?:ing|s)?|rebuilt|reconfigur\w+) .{0,40}\b(?:to|with|from|communicator|ring|mesh|group|world)\b|\bMPIX_Comm_shrink|\b(?:continu\w+|going on|carr\w+ on|proceed\w*) with (?:only |the )?(?:\d+|remaining|surviving|other|rest)\b|\b(?:spare|stand-?by|replacement|substitute) (?:\w+ ){0,3}(?:took|takes|joined|joins|promoted|activated|replaces|in place)|\bre-?rendezvous|\bmembership changed`)
+
+// after returns the lines of a file after a number.
+func (j *Job) after(file string, number int) []Line {
+	lines := j.files[file]
+	at, _ := slices.BinarySearchFunc(lines, number+1, func(l Line, n int) int { return cmp.Compare(l.Number, n) })
+	return lines[at:]
+}
+
+const (
+	several = 3   // lines that count show that work goes on
+	opening = 40  // lines of a log in which a program says what it is
+	maxLine = 300 // bytes of a line that is looked at
+)
+
+// StartedAgain reports whether the program was started again after a line of a log, and then came to a good end.
+func (j *Job) StartedAgain(file string, number int) bool {
+	lines := j.after(file, number)
+	before := j.files[file][:len(j.files[file])-len(lines)]
+	at := restart(before, lines)
+	if at < 0 {
+		return false
+	}
+	lines = lines[at:]
+	for again := 1; again > 0; { // only the last start counts
+		if again = 1 + restart(before, lines[1:]); again > opening {
+			lines = lines[again:]
+		} else {
+			break
+		}
+	}
+	return !failed(lines) && advances(lines) >= several && (ended(lines) || highest(lines) >= highest(before) && highest(before) > 0 && len(lines) > several)
+}
+
+// restart returns the first of the lines after a failure that begins with what the program has printed at its beginning
+// and not since, or -1.
+func restart(before, lines []Line) int {
+	first, routine := map[string]bool{}, map[string]int{}
+	count := -1
+	for i, l := range before {
+		if count < 0 && l.Mark&outlook.Advance != 0 && i > 0 {
+			count = i
+		}
+	}
+	if count < 0 {
+		return -1
+	}
+	for i, l := range before {
+		f := form(l.Text)
+		if !tells(l) || len(f) > maxForm {
+			continue
+		}
+		if i < count {
+			first[f] = true
+		}
+		if routine[f]++; i >= count+opening && routine[f] > several {
+			delete(first, f)
+		}
+	}
+	at, seen := -1, map[string]bool{}
+	for i, l := range lines {
+		if f := form(l.Text); tells(l) && first[f] {
+			if at < 0 {
+				at = i
+			}
+			seen[f] = true
+		} else if l.Mark&outlook.Advance != 0 && at >= 0 {
+			break
+		}
+	}
+	if len(seen) < min(2, len(first)) || len(seen) == 0 {
+		return -1
+	}
+	return at
+}
+
+// tells reports whether a line may be one with which a program begins.
+func tells(l Line) bool {
+	return !l.Sign && l.Mark&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long|outlook.Advance) == 0 && strings.ContainsFunc(l.Text, func(c rune) bool { return c >= 'A' && c <= 'z' })
+}
+
+// good reports whether a line says, as the last one, that the work is done.
+func good(l Line) bool {
+	return l.Mark&(outlook.Bad|outlook.Error|outlook.Aside) == 0 && (l.Mark&(outlook.Done|outlook.All) != 0 || outlook.Conclusive(l.Text))
+}
+
+// ended reports whether the last line that the job has printed before the end says that its work is done.
+func ended(lines []Line) bool {
+	for _, l := range slices.Backward(lines) {
+		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text)) {
+			return good(l)
+		}
+	}
+	return false
+}
+
+// failed reports whether one of the lines tells of a failure.
+func failed(lines []Line) bool {
+	return slices.ContainsFunc(lines, func(l Line) bool { return l.Sign || l.Mark&(outlook.Bad|outlook.Error) != 0 })
+}
+
+// advances returns how many of the lines count something.
+func advances(lines []Line) (n int) {
+	for _, l := range lines {
+		if l.Mark&outlook.Advance != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// highest returns the highest number of the first word of the lines that count something, or 0.
+func highest(lines []Line) (n int) {
+	for _, l := range lines {
+		if l.Mark&outlook.Advance == 0 {
+			continue
+		}
+		if m := counted.FindStringSubmatch(l.Text); m != nil {
+			if k, err := strconv.Atoi(m[1]); err == nil {
+				n = max(n, k)
+			}
+		}
+	}
+	return n
+}
+
+var counted = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|epoch|cycle|batch|chunk|sweep|round|it|update|generation|frame|block|time ?step)s?\b["']?[ :=#]{0,8}(\d{1,9})\b`)
+
+var (
+	digits = textmatch.New(`\d+`)
+	tag    = textmatch.New(`\[\d+(?:,\d+)?\](?:<std(?:out|err)>:?)?\s*$`)
+)
+
+// form returns a line with its numbers replaced, and without the tag of a launcher that stands behind it.
+func form(t string) string {
+	return strings.TrimSpace(digits.ReplaceAllString(tag.ReplaceAllString(t, ""), "#"))
+}

@@ -1,0 +1,57 @@
+package diagnose
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose/finish"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
+)
+
+// asOne gives each stream the whole job, which is put together when it is first needed.
+func asOne(all []*stream) {
+	whole := sync.OnceValue(func() *finish.Job {
+		var lines []finish.Line
+		for _, st := range all {
+			marks, lanes := st.marks(), st.ranksOf()
+			first := len(lines)
+			for i, t := range st.text {
+				l := finish.Line{File: st.lines[i].File, Number: st.lines[i].Line, Rank: st.rank, Text: t, Mark: marks[i]}
+				if lanes != nil {
+					l.Rank = lanes[i]
+				}
+				lines = append(lines, l)
+			}
+			for _, g := range st.Signs {
+				for i := g.From; i < g.To && !g.Weak; i++ {
+					lines[first+i].Sign = true
+				}
+			}
+		}
+		return finish.New(lines)
+	})
+	for _, st := range all {
+		st.whole = whole
+	}
+}
+
+// outlived reports whether the whole job shows that it came to a good end after a sign of failure.
+func (s *stream) outlived(g *sign.Sign) bool {
+	if s.whole == nil || s.lines[g.At].Line == 0 {
+		return false
+	}
+	file, number := s.lines[g.From].File, s.lines[g.To-1].Line
+	if s.whole().StartedAgain(file, number) {
+		return true
+	}
+	if g.Rule.Is(rules.Verdict) {
+		return false
+	}
+	owner := s.rank
+	if owner < 0 {
+		owner = s.where(g).Marked()
+	}
+	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
+	return s.whole().GoesOnWithLess(file, number) || !crashed && !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() }) && s.whole().AllEndWell(file, number, owner)
+}
