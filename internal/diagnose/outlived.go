@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/gangrun/gangrun/internal/diagnose/finish"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 )
@@ -53,5 +54,8 @@ func (s *stream) outlived(g *sign.Sign) bool {
 		owner = s.where(g).Marked()
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
+	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g)) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number) {
+		return true
+	}
 	return s.whole().GoesOnWithLess(file, number) || !crashed && !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() }) && s.whole().AllEndWell(file, number, owner)
 }

@@ -66,7 +66,7 @@ func (j *Job) common() string {
 	}
 	for _, l := range j.ends[slices.Min(slices.Collect(maps.Keys(j.ends)))] {
 		f := form(l.Text)
-		if !good(l) || len(f) > maxForm {
+		if !good(l) || len(f) > maxForm || j.times(f) > len(j.ends) {
 			continue
 		}
 		if all := func() bool {
@@ -81,6 +81,18 @@ func (j *Job) common() string {
 		}
 	}
 	return ""
+}
+
+// times returns how many lines of ranks have a form.
+func (j *Job) times(f string) (n int) {
+	for _, file := range j.files {
+		for _, l := range file {
+			if l.Rank >= 0 && len(l.Text) < maxLine && form(l.Text) == f {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // maxForm is how many bytes the form of a last word has at most.
@@ -108,6 +120,13 @@ func (j *Job) GoesOnWithLess(file string, number int) bool {
 	lines := j.after(file, number)
 	at := slices.IndexFunc(lines, func(l Line) bool { return len(l.Text) < maxLine && elastic.MatchString(l.Text) })
 	return at >= 0 && advances(lines[at+1:]) >= several && ended(lines[at+1:]) && !failed(lines[at+1:])
+}
+
+// EndsWell reports whether the last word of a log, after a line of it, says that the work is done, and nothing after the
+// line tells of a failure.
+func (j *Job) EndsWell(file string, number int) bool {
+	lines := j.after(file, number)
+	return ended(lines) && !failed(lines)
 }
 
 // elastic is how a launcher or program says that it goes on with fewer ranks, or with other ones.

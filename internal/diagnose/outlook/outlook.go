@@ -42,7 +42,7 @@ func Conclusive(t string) bool {
 	return len(t) < longLine && conclusive.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
-var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
@@ -232,7 +232,7 @@ var figures = textmatch.New(`^[^:=\[\]/()]*\pL[^:=\[\]/()]* +(?:\d+\.\d+|\d+(?: 
 func Figures(t string) bool { return figures.MatchString(t) }
 
 // echo is a line with which a script or program shows how it was started.
-var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^(?:wandb|COMET|swanlab|neptune|NEPTUNE|clearml|ClearML):? (?:ERROR|WARNING)\b|\] Trial \d+ failed with (?:parameters|value)\b|^\++ (?:echo|export|printf) `)
+var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^(?:wandb|COMET|swanlab|neptune|NEPTUNE|clearml|ClearML):? (?:ERROR|WARNING)\b|\] Trial \d+ failed with (?:parameters|value)\b|"(?:sample|samples|example|pattern|template|query|prompt|snippet|quote|excerpt)": ?["\[]|(?i)\b(?:\d+|two|three|several|some|a few|a|last) (?:days?|weeks?|months?|years?) (?:ago|before|earlier)\b|\byesterday\b|\bbefore the (?:last|previous) (?:boot|reboot|reset)|^\++ (?:echo|export|printf) `)
 
 // Echo reports whether a line shows only how the program was started. What it says has not happened.
 func Echo(t string) bool { return echo.MatchString(t) }
