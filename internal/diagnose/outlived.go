@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gangrun/gangrun/internal/diagnose/finish"
@@ -54,8 +55,10 @@ func (s *stream) outlived(g *sign.Sign) bool {
 		owner = s.where(g).Marked()
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
-	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g)) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number) {
+	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
+	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner) {
 		return true
 	}
-	return s.whole().GoesOnWithLess(file, number) || !crashed && !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() }) && s.whole().AllEndWell(file, number, owner)
+	unreported := !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
+	return s.whole().GoesOnWithLess(file, number) || !crashed && unreported && s.whole().AllEndWell(file, number, owner)
 }

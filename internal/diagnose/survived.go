@@ -134,7 +134,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}
-	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {

@@ -122,12 +122,58 @@ func (j *Job) GoesOnWithLess(file string, number int) bool {
 	return at >= 0 && advances(lines[at+1:]) >= several && ended(lines[at+1:]) && !failed(lines[at+1:])
 }
 
-// EndsWell reports whether the last word of a log, after a line of it, says that the work is done, and nothing after the
-// line tells of a failure.
-func (j *Job) EndsWell(file string, number int) bool {
+// EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
+// nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
+// done. The rank is -1 if it is not known.
+func (j *Job) EndsWell(file string, number, rank int) bool {
 	lines := j.after(file, number)
-	return ended(lines) && !failed(lines)
+	if failed(lines) || !ended(lines) && !results(lines) {
+		return false
+	}
+	before, after := map[int]bool{}, map[int]bool{}
+	for _, l := range j.files[file][:len(j.files[file])-len(lines)] {
+		if !l.Sign && l.Number < number {
+			before[l.Rank] = true
+		}
+	}
+	for _, l := range lines {
+		after[l.Rank] = true
+	}
+	delete(before, -1)
+	delete(after, -1)
+	if rank >= 0 {
+		return !before[rank] || after[rank] || len(after) == 0
+	}
+	for r := range before {
+		if !after[r] && len(after) > 1 {
+			return false
+		}
+	}
+	return true
 }
+
+// results reports whether the last lines are a table of results with a heading, in which something has succeeded.
+func results(lines []Line) bool {
+	rows := 0
+	for _, l := range slices.Backward(lines) {
+		switch {
+		case l.Mark&outlook.Aside != 0:
+		case rows >= several-1 && heading.MatchString(l.Text):
+			return true
+		case nothing.MatchString(l.Text) || !row.MatchString(l.Text):
+			return false
+		default:
+			rows++
+		}
+	}
+	return false
+}
+
+var (
+	heading = textmatch.New(`(?i)\b(?:results?|summary|statistics|report|scores|metrics)\b`)
+	row     = textmatch.New(`^\W*\pL[^:=|]{0,60}(?:[:=|] *|  +)[-+]?\d[\d.,e+-]* ?\S{0,8}\s*\W*$`)
+	nothing = textmatch.New(`(?i)^\W*(?:success\w*|passed|completed?|ok)\b[^:=|]{0,40}[:=|] *0\b`)
+)
 
 // elastic is how a launcher or program says that it goes on with fewer ranks, or with other ones.
 var elastic = textmatch.New(`(?i)\b(?:roll(?:ing|ed)? back to|restor\w+) (?:the )?last commit|\bresett?ing with (?:size|\d+)|\bworld (?:size )?(?:changed|shr[aiu]nk|reduced|resized|is now)\b|\b(?:shr[aiu]nk|shrinking|scal(?:ing|ed) (?:down|in)|downsiz\w+|resiz\w+|reform\w*|re-?build(?:ing|s)?|rebuilt|reconfigur\w+) .{0,40}\b(?:to|with|from|communicator|ring|mesh|group|world)\b|\bMPIX_Comm_shrink|\b(?:continu\w+|going on|carr\w+ on|proceed\w*) with (?:only |the )?(?:\d+|remaining|surviving|other|rest)\b|\b(?:spare|stand-?by|replacement|substitute) (?:\w+ ){0,3}(?:took|takes|joined|joins|promoted|activated|replaces|in place)|\bre-?rendezvous|\bmembership changed`)
@@ -220,7 +266,20 @@ func good(l Line) bool {
 func ended(lines []Line) bool {
 	for _, l := range slices.Backward(lines) {
 		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text)) {
-			return good(l)
+			return good(l) && !routine(lines, form(l.Text))
+		}
+	}
+	return false
+}
+
+// routine reports whether one rank has printed several lines of a form.
+func routine(lines []Line, f string) bool {
+	times := map[int]int{}
+	for _, l := range lines {
+		if len(l.Text) < maxLine && form(l.Text) == f {
+			if times[l.Rank]++; times[l.Rank] > several {
+				return true
+			}
 		}
 	}
 	return false
