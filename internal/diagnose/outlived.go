@@ -9,6 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // asOne gives each stream the whole job, which is put together when it is first needed.
@@ -56,9 +58,27 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
-	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner) {
+	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
+		return true
+	}
+	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:g.To], outlook.Recovers) && s.whole().Concluded() {
 		return true
 	}
 	unreported := !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
 	return s.whole().GoesOnWithLess(file, number) || !crashed && unreported && s.whole().AllEndWell(file, number, owner)
 }
+
+// workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the
+// sign. A program that says that it stops must do more than one that has only been refused something.
+func (s *stream) workAfter(g *sign.Sign, helper bool) int {
+	switch {
+	case stops.MatchString(g.Title) || ends.MatchString(g.Title) && !outlook.Recovers(g.Title), helper:
+		return goneOn
+	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || s.caught(g):
+		return 0
+	}
+	return 1
+}
+
+// ends is a word with which a program says that it does not go on.
+var ends = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)

@@ -54,6 +54,15 @@ func TestOutlived(t *testing.T) {
 		"failed fits, then an error": {steps + "3 fits failed with the following error:\n" + raised + "\nTraceback (most recent call last):\n  File \"train.py\", line 30, in <module>\n    main()\nValueError: All the 6 fits failed.\n", job.SemanticError},
 		"a helper in Python":         {"Traceback (most recent call last):\n  File \"<string>\", line 5, in <module>\nOSError: [Errno 98] Address already in use\nrendezvous on 29882\n[worker 0] batch 0: norm 1.0\n[worker 0] batch 1: norm 0.5\n[worker 0] batch 2: norm 0.3\n[worker 0] batch 3: norm 0.2\n[worker 0] batch 4: norm 0.2\n[worker 0] done\n", ""},
 		"an error that R keeps":      {"> res <- mclapply(folds, fit, mc.cores=8)\n> res[[3]]\n[1] \"Error in solve.default(H) : \\n  Lapack routine dgesv: system is exactly singular: U[7,7] = 0\\n\"\n> res[bad] <- lapply(folds[bad], fit_ridge)\n> saveRDS(res, \"cv.rds\")\n", ""},
+		"a message and done":         {steps + "ERROR: mesh file m.msh not found\ndone\n", job.IncorrectInputs},
+		"a message, a job's end":     {steps + "ERROR: mesh file m.msh not found\nJob finished at Tue Mar  3 11:02:59 CET 2026\n", job.IncorrectInputs},
+		"a message, a script's end":  {steps + "ERROR: mesh file m.msh not found\nCleaning up ... done\nscript completed\n", job.IncorrectInputs},
+		"a message, logs saved":      {steps + "forrtl: severe (24): end-of-file during read, unit 11, file /w/in.dat\nLogs saved to /archive/7\n", job.IncorrectInputs},
+		"no memory, and done":        {steps + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\nEnd of job\n", job.GPUOOM},
+		"no space, copied":           {steps + "write error: No space left on device\ncopying results back ... ok\nall done\n", job.DiskFull},
+		"an abort, and a time":       {steps + "Abort(1) on node 3 (rank 3 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 3\nfinished: Tue Mar 3\n", job.MPIError},
+		"a node that is lost":        {steps + "srun: error: Node failure on n7\nJob step completed\n", job.HostLost},
+		"no loss any more":           {steps + "loss is nan at step 5, stopping training\nmodel saved to last.pt\n", job.ModelDiverged},
 	} {
 		logs := []logset.Log{{Name: "run.log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(c.log)), nil }}}
 		e, err := logset.Read(t.Context(), logs, rules.Standard(), func(string) {})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -124,10 +125,10 @@ func (j *Job) GoesOnWithLess(file string, number int) bool {
 
 // EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
 // nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
-// done. The rank is -1 if it is not known.
-func (j *Job) EndsWell(file string, number, rank int) bool {
+// done. The rank is -1 if it is not known. At least so many lines must count work after the line.
+func (j *Job) EndsWell(file string, number, rank, work int) bool {
 	lines := j.after(file, number)
-	if failed(lines) || !ended(lines) && !results(lines) {
+	if failed(lines) || advances(lines) < work || !ended(lines) && !results(lines) {
 		return false
 	}
 	before, after := map[int]bool{}, map[int]bool{}
@@ -152,12 +153,28 @@ func (j *Job) EndsWell(file string, number, rank int) bool {
 	return true
 }
 
+// Concluded reports whether the last word of one of the logs says that the work is done, after work was counted, and no
+// log tells of a failure after work was counted.
+func (j *Job) Concluded() bool {
+	done := false
+	for _, lines := range j.files {
+		if advances(lines) < several {
+			continue
+		}
+		if failed(lines) {
+			return false
+		}
+		done = done || ended(lines)
+	}
+	return done
+}
+
 // results reports whether the last lines are a table of results with a heading, in which something has succeeded.
 func results(lines []Line) bool {
 	rows := 0
 	for _, l := range slices.Backward(lines) {
 		switch {
-		case l.Mark&outlook.Aside != 0:
+		case l.Mark&outlook.Aside != 0 || !strings.ContainsFunc(l.Text, unicode.IsLetter):
 		case rows >= several-1 && heading.MatchString(l.Text):
 			return true
 		case nothing.MatchString(l.Text) || !row.MatchString(l.Text):
@@ -265,7 +282,7 @@ func good(l Line) bool {
 // ended reports whether the last line that the job has printed before the end says that its work is done.
 func ended(lines []Line) bool {
 	for _, l := range slices.Backward(lines) {
-		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text)) {
+		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text) && advances(lines) >= several) && !outlook.OfScript(l.Text) {
 			return good(l) && !routine(lines, form(l.Text))
 		}
 	}
