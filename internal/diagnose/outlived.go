@@ -61,7 +61,7 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
 		return true
 	}
-	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:g.To], outlook.Recovers) && s.whole().Concluded() {
+	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
 		return true
 	}
 	unreported := !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
