@@ -86,7 +86,8 @@ func (s *stream) survived(g *sign.Sign) bool {
 			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
-			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.Plain && (g.Weak || g.Rule.Is(rules.Generic)) {
+			went := advanced > 0 || !g.Rule.Is(rules.Verdict) && (between >= plainRun || !terminal && between >= ordinaryRun)
+			if !s.mixed && went || recovered || g.Plain && (g.Weak || g.Rule.Is(rules.Generic) && g.Rule.Category != job.MPIError) {
 				return true
 			}
 			continue

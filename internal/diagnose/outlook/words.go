@@ -67,4 +67,6 @@ var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*
 // OfScript reports whether a line is how the script that has started a program tells of its own end.
 func OfScript(t string) bool { return ofScript.MatchString(t) }
 
-var ofScript = textmatch.New(`(?i)\b(?:(?:job|batch|run|submit) ?script|job step|script|\w+\.(?:sh|bash|slurm|sbatch|pbs|lsf)|wrapper|clean(?:ing|ed)?[ -]?up|cop(?:y|ied|ying)|logs?|scratch|(?:pro|epi)logu?e?|(?:job|step|task|script) (?:is )?(?:done|finished|ended|completed?))\b|^\W*(?:finished|ended|done|completed|end)\b\W*(?:at |on )?(?:mon|tue|wed|thu|fri|sat|sun|\d{4}-\d\d|\d\d?:\d\d)`)
+var ofScript = textmatch.New(`(?i)\b(?:job step|script|wrapper|\w+\.(?:sh|bash|slurm|sbatch|pbs|lsf)|(?:job|step|task) (?:is )?(?:done|finished|ended|completed?))\b|` +
+	`^\W*(?:clean(?:ing|ed)?[ -]?up|cop(?:y|ied|ying)|logs?|scratch|(?:pro|epi)logu?e?|archiv\w*|post-?process\w*|stag(?:e|ed|ing)[ -]?out|backing up|backup|upload(?:ing)? (?:of )?logs?)\b|` +
+	`^\W*(?:finished|ended|done|completed|end)\b\W*(?:at |on )?(?:mon|tue|wed|thu|fri|sat|sun|\d{4}-\d\d|\d\d?:\d\d)`)
