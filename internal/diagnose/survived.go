@@ -86,8 +86,9 @@ func (s *stream) survived(g *sign.Sign) bool {
 			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
-			went := advanced > 0 || !g.Rule.Is(rules.Verdict) && (between >= plainRun || !terminal && between >= ordinaryRun)
-			if !s.mixed && went || recovered || g.Plain && (g.Weak || g.Rule.Is(rules.Generic) && g.Rule.Category != job.MPIError) {
+			ends := g.Rule.Is(rules.Verdict) || g.Rule.Category == job.MPIError
+			went := advanced > 0 || !ends && (between >= plainRun || !terminal && between >= ordinaryRun)
+			if !s.mixed && went || recovered || g.Plain && !ends && (g.Weak || g.Rule.Is(rules.Generic)) {
 				return true
 			}
 			continue

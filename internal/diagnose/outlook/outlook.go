@@ -102,6 +102,9 @@ func Of(t string) Mark {
 	} else if message.Advance.MatchString(t) || workUnit.MatchString(t) {
 		m |= Advance
 	}
+	if m == 0 && OfScript(t) && !Troubled(t) {
+		return Epilogue
+	}
 	return m
 }
 
@@ -164,7 +167,7 @@ var (
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
 	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|\w+\.(?:sh|bash|slurm|sbatch|pbs)|crash\w*|emergency|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
+	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:with|code|rc|status)\W{0,2}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
 	// oneProcess makes a line with exit code 0 one about a process among several.
 	oneProcess = textmatch.New(`(?i)\b(?:\w*worker(?:-?\d+)? (?:process |\d|pid|exit)|\w*worker-\d+|child|subprocess|\w*pool|thread|sub-?task|stage|task)\b`)
 	// exitsWell is what a launcher prints about each process that ends well.
