@@ -111,7 +111,7 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 			went = true
 		}
 		if went && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
-			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !s.caught(o)
+			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !o.Caught(s.text)
 		}) {
 			return true
 		}

@@ -58,7 +58,7 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
-	if !crashed && (g.Plain || g.Class == rules.Message || s.caught(g) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
+	if !crashed && (g.Plain || g.Class == rules.Message || g.Caught(s.text) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
 		return true
 	}
 	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
@@ -74,7 +74,7 @@ func (s *stream) workAfter(g *sign.Sign, helper bool) int {
 	switch {
 	case stops.MatchString(g.Title) || ends.MatchString(g.Title) && !outlook.Recovers(g.Title), helper:
 		return goneOn
-	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || s.caught(g):
+	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text):
 		return 0
 	}
 	return 1
