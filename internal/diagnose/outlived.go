@@ -64,8 +64,8 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
 		return true
 	}
-	unreported := !slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
-	return s.whole().GoesOnWithLess(file, number) || !crashed && unreported && s.whole().AllEndWell(file, number, owner)
+	return s.whole().GoesOnWithLess(file, number) || !crashed && s.whole().AllEndWell(file, number, owner) &&
+		!slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
 }
 
 // workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the

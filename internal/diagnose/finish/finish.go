@@ -26,27 +26,40 @@ type Line struct {
 
 // Job has the logs of a job.
 type Job struct {
-	files map[string][]Line
+	files map[string]*log
 	// ends has for each rank the last lines of its outputs.
 	ends map[int][]Line
 	// form is the form of the last line of every rank, or empty.
 	form string
 }
 
+// log is one log. What only its end decides is found once, because a log may have many signs of failure.
+type log struct {
+	lines  []Line
+	failed int // its last line that tells of a failure, or -1
+	word   int // the number of its last word, if that says that the work is done and nothing after it failed, or -1
+	again  int // the number of the line with which the program started again before it came to a good end, or -1
+	less   int // the number of the line with which the job went on with fewer ranks before it came to a good end, or -1
+}
+
 // New returns the job with these lines.
 func New(lines []Line) *Job {
-	j := &Job{files: map[string][]Line{}, ends: map[int][]Line{}}
+	j := &Job{files: map[string]*log{}, ends: map[int][]Line{}}
 	type output struct {
 		file string
 		rank int
 	}
 	last := map[output]Line{}
 	for _, l := range lines {
-		j.files[l.File] = append(j.files[l.File], l)
+		if j.files[l.File] == nil {
+			j.files[l.File] = &log{}
+		}
+		j.files[l.File].lines = append(j.files[l.File].lines, l)
 	}
 	for _, file := range j.files {
-		slices.SortStableFunc(file, func(a, b Line) int { return cmp.Compare(a.Number, b.Number) })
-		for _, l := range file {
+		slices.SortStableFunc(file.lines, func(a, b Line) int { return cmp.Compare(a.Number, b.Number) })
+		file.read()
+		for _, l := range file.lines {
 			if l.Rank >= 0 && l.Mark&outlook.Aside == 0 {
 				last[output{l.File, l.Rank}] = l
 			}
@@ -87,7 +100,7 @@ func (j *Job) common() string {
 // times returns how many lines of ranks have a form.
 func (j *Job) times(f string) (n int) {
 	for _, file := range j.files {
-		for _, l := range file {
+		for _, l := range file.lines {
 			if l.Rank >= 0 && len(l.Text) < maxLine && form(l.Text) == f {
 				n++
 			}
@@ -115,24 +128,58 @@ func (j *Job) AllEndWell(file string, number, rank int) bool {
 	return true
 }
 
+// read finds what the end of the log decides.
+func (l *log) read() {
+	l.failed, l.word, l.again, l.less = -1, -1, -1, -1
+	for i, line := range l.lines {
+		if line.Sign || line.Mark&(outlook.Bad|outlook.Error) != 0 {
+			l.failed = i
+		}
+	}
+	before, lines := l.lines[:l.failed+1], l.lines[l.failed+1:]
+	if at := lastWord(lines); at >= 0 {
+		l.word = lines[at].Number
+	}
+	if at := restart(before, lines); at >= 0 {
+		if rest := lines[at:]; advances(rest) >= several && (ended(rest) || highest(rest) >= highest(before) && highest(before) > 0 && len(rest) > several) {
+			l.again = rest[0].Number
+		}
+	}
+	for _, line := range slices.Backward(lines) {
+		if len(line.Text) < maxLine && elastic.MatchString(line.Text) {
+			l.less = line.Number
+		}
+	}
+	if rest := l.after(l.less); l.less >= 0 && (advances(rest) < several || !ended(rest)) {
+		l.less = -1
+	}
+}
+
 // GoesOnWithLess reports whether the job went on with fewer ranks, or other ones, after a line of a log, and came to a
 // good end.
 func (j *Job) GoesOnWithLess(file string, number int) bool {
-	lines := j.after(file, number)
-	at := slices.IndexFunc(lines, func(l Line) bool { return len(l.Text) < maxLine && elastic.MatchString(l.Text) })
-	return at >= 0 && advances(lines[at+1:]) >= several && ended(lines[at+1:]) && !failed(lines[at+1:])
+	return j.files[file] != nil && j.files[file].less > number
+}
+
+// StartedAgain reports whether the program was started again after a line of a log, and then came to a good end.
+func (j *Job) StartedAgain(file string, number int) bool {
+	return j.files[file] != nil && j.files[file].again > number
 }
 
 // EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
 // nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
 // done. The rank is -1 if it is not known. At least so many lines must count work after the line.
 func (j *Job) EndsWell(file string, number, rank, work int) bool {
-	lines := j.after(file, number)
-	if failed(lines) || advances(lines) < work || !ended(lines) && !results(lines) {
+	l := j.files[file]
+	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {
+		return false
+	}
+	lines := l.after(number)
+	if l.word <= number && !results(lines) || work > 0 && advances(lines) < work {
 		return false
 	}
 	before, after := map[int]bool{}, map[int]bool{}
-	for _, l := range j.files[file][:len(j.files[file])-len(lines)] {
+	for _, l := range l.lines[:len(l.lines)-len(lines)] {
 		if !l.Sign && l.Number < number {
 			before[l.Rank] = true
 		}
@@ -157,14 +204,14 @@ func (j *Job) EndsWell(file string, number, rank, work int) bool {
 // log tells of a failure after work was counted.
 func (j *Job) Concluded() bool {
 	done := false
-	for _, lines := range j.files {
-		if advances(lines) < several {
+	for _, l := range j.files {
+		if advances(l.lines) < several {
 			continue
 		}
-		if failed(lines) {
+		if l.failed >= 0 {
 			return false
 		}
-		done = done || ended(lines)
+		done = done || ended(l.lines)
 	}
 	return done
 }
@@ -195,11 +242,10 @@ var (
 // elastic is how a launcher or program says that it goes on with fewer ranks, or with other ones.
 var elastic = textmatch.New(`(?i)\b(?:roll(?:ing|ed)? back to|restor\w+) (?:the )?last commit|\bresett?ing with (?:size|\d+)|\bworld (?:size )?(?:changed|shr[aiu]nk|reduced|resized|is now)\b|\b(?:shr[aiu]nk|shrinking|scal(?:ing|ed) (?:down|in)|downsiz\w+|resiz\w+|reform\w*|re-?build(?:ing|s)?|rebuilt|reconfigur\w+) .{0,40}\b(?:to|with|from|communicator|ring|mesh|group|world)\b|\bMPIX_Comm_shrink|\b(?:continu\w+|going on|carr\w+ on|proceed\w*) with (?:only |the )?(?:\d+|remaining|surviving|other|rest)\b|\b(?:spare|stand-?by|replacement|substitute) (?:\w+ ){0,3}(?:took|takes|joined|joins|promoted|activated|replaces|in place)|\bre-?rendezvous|\bmembership changed`)
 
-// after returns the lines of a file after a number.
-func (j *Job) after(file string, number int) []Line {
-	lines := j.files[file]
-	at, _ := slices.BinarySearchFunc(lines, number+1, func(l Line, n int) int { return cmp.Compare(l.Number, n) })
-	return lines[at:]
+// after returns the lines after a number.
+func (l *log) after(number int) []Line {
+	at, _ := slices.BinarySearchFunc(l.lines, number+1, func(l Line, n int) int { return cmp.Compare(l.Number, n) })
+	return l.lines[at:]
 }
 
 const (
@@ -207,25 +253,6 @@ const (
 	opening = 40  // lines of a log in which a program says what it is
 	maxLine = 300 // bytes of a line that is looked at
 )
-
-// StartedAgain reports whether the program was started again after a line of a log, and then came to a good end.
-func (j *Job) StartedAgain(file string, number int) bool {
-	lines := j.after(file, number)
-	before := j.files[file][:len(j.files[file])-len(lines)]
-	at := restart(before, lines)
-	if at < 0 {
-		return false
-	}
-	lines = lines[at:]
-	for again := 1; again > 0; { // only the last start counts
-		if again = 1 + restart(before, lines[1:]); again > opening {
-			lines = lines[again:]
-		} else {
-			break
-		}
-	}
-	return !failed(lines) && advances(lines) >= several && (ended(lines) || highest(lines) >= highest(before) && highest(before) > 0 && len(lines) > several)
-}
 
 // restart returns the first of the lines after a failure that begins with what the program has printed at its beginning
 // and not since, or -1.
@@ -280,13 +307,19 @@ func good(l Line) bool {
 }
 
 // ended reports whether the last line that the job has printed before the end says that its work is done.
-func ended(lines []Line) bool {
-	for _, l := range slices.Backward(lines) {
+func ended(lines []Line) bool { return lastWord(lines) >= 0 }
+
+// lastWord returns the last line that the job has printed before the end, if it says that the work is done, or -1.
+func lastWord(lines []Line) int {
+	for i, l := range slices.Backward(lines) {
 		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text) && advances(lines) >= several) && !outlook.OfScript(l.Text) {
-			return good(l) && !routine(lines, form(l.Text))
+			if good(l) && !routine(lines, form(l.Text)) {
+				return i
+			}
+			return -1
 		}
 	}
-	return false
+	return -1
 }
 
 // routine reports whether one rank has printed several lines of a form.
@@ -300,11 +333,6 @@ func routine(lines []Line, f string) bool {
 		}
 	}
 	return false
-}
-
-// failed reports whether one of the lines tells of a failure.
-func failed(lines []Line) bool {
-	return slices.ContainsFunc(lines, func(l Line) bool { return l.Sign || l.Mark&(outlook.Bad|outlook.Error) != 0 })
 }
 
 // advances returns how many of the lines count something.
