@@ -234,7 +234,7 @@ func results(lines []Line) bool {
 }
 
 var (
-	heading = textmatch.New(`(?i)\b(?:results?|summary|statistics|report|scores|metrics)\b`)
+	heading = textmatch.New(`(?i)^\W*(?:\pL+ ){0,4}(?:results?|scores|metrics|benchmark)\b`)
 	row     = textmatch.New(`^\W*\pL[^:=|]{0,60}(?:[:=|] *|  +)[-+]?\d[\d.,e+-]* ?\S{0,8}\s*\W*$`)
 	nothing = textmatch.New(`(?i)^\W*(?:success\w*|passed|completed?|ok)\b[^:=|]{0,40}[:=|] *0\b`)
 )

@@ -79,6 +79,7 @@ func TestEndsWell(t *testing.T) {
 		"a result, no work":  {"!no threads\n40 documents written", 1, -1, 1, false},
 		"a script's word":    {"!no threads\nrun.sh finished", 1, -1, 0, false},
 		"a table":            {"!bad request\n== Results ==\nSuccessful requests: 997\nRequest throughput: 11.2", 1, -1, 0, true},
+		"a table of times":   {"!bad mesh\n== Summary of timers ==\nread: 1.0 s\nsolve: 2.0 s\ntotal: 3.0 s", 1, -1, 0, false},
 		"a table of nothing": {"!bad request\n== Results ==\nSuccessful requests: 0\nRequest throughput: 0.0", 1, -1, 0, false},
 		"fell silent":        {"0: step 1\n1: step 1\n1: !disk full\n0: step 2\n0: results written to out.csv", 3, 1, 0, false},
 		"went on":            {"0: step 1\n1: step 1\n1: !disk full\n1: step 2\n0: results written to out.csv", 3, 1, 0, true},
