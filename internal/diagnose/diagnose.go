@@ -128,6 +128,9 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		introduce(all)
 		shift(all)
 	}
+	if afterwards {
+		asOne(all)
+	}
 	byFile := map[string][]*stream{}
 	for _, st := range all {
 		if st.lines[0].Line > 0 {

@@ -42,7 +42,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
 			if st.cutShort(g) {
 				all = append(all, s)
@@ -63,7 +63,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -122,7 +122,7 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 			went = true
 		}
 		if went && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
-			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !s.caught(o)
+			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !o.Caught(s.text)
 		}) {
 			return true
 		}
@@ -144,7 +144,7 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 			continue
 		}
 		g := sign.Spoken(said)
-		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
+		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.outlived(g) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
 			continue
 		}
 		s := m.suspect(st, g)
