@@ -76,6 +76,8 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 	}
 	if live {
 		s = leaver(firstToEnd(s, all), members)
+	} else {
+		s = s.spoken(members)
 	}
 	s.tooFew(e)
 	if live {
@@ -125,6 +127,9 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	if afterwards {
 		introduce(all)
 		shift(all)
+	}
+	if afterwards {
+		asOne(all)
 	}
 	byFile := map[string][]*stream{}
 	for _, st := range all {

@@ -42,9 +42,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g):
+		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
-			if st.reportedEnd() > g.At || slices.ContainsFunc(st.text[g.At:], func(t string) bool { return outlook.Of(t)&outlook.Bad != 0 }) || slices.ContainsFunc(st.beside, func(o *stream) bool { return o.log().Failed() }) || st.log().Failed() {
+			if st.cutShort(g) {
 				all = append(all, s)
 			}
 		case st.survived(g) || st.loggedBefore(g):
@@ -63,7 +63,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -99,6 +99,17 @@ func (m *member) ofLog(st *stream) []*suspect {
 	return []*suspect{m.firstStep(st, explained(cancelled(best, all), all))}
 }
 
+// cutShort reports whether the logs show that the program did not end well after it, or the program that supervises it,
+// said that it is stopped early.
+func (s *stream) cutShort(g *sign.Sign) bool {
+	failed := func(o *stream) bool { return o.log().Failed() || o != s && o.reportedEnd() >= 0 }
+	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
+		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], stopCode.MatchString)
+}
+
+// stopCode is a line that tells with which code a program ended that was stopped early.
+var stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b`)
+
 // loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
 // after it, and an exception ended the program later.
 func (s *stream) loggedBefore(g *sign.Sign) bool {
@@ -111,7 +122,7 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 			went = true
 		}
 		if went && slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
-			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !s.caught(o)
+			return o.From == i && !o.Plain && o.Report == nil && o.Rule != g.Rule && !o.Caught(s.text)
 		}) {
 			return true
 		}
@@ -133,7 +144,7 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 			continue
 		}
 		g := sign.Spoken(said)
-		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
+		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.outlived(g) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
 			continue
 		}
 		s := m.suspect(st, g)
@@ -249,10 +260,15 @@ func explained(best *suspect, all []*suspect) *suspect {
 		return nil
 	}
 	for _, s := range all {
+		if best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemons-missing" {
+			s.rule = rules.Named("daemon-not-started")
+		}
 		switch {
 		case best.rule.Category == job.MPIRuntime && s.sign != nil && best.sign != nil && (s.crashed() || s.rule.Category == job.Assertion) && placeBefore(s, best),
 			best.rule.Category == job.CUDAInit && s.rule.Category == job.CUDAVersion && s.rank == best.rank,
 			best.rule.Signature == "daemon-not-started" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "daemons-missing" && s.rule.Category == job.HostLost,
+			best.rule.Signature == "unreachable" && s.rule.Signature == "daemon-host-lost",
 			best.rule.Signature == "worker-killed" && s.rule.Category == job.CPUOOM,
 			best.rule.Signature == "ssh-denied" && s.rule.Signature == "daemon-not-started",
 			best.rule.Signature == "timeout-command" && s.rule.Category == job.Hang,

@@ -74,6 +74,31 @@ func (m *member) advanced(st *stream, g *sign.Sign) bool {
 	return false
 }
 
+// spoken returns what a rank that ended itself without an error message said last, if its last words tell the category.
+func (s *suspect) spoken(members []*member) *suspect {
+	if !s.rule.Is(rules.Mute) || s.signal != 0 || s.rank < 0 {
+		return s
+	}
+	for _, m := range members {
+		for _, st := range m.streams {
+			to := len(st.text)
+			if st == s.stream && m.rank < 0 { // the report stands in the output of all ranks
+				to = s.sign.From
+			} else if m.rank != s.rank {
+				continue
+			}
+			if g := sign.LastWords(st.text[:to], st.book); g != nil {
+				o := m.suspect(st, g)
+				if o.confidence -= 0.2; o.rank < 0 {
+					o.rank = s.rank
+				}
+				return o
+			}
+		}
+	}
+	return s
+}
+
 // stops is a message with which a program says that it stops.
 var stops = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
 

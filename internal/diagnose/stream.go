@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/finish"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -30,6 +31,7 @@ type stream struct {
 	// beside are the streams of the same log: those of all ranks.
 	beside []*stream
 	reader *outlook.Reader // of all streams
+	whole  func() *finish.Job
 	known  known
 }
 

@@ -44,19 +44,19 @@ func (s *stream) marks() []outlook.Mark { return s.log().Marks }
 // by what follows in the same log.
 func (s *stream) survived(g *sign.Sign) bool {
 	marks := s.marks()
-	buffered, caught := s.buffered(g), s.caught(g)
+	buffered, caught := s.buffered(g), g.Caught(s.text)
 	ended, last := s.reportedEnd(), s.log().LastWord()
 	terminal := s.terminal(g, caught)
 	if known, on := s.told(g, terminal); known {
 		return on
 	}
-	banner := s.banner(g)
+	banner := g.Banner(s.text)
 	fatal := g.Class == rules.Message && outlook.Fatal(s.text[g.From])
 	concludes := !fatal && last >= g.To && s.log().Concludes(last) && last > ended && !g.Rule.Is(rules.Verdict)
 	if concludes && !terminal {
 		return true
 	}
-	if (caught || s.ofChild(g)) && outlook.InEnd(g.Where) && !s.log().Failed() {
+	if (caught || g.OfChild(s.text)) && outlook.InEnd(g.Where) && !s.log().Failed() {
 		return true
 	}
 	bad := false
@@ -86,7 +86,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 			recovered = recovered || m&outlook.Recovery != 0 && !s.mixed && outlook.Restarts(s.text[i])
 			continue
 		case m&outlook.Epilogue != 0:
-			if !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || recovered || g.Plain && (g.Weak || g.Rule.Is(rules.Generic)) {
+			if recovered || s.outlasts(g, terminal || banner, between, advanced) {
 				return true
 			}
 			continue
@@ -123,6 +123,15 @@ func (s *stream) survived(g *sign.Sign) bool {
 	return s.othersGoOn(g, terminal, caught, between > 0)
 }
 
+// outlasts reports whether an epilogue shows that the program went on after a sign, if so many ordinary lines, and so many
+// that count work, are between.
+func (s *stream) outlasts(g *sign.Sign, terminal bool, between, advanced int) bool {
+	if g.Rule.Is(rules.Verdict) || g.Rule.Category == job.MPIError || g.Plain && terminal && !s.mixed && between < plainRun {
+		return !s.mixed && advanced > 0
+	}
+	return !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || g.Plain && (g.Weak || g.Rule.Is(rules.Generic))
+}
+
 // told reports whether particular words show whether the program went on after a sign, and whether it did.
 func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
@@ -134,7 +143,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}
-	if strings.HasPrefix(s.text[g.From], "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
+	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
 	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
@@ -143,7 +152,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if !s.buffered(g) && s.lanesGoOn(g) {
 		return true, true
 	}
-	if at := s.above(g); s.caught(g) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {
+	if at := g.Above(s.text); g.Caught(s.text) && s.marks()[at]&outlook.Recovery != 0 && outlook.Troubled(s.text[at]) {
 		if level, _ := message.Record(s.text[at]); level == message.Error { // it says what it does instead
 			return true, true
 		}
@@ -169,13 +178,6 @@ func (s *stream) othersGoOn(g *sign.Sign, terminal, caught, worked bool) bool {
 	}
 	return s.common != nil && s.common.log().DoneAfter(s.lines[g.At].Line, terminal) || (g.Plain || caught) && !g.Rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.At]) ||
 		(worked || g.Plain && outlook.Logged(s.text[g.At])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
-}
-
-// banner reports whether a sign is what a launcher says of its own end, between two lines that separate it from the
-// output of the ranks. Ranks may print more while the launcher ends them.
-func (s *stream) banner(g *sign.Sign) bool {
-	c := g.Rule.Category
-	return g.Plain && g.From > 0 && message.Separator(s.text[g.From-1]) && (c == job.LaunchError || c == job.MPIRuntime || c == job.HostLost)
 }
 
 // halted reports whether the line after an error message says that its program ends, in a log that says that a program
@@ -247,38 +249,18 @@ func (s *stream) repeats(g *sign.Sign) bool {
 	})
 }
 
-// caught reports whether the program has logged an exception: the line above it is the record of a log.
-func (s *stream) caught(g *sign.Sign) bool {
-	at := s.above(g)
-	return !g.Plain && g.Report == nil && at >= 0 && outlook.Records(s.text[at])
-}
-
 // headline reports whether an error message is the record of an exception that follows it, and the program went on
 // after the exception or raised it in its end.
 func (s *stream) headline(message *sign.Sign, ended int) bool {
 	return slices.ContainsFunc(s.Signs, func(g *sign.Sign) bool {
-		return !g.Plain && s.above(g) == message.To-1 && g.Report == nil && (s.survived(g) || s.afterwards(g, ended))
+		return !g.Plain && g.Above(s.text) == message.To-1 && g.Report == nil && (s.survived(g) || s.afterwards(g, ended))
 	})
-}
-
-// above returns the line above an exception, or -1. It leaves out how Python begins the exception of another process.
-func (s *stream) above(g *sign.Sign) int {
-	at := g.From - 1
-	for at >= 0 && (s.text[at] == `"""` || strings.HasSuffix(strings.TrimRight(s.text[at], " :"), "_RemoteTraceback")) {
-		at--
-	}
-	return at
-}
-
-// ofChild reports whether an exception ended a child process, which Python's multiprocessing reports.
-func (s *stream) ofChild(g *sign.Sign) bool {
-	return g.From > 0 && strings.HasPrefix(s.text[g.From-1], "Process ") && strings.HasSuffix(s.text[g.From-1], ":")
 }
 
 // again reports whether the program has logged such an exception more than once, so that it has gone on.
 func (s *stream) again(g *sign.Sign) bool {
 	return slices.ContainsFunc(s.Signs, func(o *sign.Sign) bool {
-		return o != g && o.Rule.Signature == g.Rule.Signature && logtext.Alike(o.Title, g.Title) && s.caught(o)
+		return o != g && o.Rule.Signature == g.Rule.Signature && logtext.Alike(o.Title, g.Title) && o.Caught(s.text)
 	})
 }
 

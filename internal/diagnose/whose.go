@@ -68,6 +68,10 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		return
 	}
+	if s.rule.Category == job.Straggler && culprit.Slow(s.title(), logs) >= 0 {
+		s.rank, s.host = culprit.Slow(s.title(), logs), ""
+		return
+	}
 	if r := s.surely(members, all, records, logs, census); r >= 0 {
 		s.rank, s.host = r, ""
 		return

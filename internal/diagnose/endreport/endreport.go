@@ -58,6 +58,7 @@ var parsers = []struct {
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
 	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" exited with ", ofRank},
+	{"exit code", coded}, {"exit status", coded},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -246,6 +247,22 @@ func alone(text []string, i int) (Report, int, bool) {
 	signal := words[what]
 	return Report{Rank: -1, Signal: signal, Core: core}, i, signal > 0
 }
+
+// signalCode is a line of a script, a shell or Kubernetes about an exit code by which a shell shows a signal.
+var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+:? ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?(1[34]\d)\s*(?:\(.*)?$`)
+
+// coded reads the exit code of a process that a signal has ended.
+func coded(text []string, i int) (Report, int, bool) {
+	m := signalCode.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	n := logtext.Number(m[1]) - shellSignal
+	return Report{Rank: -1, Signal: n}, i, n == 9 || n == 15
+}
+
+// shellSignal is what a shell adds to the number of a signal.
+const shellSignal = 128
 
 // Found is a report in a text.
 type Found struct {

@@ -5,6 +5,7 @@ package nativetrace
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -189,7 +190,7 @@ func golang(text []string, i int) *Death {
 			g.Text += "\n" + t
 		case strings.HasPrefix(t, "goroutine "):
 			if stack {
-				return g
+				j = len(text)
 			}
 			stack = true
 		case !stack && j > i+goHead:
@@ -197,14 +198,19 @@ func golang(text []string, i int) *Death {
 		}
 		if at := goFrame.FindStringSubmatch(t); at != nil && stack && !strings.Contains(t, "/src/runtime/") {
 			g.Where = fmt.Sprintf("%s line %s", path.Base(at[1]), at[2])
-			return g
+			break
 		}
 	}
 	if !stack {
 		return nil
 	}
+	for g.To = i + 1; g.To < len(text) && goDump.MatchString(text[g.To]); g.To++ {
+	}
 	return g
 }
+
+// goDump matches the lines in which Go lists its goroutines.
+var goDump = textmatch.New(`^$|^\t|^\[signal |^(?:goroutine |runtime stack:|created by |rax|r[a-z0-9]+ +0x)|^[\w./*()-]+\(.*\)$`)
 
 func juliaError(text []string, i int) *Death {
 	m := julia.FindStringSubmatch(text[i])
@@ -273,6 +279,9 @@ var (
 	javaFrame = textmatch.New(`^\s+(?:at |\.\.\. \d+ more)`)
 )
 
+// javaMore is how many more lines the message of an exception may have.
+const javaMore = 4
+
 // java reads an uncaught exception of a Java program. What caused it counts more than the exception.
 func java(text []string, i int) *Death {
 	m := javaLine.FindStringSubmatch(text[i])
@@ -290,7 +299,11 @@ func java(text []string, i int) *Death {
 			g.Text += "\n" + text[i]
 			g.To = max(to, j+1)
 		case !javaFrame.MatchString(text[j]):
-			return g
+			if j > g.To || j > i+javaMore || j+1 >= len(text) || text[j] == "" || !slices.ContainsFunc(text[j+1:min(len(text), j+1+javaMore)], javaFrame.MatchString) {
+				return g
+			}
+			g.Text += "\n" + text[j] // the message goes on
+			g.To = j + 1
 		default:
 			g.To = j + 1
 		}

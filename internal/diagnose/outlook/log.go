@@ -212,7 +212,7 @@ func (l *Log) EndsDone() bool {
 
 // Concludes reports whether line i, as the last line of the log, shows that the work is done.
 func (l *Log) Concludes(i int) bool {
-	return !oneOfMany.MatchString(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
+	return !oneOfMany.MatchString(l.Text[i]) && !OfScript(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
 }
 
 // routine reports whether a line is one of several that differ only in numbers, and is not the last word of each of

@@ -39,10 +39,13 @@ func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
-	return len(t) < longLine && conclusive.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
+	return len(t) < longLine && conclusive.MatchString(t) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
-var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|complete[.!]?$|ok|passed|exported|uploaded|converged|success\w*|generated)\b|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+
+// tornDown matches lines about what a program also stops after a failure.
+var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
@@ -80,6 +83,8 @@ func Of(t string) Mark {
 		return Done | Zero
 	case studied.MatchString(t):
 		return Done
+	case tally.MatchString(t):
+		return 0
 	case badExit.MatchString(t) && !zeroFailed.MatchString(t) && !toldToEnd.MatchString(t) && !Recovers(t):
 		return Bad
 	case noErrors.MatchString(t):
@@ -92,13 +97,16 @@ func Of(t string) Mark {
 		return Epilogue
 	}
 	m := Mark(0)
-	if Recovers(t) {
+	if Recovers(t) && !OfScript(t) {
 		m |= Recovery
 	}
 	if message.Announces(t) {
 		m |= Error
 	} else if message.Advance.MatchString(t) || workUnit.MatchString(t) {
 		m |= Advance
+	}
+	if m == 0 && OfScript(t) && !Troubled(t) {
+		return Epilogue
 	}
 	return m
 }
@@ -117,6 +125,12 @@ var checker = textmatch.New(`^==\d+==(?: |$)`)
 
 // runStop is the end of a run in the log of MLPerf, https://github.com/mlcommons/logging, or of a job of Spark.
 var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"|\bDAGScheduler: Job \d+ finished: \w+ at \S+:\d`)
+
+// helper is how a shell reports that a command that only helps a script was ended: it waits, watches or copies.
+var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
+
+// Helper reports whether a line is how a shell reports the end of a command that only helps a script.
+func Helper(t string) bool { return helper.MatchString(t) }
 
 // scriptFailed is how torchrun names the script that failed.
 var scriptFailed = textmatch.New(`^\S+ FAILED$`)
@@ -155,8 +169,8 @@ var (
 	// zeroExit says that a process ended with code 0.
 	zeroExit = textmatch.New(`(?i)\bexit(?:ed)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{0,3}0\b(?:[^.:\d]|$)|\b(?:rc|return ?code|status)\W{0,3}0\b(?:[^.:\d]|$)|WorkerState\.SUCCEEDED|worker group successfully finished|\bState: COMPLETED\b|^Status:\s+Succeeded|\bSucceeded\b.*\bReason: Completed|Reason:\s+Completed|ExitCode=0:0`)
 	// incomplete makes a line no such line.
-	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|stage \d+ of)\b`)
-	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
+	incomplete = textmatch.New(`(?i)\b(?:not|never|fail(?:ed|ure|s)?|error|errors|abort\w*|unable|cannot|can't|could not|couldn't|incomplete|unsuccessful\w*|without completing|before|until|killed|cancell?ed|traceback|timed? ?out|exceeded|terminating|will be|waiting|resum\w+|warm-?up|loaded|loading|\w+\.(?:sh|bash|slurm|sbatch|pbs)|crash\w*|emergency|stage \d+ of)\b`)
+	zeroFailed = textmatch.New(`(?i)(?:^|[^.\w-])(?:0|no|zero|without) (?:\w+ )?(?:fail\w*|errors?)\b|\berrors?\W{1,3}0\b|\b(?:with|code|rc|status)\W{0,2}0\b|\b(?:failed|failures?)(?: \w+)?(?:[:=]|) *0\b`)
 	// oneProcess makes a line with exit code 0 one about a process among several.
 	oneProcess = textmatch.New(`(?i)\b(?:\w*worker(?:-?\d+)? (?:process |\d|pid|exit)|\w*worker-\d+|child|subprocess|\w*pool|thread|sub-?task|stage|task)\b`)
 	// exitsWell is what a launcher prints about each process that ends well.
@@ -167,14 +181,16 @@ var (
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
 	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
+	// tally is the row of a table of results that counts the parts of the work that failed.
+	tally = textmatch.New(`(?i)^\W*(?:failed|errored|dropped|rejected|unanswered) (?:\w+ ){0,2}(?:requests?|trials?|fits?|quer(?:y|ies)|samples?|records?|documents?|files?|prompts?|downloads?|uploads?|transfers?|urls?|frames?|packets?|episodes?)\b *[:=|]? *\d+\W*$`)
 	// workUnit is a part of the work that is counted.
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
-	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|(?:^|[-:\]] )restoring \w+|\b(?:grow|enlarg)ing the \w+|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|\bper worker\b.*\bretrying|\bpruned\b`)
+	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|(?:^|[-:\]] )restoring \w+|\b(?:grow|enlarg)ing the \w+|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|(?:[,;:]| --?) (?:the )?(?:[A-Za-z]+ ){1,3}(?:is |was |are |were )?(?:now )?(?:removed|dropped|excluded|masked|discarded|replaced|deferred|postponed|left out|clamped|capped|kept as (?:it|they))\b|\bper worker\b.*\bretrying|\bpruned\b`)
 	givesUp  = textmatch.New(`(?i)\btimed? ?out\b.{0,80}\bwait|caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
-	account = textmatch.New(`(?i)^\[ *\d+\.\d{6}\] |^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |^\s*(?:Started|Finished|Start Time|Completed At|startedAt|finishedAt): +"?(?:\w{3}, \d|\d{4}-)|^distributed\.(?:nanny|worker|scheduler|core)(?:\.\w+)? - (?:info|warning) - |^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^(?:slurm |pbs |lsf )?\S*epilog\S*\b`)
+	account = textmatch.New(`(?i)^\[ *\d+\.\d{6}\] |^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |^\s*(?:Started|Finished|Start Time|Completed At|startedAt|finishedAt): +"?(?:\w{3}, \d|\d{4}-)|^distributed\.(?:nanny|worker|scheduler|core)(?:\.\w+)? - (?:info|warning) - |^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^(?:slurm |pbs |lsf )?\S*epilog\S*\b|^(?:\([^()]*\) )?(?:INFO:? +)?(?:Shutting down|Waiting for application shutdown\.?|Application shutdown complete\.?|Finished server process \[\d+\])$`)
 	// asWanted says that a failure is part of a test.
 	asWanted = textmatch.New(`(?i)\bas (?:expected|wanted|intended|planned|it should)|\bas (?:it )?should\b|\[expected\]|\(expected\)|\bexpected (?:failure|error|to fail|exception)|\bxfail|\bon purpose|\bintentional|\bdeliberate`)
 )
@@ -205,8 +221,11 @@ func counts(t string) bool {
 	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && !incomplete.MatchString(t) && !tries.MatchString(t)
 }
 
+// unequal says that a value is another than expected.
+var unequal = textmatch.New(`\binstead of (?:the )?(?:\d|expected)`)
+
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
@@ -214,6 +233,9 @@ var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bco
 func Recovers(t string) bool {
 	if strings.Contains(t, "estart") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
 		t = restartNoun.ReplaceAllString(t, "")
+	}
+	if unequal.MatchString(t) {
+		t = unequal.ReplaceAllString(t, "")
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
@@ -232,7 +254,7 @@ var figures = textmatch.New(`^[^:=\[\]/()]*\pL[^:=\[\]/()]* +(?:\d+\.\d+|\d+(?: 
 func Figures(t string) bool { return figures.MatchString(t) }
 
 // echo is a line with which a script or program shows how it was started.
-var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^(?:wandb|COMET|swanlab|neptune|NEPTUNE|clearml|ClearML):? (?:ERROR|WARNING)\b|\] Trial \d+ failed with (?:parameters|value)\b|^\++ (?:echo|export|printf) `)
+var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|deps)(?:: |=)|^Namespace\(|^(?:wandb|COMET|swanlab|neptune|NEPTUNE|clearml|ClearML):? (?:ERROR|WARNING)\b|\] Trial \d+ failed with (?:parameters|value)\b|"(?:sample|samples|example|pattern|template|query|prompt|snippet|quote|excerpt)": ?["\[]|(?i)\b(?:\d+|two|three|several|some|a few|a|last) (?:days?|weeks?|months?|years?) (?:ago|before|earlier)\b|\byesterday\b|\bbefore the (?:last|previous) (?:boot|reboot|reset)|^\++ (?:echo|export|printf) `)
 
 // fallback is what a library prints when it goes on in another way: JAX looks for the devices that it may use, and XLA
 // tries to get much memory of a GPU before it takes less, and the client of Lustre sends a request again.

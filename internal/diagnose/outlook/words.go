@@ -63,3 +63,10 @@ func Mixes(text []string) bool {
 func Restarts(t string) bool { return restartWords.MatchString(t) }
 
 var restartWords = textmatch.New(`(?i)\b(?:re-?try\w*|re-?start\w*|re-?submit\w*|re-?run\w*|re-?queu\w*|re-?execut\w*|again)\b`)
+
+// OfScript reports whether a line is how the script that has started a program tells of its own end.
+func OfScript(t string) bool { return ofScript.MatchString(t) && !zeroFailed.MatchString(t) }
+
+var ofScript = textmatch.New(`(?i)^\W*(?:\w+ ){0,2}[\w./-]+\.(?:sh|bash|slurm|sbatch|pbs|lsf)\b|\b(?:job step|script|wrapper|(?:job|step|task) (?:is )?(?:done|finished|ended|completed?))\b|` +
+	`^\W*(?:clean(?:ing|ed)?[ -]?up|cop(?:y|ied|ying)|logs?|scratch|(?:pro|epi)logu?e?|archiv\w*|post-?process\w*|stag(?:e|ed|ing)[ -]?out|backing up|backup|upload(?:ing)? (?:of )?logs?)\b|` +
+	`^\W*(?:finished|ended|done|completed|end)\b\W*(?:at |on )?(?:mon|tue|wed|thu|fri|sat|sun|\d{4}-\d\d|\d\d?:\d\d)`)

@@ -34,7 +34,7 @@ var (
 	// onGPU matches messages about what a program does on a GPU.
 	onGPU = textmatch.New(`(?i)\b(?:cuda|hip|gpu)\w*|\bcu[A-Z]\w+\(|\w\.(?:cuh?|hip)\b|(?:gpu|device) (?:kernel|memory|buffer)`)
 	// gpuNumber finds the number of an error of a GPU.
-	gpuNumber = textmatch.New(`(?i)\b(?:cuda|hip|gpu)\w*\b[^\d]{0,60}?(?:\b(?:errors?|err|code|status|rc|returned|failed|failure)\b|cudaError_t)\W{0,6}(?:code|number|status|with|error)?\W{0,4}(?:code|error)?\W{0,3}(\d{1,3})\b|(?:\.cuh?|\.hip)\b.{0,60}\b(?:code|error|err)\W{0,3}(\d{1,3})\b`)
+	gpuNumber = textmatch.New(`(?i)\b(?:cuda|hip|gpu)\w*\b[^\d]{0,60}?(?:\b(?:errors?|err|code|status|rc|returned|failed|failure)\b|cudaError_t)\W{0,6}(?:code|number|status|with|error)?\W{0,4}(?:code|error)?\W{0,3}(\d{1,3})\b|\b(?:cuda|hip)[A-Z]\w+\([^)]*\) ?(?:=+|->|returned|gave) ?(\d{1,3})\b|(?:\.cuh?|\.hip)\b.{0,60}\b(?:code|error|err)\W{0,3}(\d{1,3})\b`)
 )
 
 // OfGPU is like Of for errors that the runtimes of CUDA and HIP return, as programs show them in their own messages.

@@ -26,7 +26,7 @@ var assertion = []Rule{{
 	Hint:    "make ${artefact|the condition} true, or run the program in a debugger to see why it is not",
 	Needles: []string{"assertion \"", "assertion `", "assertion '", "assertion failed", "assertion failure", "assertion violated", "verification failed: ", "amrex::abort::", "the violated condition was", "java.lang.assertionerror"},
 	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion \"(?P<artefact>.+)\" failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)|^\\W*Verification failed: \\(|amrex::Abort::\\d+::Assertion `|^The violated condition was|Exception in thread \".*AssertionError|(?i)^(?:\\S+ ){0,5}assertion (?:failed|failure|violated)\\b(?: at | in |: ?\\S.{3})"),
-	Unless:  textmatch.New("thread: \\[|(?i)warn|ignor|continu"),
+	Unless:  textmatch.New("thread: \\[|(?i)warn|ignor|continu|could not reach host|no heartbeat"),
 }, {
 	Category: job.Assertion, Signature: "rust-assertion", Confidence: 0.95,
 	Meaning: "a Rust assert! failed",

@@ -34,6 +34,6 @@ var cancelled = []Rule{{
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
 	Hint:    cancelledHint,
-	Needles: []string{"control-c detected", "ctrl-c detected", "interrupted by user", "ended by user", "stopped by user", "(qdel)", "killed by user"},
+	Needles: []string{"control-c detected", "ctrl-c detected", "interrupted by user", "ended by user", "stopped by user", "(qdel)", "killed by user", "detected keyboardinterrupt", "interrupt from keyboard"},
 	Unless:  textmatch.New(`(?i)press (?:ctrl|control)-c`),
 }}

@@ -54,8 +54,8 @@ var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "horovod-stall", Confidence: 0.75,
 	Meaning: "Horovod waits for ranks that did not submit a tensor",
 	Hint:    waitHint,
-	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "missing ranks:", "one or more rank (marked by"},
-	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown|marked by "!"\) is stalled`),
+	Needles: []string{"submitted to be reduced, gathered or broadcasted by subset of ranks", "stalled ranks:", "stall shutdown", "stall_shutdown_time", "missing ranks:", "one or more rank (marked by"},
+	Match:   textmatch.New(`subset of ranks|(?:Stalled|[Mm]issing) ranks:\s*\[?(?P<rank>\d+)|[Ss]tall shutdown|exceeded HOROVOD_STALL|marked by "!"\) is stalled`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
 	Hint:    waitHint,
@@ -73,8 +73,8 @@ var collectiveTimeout = []Rule{{
 	Classes: []string{"*", Message},
 	Needles: []string{"allreduce", "all_reduce", "all-reduce", "allgather", "all_gather", "all-gather", "reduce_scatter", "reduce-scatter", "all_to_all", "alltoall", "all-to-all", "broadcast", "barrier", "collective", "rendezvous", "halo exchange"},
 	Match: textmatch.New(`(?i)(?:all[-_]?reduce|all[-_]?gather|reduce[-_]scatter|all[-_]?to[-_]?all|broadcast|barrier|collective|rendezvous|halo exchange)\b.{0,100}\b(?:timed out|time-?out|(?:did|has|have) not (?:complet|finish|return|arriv|join|reach)\w*|not (?:complete|finished|completed) (?:with)?in|expired|giving up|gave up)\b|` +
-		`\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)|(?:barrier\w*|all_?reduce|collective)\b.{0,20}: \d+ ?(?:s|sec\w*|min\w*) without (?:all|every)`),
-	Find:   textmatch.New(`(?i)(?:missing|waiting for|lagging|absent|not arrived:?|never (?:reached|arrived)\W*) ?(?:ranks?|process(?:es)?|workers?)[ :=\[]*(?P<rank>\d+)|ranks? \[?(?P<rank>\d+)\]? (?:did|has|have) not`),
+		`\bbarrier\w*\b.{0,60}\bmissing:? \[?\d|\b(?:timed out|timeout) (?:\w+ ){0,6}(?:for |in |at |on |of |during )?(?:the )?(?:\w+ )?(?:all[-_]?reduce|all[-_]?gather|broadcast|barrier|collective|rendezvous|halo exchange)|(?:barrier\w*|all_?reduce|collective)\b.{0,20}: \d+ ?(?:s|sec\w*|min\w*) without (?:all|every)`),
+	Find:   textmatch.New(`(?i)\bmissing: \[?(?P<rank>\d+)|(?:missing|waiting for|lagging|absent|not arrived:?|never (?:reached|arrived)\W*) ?(?:ranks?|process(?:es)?|workers?)[ :=\[]*(?P<rank>\d+)|ranks? \[?(?P<rank>\d+)\]? (?:did|has|have) not`),
 	Unless: textmatch.New(`(?i)must be|timeout ?= ?\S+ (?:is|must)|invalid timeout|timeout argument`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "collective-timed-out", Confidence: 0.7, Traits: Cascade,

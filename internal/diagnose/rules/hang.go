@@ -21,9 +21,10 @@ var hang = []Rule{{
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
 	Meaning: "the program that supervises the job found no progress, and ended the job",
 	Hint:    hangHint,
-	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "last output", "last line", "no stdout", "nothing ", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor"},
-	Match:   textmatch.New(`(?i)` + still + `.{0,80}` + long + `|` + long + `.{0,60}` + still + `|\bdeadlock (?:found|detected)\b`).And(ends),
-	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|connect|http|download|socket|try restarting transaction|process group|coordination|store|no progress bar|marked by "!"`),
+	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "no stdout", "nothing ", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor", "frozen", "hanging", "last output", "last line"},
+	Match: textmatch.New(`(?i)` + still + `.{0,80}` + long + `|` + long + `.{0,60}` + still + `|\bdeadlock (?:found|detected)\b` + `|\b(?:looks?|seems?|appears?|probably|presumably|believed|assumed|considered|deemed|declared)(?: to (?:be|have))?(?: \w+)? (?:hung|stuck|hanging|stalled|(?:dead-?)?locked(?: up)?|deadlocked|frozen)\b|\b(?:probable|possible|suspected|potential|likely|apparent) (?:deadlock|live-?lock|hang)\b|` +
+		`\b(?:job|run|training|process|program|rank|worker|simulation|loop) (?:has |is |was )?(?:hung|stuck|stalled|deadlocked|frozen)\b.{0,40}\b(?:kill|abort|terminat|stopp)ing\b`).And(ends),
+	Unless: textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|connect|http|download|socket|try restarting transaction|process group|coordination|store|no progress bar|marked by "!"|data ?loader|watchdog got stuck`),
 }, {
 	Category: job.Hang, Signature: "watchdog-stuck", Confidence: 0.8,
 	Meaning: "a watchdog of a library found that the program makes no progress",
@@ -39,13 +40,6 @@ var hang = []Rule{{
 		`\bno (?:\w+ )?steps? (?:\w+ )?(?:finished|completed|done|made|taken|in the last)\b.{0,40}\d|\bwatchdog: .{0,40}\bno (?:\w+ )?(?:progress|step|heartbeat|output)\b|\bis hung\b|(?:without|not making|making no) progress\b|(?:job|training|workload) hang|heartbeat timeout|has stalled|not progressed|stopped making progress|lack of heartbeats|no heartbeat for components|did not get (?:subsequent|initial) heartbeat|section '[^']+' open for .*exceeding|\b(?:rank|worker|process|job|task)s? ?\S* (?:has |have |is |are )?hung\b|considering the \w+ hung|last (?:log line|output|step|iteration|update|heartbeat) (?:is|was) (?:more than |over )?\d+ ?\w* (?:old|ago)\b|(?:heartbeat|log|step|counter|iteration|output|progress)\b.{0,60}\b(?:not (?:been )?(?:updated|changed|advanced|grown)|unchanged|did not advance|has not (?:changed|advanced|moved))\b.{0,20}\bfor\b.{0,20}\d|` +
 		`\b(?:rank|worker|process|job|training|task)\b.{0,40}\b(?:is|are|seems|appears) stuck\b|deadlock (?:detected|suspected)|declar(?:ing|ed) (?:a )?(?:hang|hung)|considered hung|training stalled|counter stuck at \d|\b(?:idle|inactive|silent|unresponsive) for (?:more than |over )?\d+.{0,60}(?:kill|abort|terminat|stop|restart)`),
 	Unless: textmatch.New(`(?i)watchdog got stuck|blocked for more than|soft lockup|jax|coordination|kubelet|etcd|\bretry|timeout ?[:=]|\b(?:enabled|disabled|armed)\b|\((?:no|after) |\bif no\b|will (?:be )?(?:kill|abort|stop|end|restart)|data ?loader stalled|waiting for data|\brecovered|is not stuck`),
-}, {
-	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
-	Hint:    hangHint,
-	Needles: []string{"hung", "deadlock", "stuck", "hanging", "frozen", "stalled"},
-	Match: textmatch.New(`(?i)\b(?:looks?|seems?|appears?|probably|presumably|believed|assumed|considered|deemed|declared)(?: to (?:be|have))?(?: \w+)? (?:hung|stuck|hanging|stalled|(?:dead-?)?locked(?: up)?|deadlocked|frozen)\b|\b(?:probable|possible|suspected|potential|likely|apparent) (?:deadlock|live-?lock|hang)\b|` +
-		`\b(?:job|run|training|process|program|rank|worker|simulation|loop) (?:has |is |was )?(?:hung|stuck|stalled|deadlocked|frozen)\b.{0,40}\b(?:kill|abort|terminat|stopp)ing\b`).And(ends),
-	Unless: textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|data ?loader|marked by "!"|watchdog got stuck|try restarting transaction|connection`),
 }, {
 	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: Generic,
 	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
@@ -67,7 +61,7 @@ var hang = []Rule{{
 }, {
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
 	Hint:    hangHint,
-	Needles: []string{"no output for", "no step for", "no progress for", "no new line", "no sign of life", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
-	Match:   textmatch.New(`(?i)\bno (?:new )?(?:output|steps?|progress|lines?|messages?|sign of life)\b(?: \w+){0,3}? for (?:more than |over )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
-	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time`),
+	Needles: []string{"no output", "no log", "no line", "no message", "no step for", "no progress for", "no new line", "no sign of life", "deadlock", "last message", "last sign", "presumed dead", "not grown", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
+	Match:   textmatch.New(`(?i)\b(?:detected|found|reports?|causes?) (?:an? |the )?(?:\w+ )?deadlock\b|\bdeadlock (?:was )?(?:found|detected)\b|\bno (?:new )?(?:output|progress|steps?|lines?|messages?) since \d\d?:\d\d\b|\blast (?:message|sign|output|line|word)s?\b.{0,40}\b\d+ ?\w+ ago\b|\b(?:log|output|file|counter)\b.{0,40}\b(?:not|n't) (?:grown|changed|moved|advanced) (?:for|in|since)\b.{0,10}\d|\bno (?:new |log )?(?:output|steps?|progress|lines?|messages?|entr(?:y|ies)|sign of life)\b(?: \w+){0,4}? (?:for|in|since) (?:more than |over |the last )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),
+	Unless:  textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|try restarting transaction|database|\bsql|collective|nccl|gloo`),
 }}

@@ -50,11 +50,6 @@ var killed = []Rule{{
 	Classes: []string{"*"},
 	Match:   textmatch.New(`(?i)\b(?:received|caught|got) (?:signal )?sigterm\b|\bsigterm (?:was )?received\b`),
 }, {
-	Category: job.Killed, Signature: "worker-killed", Confidence: 0.8, Traits: Generic,
-	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
-	Classes: []string{"BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
-	Unless:  textmatch.New(`SIG(?:SEGV|BUS|ABRT)`),
-}, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
 	Hint:    "look at the kernel log (dmesg) for an out-of-memory record, and for who else may kill: a person, a limit of the container",
 	Classes: []string{"CalledProcessError", "ProcessExitedException", "RuntimeError"},
@@ -62,12 +57,12 @@ var killed = []Rule{{
 }, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
 	Hint:    "mostly memory: give workers more of it, or more workers less to do; the logs of the workers and the kernel log tell who killed them",
-	Classes: []string{"KilledWorker", "LostWorkerError", "ExecutorLostFailure", "WorkerDiedError", "LokyProcessTerminated"},
+	Classes: []string{"KilledWorker", "LostWorkerError", "ExecutorLostFailure", "WorkerDiedError", "LokyProcessTerminated", "BrokenProcessPool", "TerminatedWorkerError", "WorkerLostError"},
 	Unless:  textmatch.New(`SIG(?:SEGV|BUS|ABRT)`),
 }, {
 	Category: job.Killed, Signature: "sigkill", Confidence: 0.7, Traits: Generic,
 	Hint:    "look for who may kill: a person, a batch system's limits, a container's memory limit; where the kernel log cannot be read, memory may still be the reason",
-	Needles: []string{"exit signal killed", "] killed ", " killed  ", "died from signal 9", "terminated with signal 9", "terminated by signal 9", "terminated by signal sigkill", "killed by sigkill", "zsh: killed", "signal: killed", "killed signal terminated program", "9/kill", "] killed", "exited with code 137", "exit code 137", "exit code: 137", "exit status 137", "exit code is 137", "exited with signal sigkill", "command failed signal sigkill", "exitcode: -9", "exit code -9", "error 137"},
-	Match:   textmatch.New(`PE RANK (?P<rank>\d+) exit signal Killed|(?:rank (?P<rank>\d+)\)? )?(?:died from|terminated (?:with|by)) signal (?:9\b|SIGKILL)|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 9\b|killed by SIGKILL|^zsh: killed|^\[\d+\] +[+-]? *\d+ killed\b|signal: killed$|Killed signal terminated program|status=9/KILL|\*\*\* .*\] (?:Killed|Error 137)|(?i)\bexit(?:ed)?(?: with)? (?:code|status):? (?:is )?137\b|exit(?: |ed with )?code:? -9\b|exit(?:ed)? with signal SIGKILL|command failed signal SIGKILL`),
+	Needles: []string{"exit signal killed", "] killed ", " killed  ", "died from signal 9", "terminated with signal 9", "terminated by signal 9", "terminated by signal sigkill", "killed by sigkill", "zsh: killed", "signal: killed", "killed signal terminated program", "9/kill", "] killed", "exited with code 137", "exit code 137", "exit code: 137", "exit status 137", "exit code is 137", "exited with signal sigkill", "command failed signal sigkill", "exitcode: -9", "exit code -9", "error 137", "failed liveness probe"},
+	Match:   textmatch.New(`PE RANK (?P<rank>\d+) exit signal Killed|(?:rank (?P<rank>\d+)\)? )?(?:died from|terminated (?:with|by)) signal (?:9\b|SIGKILL)|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 9\b|killed by SIGKILL|^zsh: killed|^\[\d+\] +[+-]? *\d+ killed\b|signal: killed$|Killed signal terminated program|status=9/KILL|\*\*\* .*\] (?:Killed|Error 137)|(?i)\bexit(?:ed)?(?: with)? (?:code|status):? (?:is )?137\b|exit(?: |ed with )?code:? -9\b|exit(?:ed)? with signal SIGKILL|command failed signal SIGKILL|\bContainer \S+ failed liveness probe`),
 	Unless:  textmatch.New(`(?i)warn|possible|for example|e\.g\.`),
 }}

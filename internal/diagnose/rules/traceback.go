@@ -19,7 +19,7 @@ var traceback = []Rule{{
 	Category: job.Traceback, Signature: "peer-failed", Confidence: 0.5, Traits: Cascade | Generic,
 	Meaning: "a rank says that it ends because another one failed",
 	Hint:    "look for the rank that failed first",
-	Needles: []string{"due to previous error", "communicator was aborted", "aborted on the client due to", "closing signal sigterm", "received signal: 15", "received 15 death signal", "driver shutting down", "one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort"},
+	Needles: []string{"due to previous error", "communicator was aborted", "aborted on the client due to", "closing signal sigterm", "received signal: 15", "received 15 death signal", "driver shutting down", "one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort", "horovod has been shut down"},
 }, {
 	Category: job.Traceback, Signature: "worker-exited", Confidence: 0.85, Traits: Generic,
 	Meaning: "a process that the rank started, such as a data worker, ended itself with a code",

@@ -1,12 +1,14 @@
 package sign
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/reason"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -14,9 +16,9 @@ import (
 
 var (
 	// damaged matches messages about a file that is not whole.
-	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|damaged|file signature)\b`)
+	damaged = textmatch.New(`(?i)\b(?:corrupt\w*|truncat\w*|checksum|crc(?:-?32)?|fletcher32|premature\w*|bad magic|wrong magic|invalid (?:header|magic|load key)|unexpected (?:end|eof)|end of file|incomplete|cut short|corrupt|damaged|has \d+ bytes, expected|too short|shorter than|file signature|not a (?:zip|hdf5|gzip|npy|netcdf|valid)\w*(?: \w+)? ?file)\b`)
 	// restores matches lines about the state from which a program goes on: the program reads it, or fails to.
-	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
+	restores = textmatch.New(`(?i)\b(?:(?:re)?(?:read|load|open|restor)\w*[ _](?:\S+ ){0,3}?\S*(?:restart|checkpoint|ckpt|_chk_|snapshot|\.cpt\b|\.rst\b)|\S*(?:restart|checkpoint|ckpt)\w*[ _](?:read|load|restor)\w*|(?:load\w*|open|File|Dataset|fromfile|fopen|read\w*)\([^)]*(?:restart|checkpoint|ckpt|\bchk|snapshot|\.cpt\b|\.rst\b)|resum(?:e|ing) from|restor(?:e|ing) from|restart(?:ing)? from)|_(?:read|load)_?(?:restart|checkpoint|ckpt|state)|(?:restart|checkpoint|ckpt)_?(?:read|load|restore)`)
 )
 
 // How far from a message the program may have said that it reads its state, in lines.
@@ -40,7 +42,7 @@ func (f *finder) blameOutput() {
 }
 
 // selfEnded matches what MPI and launchers report of a rank that has ended itself.
-var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|^srun: error: .*: Exited with exit code [1-9]`)
+var selfEnded = textmatch.New(`\bMPI_ABORT was invoked\b|\bapplication called MPI_Abort\b|\bMPI_Abort ?\(-?\d+\)$|^(?:\S+: )?exit(?:ed)?(?: with)? (?:status|code):? [1-9]\d*$|^srun: error: .*: Exited with exit code [1-9]`)
 
 // lastLines is how many lines before the report of such an end are looked at.
 const lastLines = 4
@@ -48,7 +50,51 @@ const lastLines = 4
 // unannounced finds the last words of a program that has ended itself, if they tell the category, although no word like
 // "error" announces them.
 func (f *finder) unannounced(taken []bool) *message.Message {
-	end := slices.IndexFunc(f.Lines, selfEnded.MatchString)
+	return f.before(slices.IndexFunc(f.Lines, selfEnded.MatchString), taken)
+}
+
+// LastWords returns a sign for the last words of a rank that has ended itself, or nil if they do not tell the category.
+func LastWords(lines []string, book *rules.Book) *Sign {
+	f := &finder{Text: Text{Lines: lines}, book: book, covered: make([]bool, len(lines))}
+	end := len(lines)
+	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
+		end--
+	}
+	gone := false
+	for i := end - 1; i >= max(0, end-lastLines); i-- { // what the rank said before its last work does not count
+		_, said := message.Record(lines[i])
+		gone = gone || message.Advance.MatchString(cmp.Or(said, lines[i]))
+		f.covered[i] = gone
+	}
+	if m := f.before(end, f.covered); m != nil {
+		g := Spoken(m)
+		g.Rule = g.Match(book)
+		return g
+	}
+	for i := end - 1; i >= max(0, end-lastLines); i-- { // then words that tell less count, too
+		_, said := message.Record(lines[i])
+		g := &Sign{Class: rules.Message, Text: cmp.Or(said, lines[i]), Title: logtext.Short(cmp.Or(said, lines[i]), 300), From: i, At: i, To: i + 1}
+		if f.covered[i] {
+			break
+		}
+		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
+			continue
+		}
+		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || placed.MatchString(lines[i]) || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
+			return g
+		}
+	}
+	return nil
+}
+
+// placed matches a line about a place in a file that the program has read.
+var placed = textmatch.New(`^(?:\S+: )?[^\s:]+\.\w+:\d+(?::\d+)?: `)
+
+// warns matches a line that begins as a warning.
+var warns = textmatch.New(`(?i)^\W*(?:\S+ ){0,3}?warn(?:ing)?\b`)
+
+// before returns the last line before line end, as a message, if it tells the category.
+func (f *finder) before(end int, taken []bool) *message.Message {
 	for i := end - 1; i >= max(0, end-lastLines); i-- {
 		if f.Lines[i] == "" || message.Separator(f.Lines[i]) || taken[i] {
 			continue
@@ -62,15 +108,23 @@ func (f *finder) unannounced(taken []bool) *message.Message {
 
 // tells returns a sign for line i as a message, or nil if the line does not tell the category.
 func (f *finder) tells(i int) *Sign {
+	if f.covered[i] {
+		return nil
+	}
+	return f.means(i)
+}
+
+// means is like tells for a line that may be part of a sign.
+func (f *finder) means(i int) *Sign {
 	t := f.Lines[i]
-	if f.covered[i] || len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
+	if len(t) < 8 || pytrace.Warning(t) || outlook.Figures(t) || outlook.Echo(t) || message.Teardown.MatchString(t) {
 		return nil
 	}
 	if level, _ := message.Record(t); level == message.Info || level == message.Warning {
 		return nil
 	}
 	h := &Sign{Class: rules.Message, Text: t}
-	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() && reason.Of(t) != h.Rule.Signature || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
 		return nil
 	}
 	return h
@@ -122,7 +176,7 @@ func (f *finder) blameState() {
 		all = append(all[:len(all):len(all)], f.Message)
 	}
 	for _, g := range all {
-		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive")
+		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive") || g.Rule.Signature == "python-value-error"
 		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
 			continue
 		}

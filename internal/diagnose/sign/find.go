@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -63,8 +64,13 @@ func Find(t Text, book *rules.Book) Found {
 	f.blameAssertion()
 	f.dropInconclusive()
 	if !t.Records {
+		f.supervisors()
 		f.addMessage()
 	}
+	f.blameDevice()
+	f.blameTransport()
+	f.blameHelp()
+	f.blameNote()
 	f.blameState()
 	f.blameOutput()
 	f.blameGrowth()
@@ -148,8 +154,15 @@ func (f *finder) line(i int) {
 		g.Text = strings.TrimSpace(text) + " " + strings.TrimSpace(f.Lines[i+1])
 		g.Title, g.To, f.covered[i+1] = g.Text, i+2, true
 	}
+	for strings.HasSuffix(text, "error stack:") && g.To < len(f.Lines) && !f.covered[g.To] && stackLine.MatchString(f.Lines[g.To]) {
+		f.covered[g.To] = true
+		g.To++
+	}
 	f.keep(g)
 }
+
+// stackLine is a line of the error stack that MPICH prints after an error.
+var stackLine = textmatch.New(`^\s*\w+\(\d+\)\W*: ?`)
 
 // blameAssertion changes the rule of exceptions that say only that an assertion in a GPU kernel
 // failed. They get the rule of the line in which the kernel names the assertion.

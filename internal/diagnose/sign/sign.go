@@ -54,7 +54,7 @@ func (g *Sign) Match(book *rules.Book) *rules.Rule {
 		return r.Like(reason.Of(g.Text))
 	}
 	s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text))
-	if s == "" && (r.Is(rules.Generic) || r.Signature == rules.ProgramError) {
+	if s == "" && (r.Is(rules.Generic) || r.Signature == rules.ProgramError || r.Signature == "program-input" || r.Signature == "missing-file") {
 		s = reason.About(g.Text, g.Class == rules.Message)
 	}
 	if s != "" && s != r.Signature {

@@ -1,0 +1,32 @@
+package culprit
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// slow is how a program or a watcher names a rank that is slower than the others.
+var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\brank[ #:=]{0,2}(\d{1,5})\b(?: \([^()]*\))? (?:is|was|runs|remains|stays)\b.{0,30}\b(?:slow\w*|straggl\w+|behind|lagg\w+)|\b(?:slowest|straggler|laggard|slow)(?: is|:)? (?:rank|worker|process)s?[ #:=]{0,2}(\d{1,5})\b`)
+
+// Slow returns the rank that a report of a slow rank names, or else the one that most lines call slow, or -1.
+func Slow(title string, logs []roster.Log) int {
+	if m := slow.FindStringSubmatch(title); m != nil {
+		return logtext.Number(m[1] + m[2] + m[3])
+	}
+	best, times := -1, map[int]int{}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) > 400 {
+				continue
+			}
+			if m := slow.FindStringSubmatch(t); m != nil {
+				r := logtext.Number(m[1] + m[2] + m[3])
+				if times[r]++; best < 0 || times[r] > times[best] {
+					best = r
+				}
+			}
+		}
+	}
+	return best
+}

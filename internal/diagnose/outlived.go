@@ -1,0 +1,84 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose/finish"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/sign"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// asOne gives each stream the whole job, which is put together when it is first needed.
+func asOne(all []*stream) {
+	whole := sync.OnceValue(func() *finish.Job {
+		var lines []finish.Line
+		for _, st := range all {
+			marks, lanes := st.marks(), st.ranksOf()
+			first := len(lines)
+			for i, t := range st.text {
+				l := finish.Line{File: st.lines[i].File, Number: st.lines[i].Line, Rank: st.rank, Text: t, Mark: marks[i]}
+				if lanes != nil {
+					l.Rank = lanes[i]
+				}
+				lines = append(lines, l)
+			}
+			for _, g := range st.Signs {
+				for i := g.From; i < g.To && !g.Weak; i++ {
+					lines[first+i].Sign = true
+				}
+			}
+		}
+		return finish.New(lines)
+	})
+	for _, st := range all {
+		st.whole = whole
+	}
+}
+
+// outlived reports whether the whole job shows that it came to a good end after a sign of failure.
+func (s *stream) outlived(g *sign.Sign) bool {
+	if s.whole == nil || s.lines[g.At].Line == 0 {
+		return false
+	}
+	file, number := s.lines[g.From].File, s.lines[g.To-1].Line
+	if s.whole().StartedAgain(file, number) {
+		return true
+	}
+	if g.Rule.Is(rules.Verdict) {
+		return false
+	}
+	owner := s.rank
+	if owner < 0 {
+		owner = s.where(g).Marked()
+	}
+	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
+	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
+	if !crashed && (g.Plain || g.Class == rules.Message || g.Caught(s.text) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
+		return true
+	}
+	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
+		return true
+	}
+	return s.whole().GoesOnWithLess(file, number) || !crashed && s.whole().AllEndWell(file, number, owner) &&
+		!slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
+}
+
+// workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the
+// sign. A program that says that it stops must do more than one that has only been refused something.
+func (s *stream) workAfter(g *sign.Sign, helper bool) int {
+	switch {
+	case stops.MatchString(g.Title) || ends.MatchString(g.Title) && !outlook.Recovers(g.Title), helper:
+		return goneOn
+	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text):
+		return 0
+	}
+	return 1
+}
+
+// ends is a word with which a program says that it does not go on.
+var ends = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)

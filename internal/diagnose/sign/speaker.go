@@ -1,0 +1,79 @@
+package sign
+
+import (
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/reason"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+var (
+	// speaker finds the name with which a program that supervises others begins its lines, and what it says.
+	speaker = textmatch.New(`^(?:\[?\d[\d:.,TZ -]{3,30}\]? )?(?:\[([A-Za-z][\w-]{2,20}(?: [\w-]{2,20})?)\]:?|([A-Za-z][\w-]{2,20}(?: [a-z][\w-]{2,20})?):) +(\S.*)$`)
+	// noSpeaker matches names that are no such names: levels, ranks, launchers, and what reports an end by itself.
+	noSpeaker = textmatch.New(`(?i)^(?:(?:info|warn|warning|error|fatal|debug|critical|note|notice|hint|exception|abort|stop|usage|caused by|rank|worker|pe|task|proc|process|node|host|step|epoch|iter\w*|trial|chain|part|stage|srun|sbatch|slurmstepd|salloc|mpirun|mpiexec|prterun|orterun|torchrun|bash|sh|kernel|make|state|reason|message|status|hint|detail|type|events?|ssh|scancel|qdel)(?:[ _-]?\d*)?|\w*(?:error|exception))$`)
+	// endsJob matches what it says that it does to the job.
+	endsJob = textmatch.New(`(?i)\b(?:kill(?:s|ed|ing)|abort(?:s|ed|ing)|terminat(?:es|ed|ing)|stop(?:s|ped|ping)|end(?:s|ed|ing) (?:the|this|it)\b|shutting down|cancel(?:s|led|ling)|scancel|qdel|giving up|gave up|sending SIG\w+|sent SIG\w+|SIGTERM to|SIGKILL to|evict(?:s|ed|ing)|exit(?:ing)? (?:code |status )?[1-9]|exiting)\b`)
+)
+
+const (
+	// speakerLast is how many of the last lines of a log are looked at for a supervisor.
+	speakerLast = 120
+	// speakerAfter is how many lines may follow its last words.
+	speakerAfter = 12
+)
+
+// supervisors finds the lines of a program that supervises others, near the end of a log, in which it says first what it
+// has found, and then that it ends the job.
+func (f *finder) supervisors() {
+	type speech struct {
+		first, last int
+		name        int // how long the speaker's name is
+		text        string
+		covered     bool
+	}
+	said := map[string]*speech{}
+	from := max(0, len(f.Lines)-speakerLast)
+	for i := from; i < len(f.Lines); i++ {
+		t := f.Lines[i]
+		m := speaker.FindStringSubmatch(t)
+		if m == nil || len(t) > 300 {
+			continue
+		}
+		name := m[1] + m[2]
+		if noSpeaker.MatchString(name) {
+			continue
+		}
+		s := said[name]
+		if s == nil {
+			s = &speech{first: i, name: len(name), text: name}
+			said[name] = s
+		}
+		s.last, s.covered = i, s.covered || f.covered[i]
+		if words := m[3]; !outlook.Figures(words) && len(s.text) < 1200 {
+			s.text += "; " + words
+		}
+	}
+	for _, s := range said {
+		if s.covered || len(f.Lines)-1-s.last > speakerAfter || !endsJob.MatchString(s.text[s.name:]) {
+			continue
+		}
+		signature := reason.Verdict(s.text)
+		if signature == "" {
+			continue
+		}
+		at := s.first
+		for i := s.first; i <= s.last; i++ {
+			if reason.Verdict(f.Lines[i]) == signature {
+				at = i
+				break
+			}
+		}
+		g := &Sign{Text: f.Lines[at], Title: logtext.Short(f.Lines[at]+strings.TrimSuffix("; "+f.Lines[s.last], "; "+f.Lines[at]), 300), From: at, At: at, To: at + 1, Plain: true, Rule: rules.Named(signature)}
+		f.covered[at] = true
+		f.keep(g)
+	}
+}
