@@ -9,7 +9,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -72,13 +71,10 @@ func (s *stream) outlived(g *sign.Sign) bool {
 // sign. A program that says that it stops must do more than one that has only been refused something.
 func (s *stream) workAfter(g *sign.Sign, helper bool) int {
 	switch {
-	case stops.MatchString(g.Title) || ends.MatchString(g.Title) && !outlook.Recovers(g.Title), helper:
+	case outlook.Stops(g.Title) || outlook.Ends(g.Title) && !outlook.Recovers(g.Title), helper:
 		return goneOn
 	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text):
 		return 0
 	}
 	return 1
 }
-
-// ends is a word with which a program says that it does not go on.
-var ends = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)

@@ -28,6 +28,7 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 		}
 	}
 	l.table()
+	l.declare()
 	return l
 }
 

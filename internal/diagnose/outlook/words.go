@@ -37,6 +37,21 @@ var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTE
 // Sigterm reports whether a line is a report that a worker was asked to end.
 func Sigterm(t string) bool { return sigterm.MatchString(t) }
 
+// Stops reports whether a line is a message with which a program says that it stops.
+func Stops(t string) bool { return stops.MatchString(t) }
+
+// Ends reports whether a line has a word with which a program says that it does not go on.
+func Ends(t string) bool { return ends.MatchString(t) }
+
+// StopCode reports whether a line tells with which code or signal a program ended that was stopped early.
+func StopCode(t string) bool { return stopCode.MatchString(t) }
+
+var (
+	stops    = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
+	ends     = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)
+	stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b`)
+)
+
 // Ordinary reports whether a line is output of a program that goes on, and not of one that ends.
 func Ordinary(text string) bool {
 	if text == "" {

@@ -116,6 +116,10 @@ func (f *finder) line(i int) {
 	if f.covered[i] || len(text) < 4 || pytrace.Warning(text) || strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 		return
 	}
+	if f.book.Candidate(text) && outlook.Login(text) {
+		f.covered[i] = true
+		return
+	}
 	if !f.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {
 		return
 	}

@@ -1,0 +1,25 @@
+package outlook
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// lost is how the kernel names a file server, a device or a link that does not answer. What names it is one of the groups.
+var lost = textmatch.New(`server (\S+) not responding|LustreError: .*\boperation \S+ to node (\S+) failed|Lustre: .*\bConnection to (\S+) .*was lost|\breq@.*->(\S+?)@|\b(?:CIFS|SMB)\b.*\bserver (\S+) (?:does not respond|has not responded)|\b(\w+): Link is Down|\b(\w+): link (?:is )?down\b`)
+
+// back is how the kernel says that something that was lost answers again.
+var back = textmatch.New(`(?i)server \S+ OK$|\bConnection restored to\b|\brecover(?:y|ed)? (?:is )?(?:complete|over)|\breconnected\b|\blink (?:is )?up\b|\bport (?:is )?active\b`)
+
+// Back reports whether a record of a kernel says that a file server or a link does not answer, and a later record says
+// that it answers again.
+func Back(record string, later []string) bool {
+	m := lost.FindStringSubmatch(record)
+	if m == nil {
+		return false
+	}
+	name := strings.Join(m[1:], "")
+	return slices.ContainsFunc(later, func(t string) bool { return strings.Contains(t, name) && back.MatchString(t) })
+}
