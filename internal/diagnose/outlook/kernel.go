@@ -7,11 +7,22 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
+// kernelLine is a record of the kernel in the log of a host.
+var kernelLine = textmatch.New(`^(?:\d{4}-\d\d-\d\dT\S+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?) \S+ kernel: `)
+
 // lost is how the kernel names a file server, a device or a link that does not answer. What names it is one of the groups.
 var lost = textmatch.New(`server (\S+) not responding|LustreError: .*\boperation \S+ to node (\S+) failed|Lustre: .*\bConnection to (\S+) .*was lost|\breq@.*->(\S+?)@|\b(?:CIFS|SMB)\b.*\bserver (\S+) (?:does not respond|has not responded)|\b(\w+): Link is Down|\b(\w+): link (?:is )?down\b`)
 
 // back is how the kernel says that something that was lost answers again.
 var back = textmatch.New(`(?i)server \S+ OK$|\bConnection restored to\b|\brecover(?:y|ed)? (?:is )?(?:complete|over)|\breconnected\b|\blink (?:is )?up\b|\bport (?:is )?active\b`)
+
+// ofR is what R prints after an error without which it may have gone on.
+var ofR = textmatch.New(`^(?:In addition: |Warning messages?:|Calls: |In .* :|\d+: |\s|$)`)
+
+// OnInR reports whether a program in R goes on after an error, as the lines after it show: R says of a script that ends.
+func OnInR(text []string) bool {
+	return !slices.Contains(text, "Execution halted") && slices.ContainsFunc(text, func(t string) bool { return !ofR.MatchString(t) })
+}
 
 // Back reports whether a record of a kernel says that a file server or a link does not answer, and a later record says
 // that it answers again.

@@ -50,7 +50,7 @@ var artefact = textmatch.New(`(?i)(?:^|[ >"'(/=])[\w@%+-][\w.@%+/-]*\.` + result
 const results = `(?:csv|tsv|nc4?|npy|npz|h5|hdf5?|zarr|parquet|jsonl?|pt|pth|safetensors|onnx|pkl|rds|rdata|dat|vt[kpu]|pvd|xdmf|xyz|pdb|gro|xtc|trr|dcd|bam|cram|vcf|bcf|bed|gff|fa|fasta|fits|root|sdf|cube|png|pdf|svg|html|tiff?|gif|mp4|webm|wav|arrow|feather|mat|gguf|grb|grib2?|las|tfrecord|sqlite|db|xlsx|tex|md)(?:\.(?:gz|bz2|xz|zst))?`
 
 // midway is a line about a file that a program reads, or that it also leaves if it fails.
-var midway = textmatch.New(`(?i)\b(?:read\w*|load\w*|open\w*|from|input|pars\w+|using|found|import\w*|config\w*|args|see|wait\w*|dump\w*|trace\w*|core|stack|debug\w*|profil\w*|partial|state|ckpt|checkpoint\w*|restart\w*|chk|epoch|step|iter\w*|line|crash\w*|report\w* to|trying|download\w*|missing|bad|invalid|corrupt\w*|truncated|empty)\b`)
+var midway = textmatch.New(`(?i)\b(?:read\w*|load\w*|open\w*|from|input|pars\w+|using|found|import\w*|config\w*|args|see|wait\w*|dump\w*|stack|debug\w*|profil\w*|partial|ckpt|checkpoint\w*|restart\w*|chk|epoch|step|iter\w*|line|crash\w*|report\w* to|trying|download\w*|missing|bad|invalid|corrupt\w*|truncated|empty)\b`)
 
 // tornDown matches lines about what a program also stops after a failure.
 var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
@@ -81,7 +81,7 @@ func Of(t string) Mark {
 		return Done | All | Zero
 	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
 		return Done | Zero
-	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || kernelLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
@@ -24,7 +25,7 @@ func Records(t string) bool {
 }
 
 var (
-	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
+	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$|"should dump" flag|ClosedChannelException|RejectedExecutionException|\bafter (?:shutdown|close|stop)\b`)
 	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 	logRecord = textmatch.New(`^\[[WEC] \d{4}-\d\d-\d\d |^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
 	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
@@ -36,6 +37,19 @@ var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTE
 
 // Sigterm reports whether a line is a report that a worker was asked to end.
 func Sigterm(t string) bool { return sigterm.MatchString(t) }
+
+// Tallies reports whether a line only counts what has happened until then, as a monitor does from time to time.
+func Tallies(t string) bool { return tallies.MatchString(t) }
+
+var tallies = textmatch.New(`\(raylet\).* \d+ Workers (?:killed due to memory|\(tasks / actors\) killed)`)
+
+// Warns reports whether a line is a warning, or what Python says of an exception in its end.
+func Warns(t string) bool {
+	level, _ := message.Record(t)
+	return level == message.Warning || len(t) < longLine && warns.MatchString(t)
+}
+
+var warns = textmatch.New(`^(?i:\W*warning\b|\[W|W\d{4} |.*\bWARN(?:ING)?\b)|^Exception ignored in|^(?:\s+)?(?:Invoking stop|Successfully stopped|.*\bdestroy_process_group\(\) was not called)`)
 
 // Stops reports whether a line is a message with which a program says that it stops.
 func Stops(t string) bool { return stops.MatchString(t) }
