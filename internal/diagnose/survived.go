@@ -73,7 +73,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 		}
 		switch {
 		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
-			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
+			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0 || said <= nearby && outlook.Recovers(s.text[i])
 			if enough && (!s.mixed || i > ended) {
 				return true
 			}
@@ -143,7 +143,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
 	}
-	if g.Plain && (outlook.Ignored(g.Title) || outlook.Back(g.Text, s.text[g.To:])) || message.FromR(g.Title) && strings.Contains(g.Title, " : ") && outlook.OnInR(s.text[g.To:]) && s.reportedEnd() < 0 {
+	if g.Plain && (outlook.Ignored(g.Title) || outlook.Back(g.Text, s.text[g.To:])) || strings.HasSuffix(g.Where, "in __del__") || message.FromR(g.Title) && strings.Contains(g.Title, " : ") && outlook.OnInR(s.text[g.To:]) && s.reportedEnd() < 0 {
 		return true, true
 	}
 	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
@@ -350,7 +350,7 @@ func (s *stream) afterwards(g *sign.Sign, ended int) bool {
 	late := !g.Rule.Is(rules.Verdict) && (g.Rule.Is(rules.Cascade) || g.Weak || outlook.InEnd(g.Title) || outlook.InEnd(g.Where) ||
 		g.Rule.Category == job.CollectiveTimeout || g.Rule.Category == job.NetworkError || g.Rule.Category == job.Hang)
 	if ended < 0 || g.From < ended {
-		return late && ((outlook.Warns(g.Title) || outlook.InEnd(g.Title)) && s.reportedEnd() < 0 && !s.log().Failed() && s.log().DoneJustBefore(g.From) || s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line))
+		return late && ((outlook.Warns(g.Title) || outlook.InEnd(g.Title) || outlook.InEnd(g.Where)) && s.reportedEnd() < 0 && !s.log().Failed() && s.log().DoneJustBefore(g.From) || s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line))
 	}
 	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.Plain[g.From]-s.Plain[ended] < ordinaryRun
 }

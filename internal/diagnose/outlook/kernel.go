@@ -11,7 +11,7 @@ import (
 var kernelLine = textmatch.New(`^(?:\d{4}-\d\d-\d\dT\S+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d+)?) \S+ kernel: `)
 
 // lost is how the kernel names a file server, a device or a link that does not answer. What names it is one of the groups.
-var lost = textmatch.New(`server (\S+) not responding|LustreError: .*\boperation \S+ to node (\S+) failed|Lustre: .*\bConnection to (\S+) .*was lost|\breq@.*->(\S+?)@|\b(?:CIFS|SMB)\b.*\bserver (\S+) (?:does not respond|has not responded)|\b(\w+): Link is Down|\b(\w+): link (?:is )?down\b`)
+var lost = textmatch.New(`server (\S+) not responding|LustreError: .*\boperation \S+ to node (\S+) failed|Lustre: .*\bConnection to (\S+) .*was lost|\breq@.*->(\S+?)@|\b(?:CIFS|SMB)\b.*\bserver (\S+) (?:does not respond|has not responded)|Got async event : port error|\b(\w+): (?i:link (?:is )?down)\b`)
 
 // back is how the kernel says that something that was lost answers again.
 var back = textmatch.New(`(?i)server \S+ OK$|\bConnection restored to\b|\brecover(?:y|ed)? (?:is )?(?:complete|over)|\breconnected\b|\blink (?:is )?up\b|\bport (?:is )?active\b`)

@@ -25,7 +25,7 @@ func Records(t string) bool {
 }
 
 var (
-	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$|"should dump" flag|ClosedChannelException|RejectedExecutionException|\bafter (?:shutdown|close|stop)\b`)
+	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$|in __del__$|sys\.meta_path is None|(?i:\b(?:send (?:the )?mail|e-?mail|slack|notif(?:y|ication)\w*|webhook|telegram|telemetry|pushgateway)\b)|Stream is closed|CommClosedError|"should dump" flag|ClosedChannelException|RejectedExecutionException|\bafter (?:shutdown|close|stop)\b`)
 	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 	logRecord = textmatch.New(`^\[[WEC] \d{4}-\d\d-\d\d |^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
 	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
