@@ -117,7 +117,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && g.Plain && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
+	if recovered && (g.Plain || caught) && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
 		return true
 	}
 	return s.othersGoOn(g, terminal, caught, between > 0)

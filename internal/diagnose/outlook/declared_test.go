@@ -45,6 +45,8 @@ func TestDeclared(t *testing.T) {
 func TestConclusiveFile(t *testing.T) {
 	for text, want := range map[string]bool{
 		"posterior.csv: 90000 rows":               true,
+		"result: 2 of 9 images, preds.csv":        false,
+		"distances.npy (39 of 40 pairs)":          true,
 		"trace.nc (4 chains, 1000 draws)":         true,
 		"merged predictions -> out/preds.parquet": true,
 		"best point 17 in best.json":              true,
@@ -115,10 +117,11 @@ func TestDoneJustBefore(t *testing.T) {
 
 func TestOnInR(t *testing.T) {
 	for text, want := range map[string]bool{
-		"In addition: Warning message:\nchain 1 iter 300": true,
-		"In addition: Warning message:\nIn log(-1) : NaN": false,
-		"chain 1 iter 300\nExecution halted":              false,
-		"":                                                false,
+		"In addition: Warning message:\nIn log(-1) : NaN\nchain 1 iter 300": true,
+		"In addition: Warning message:\nIn log(-1) : NaN":                   false,
+		"In addition: Warning message:\nNAs introduced":                     false,
+		"chain 1 iter 300\nExecution halted":                                false,
+		"":                                                                  false,
 	} {
 		if got := OnInR(strings.Split(text, "\n")); got != want {
 			t.Errorf("%q: %v", text, got)

@@ -21,7 +21,13 @@ var ofR = textmatch.New(`^(?:In addition: |Warning messages?:|Calls: |In .* :|\d
 
 // OnInR reports whether a program in R goes on after an error, as the lines after it show: R says of a script that ends.
 func OnInR(text []string) bool {
-	return !slices.Contains(text, "Execution halted") && slices.ContainsFunc(text, func(t string) bool { return !ofR.MatchString(t) })
+	warns := false // the line before heads a warning
+	on := slices.ContainsFunc(text, func(t string) bool {
+		before := warns
+		warns = strings.HasSuffix(t, "Warning message:")
+		return !before && !ofR.MatchString(t)
+	})
+	return on && !slices.Contains(text, "Execution halted")
 }
 
 // Back reports whether a record of a kernel says that a file server or a link does not answer, and a later record says

@@ -4,6 +4,7 @@
 package outlook
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
@@ -39,7 +40,7 @@ func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
-	return len(t) < longLine && (conclusive.MatchString(t) || artefact.MatchString(t) && !midway.MatchString(t)) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
+	return len(t) < longLine && (conclusive.MatchString(t) || artefact.MatchString(t) && !midway.MatchString(t) && !few(t)) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
 var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
@@ -54,6 +55,17 @@ var midway = textmatch.New(`(?i)\b(?:read\w*|load\w*|open\w*|from|input|pars\w+|
 
 // tornDown matches lines about what a program also stops after a failure.
 var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
+
+// few reports whether a line says that less than a half of a number of things are done.
+func few(t string) bool {
+	m := counted.FindStringSubmatch(t)
+	if m == nil {
+		return false
+	}
+	done, err := strconv.Atoi(m[1])
+	all, err2 := strconv.Atoi(m[2])
+	return err == nil && err2 == nil && 2*done < all
+}
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)

@@ -196,6 +196,10 @@ func (f *finder) addMessage() {
 		}
 	}
 	m := message.Own(f.Lines, taken)
+	for m != nil && outlook.Login(f.Lines[m.At]) {
+		taken[m.At], f.covered[m.At] = true, true
+		m = message.Own(f.Lines, taken)
+	}
 	if m == nil {
 		m = f.unannounced(taken)
 	}
