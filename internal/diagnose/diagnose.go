@@ -145,7 +145,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 		st.scan(afterwards || st.records())
 		st.mixed = st.rank < 0 && !st.records() && (st.ranksOf() != nil || outlook.Mixes(st.text))
 		for _, g := range st.Kernel {
-			if st.back(g) {
+			if outlook.Back(g.Text, st.text[g.To:]) {
 				continue
 			}
 			records = append(records, newRecord(st, g))

@@ -44,10 +44,10 @@ func (s *suspect) evidence() []job.Line {
 			lines = append(lines[:headLines:headLines], lines[len(lines)-tailLines:]...)
 		}
 	case s.stream != nil:
-		lines = append(lastOf(s.stream.lines[:s.sign.At], nearLines), s.stream.lines[s.sign.At])
+		lines = append(logtext.LastOf(s.stream.lines[:s.sign.At], nearLines), s.stream.lines[s.sign.At])
 	case s.exit != nil:
 		if st := s.words(); st != nil {
-			lines = lastOf(st.lines, lastLines)
+			lines = logtext.LastOf(st.lines, lastLines)
 		}
 		lines = append(lines, job.Line{Source: job.SourceAgent, Host: s.host, Rank: s.rank, Time: s.exit.Time, Text: s.exit.String()})
 	}
@@ -91,15 +91,4 @@ func (s *suspect) words() *stream {
 		}
 	}
 	return best
-}
-
-// lastOf returns copies of the last n lines that are not blank.
-func lastOf(lines []job.Line, n int) []job.Line {
-	var out []job.Line
-	for i := len(lines) - 1; i >= 0 && len(out) < n; i-- {
-		if strings.TrimSpace(lines[i].Text) != "" {
-			out = append([]job.Line{lines[i]}, out...)
-		}
-	}
-	return out
 }

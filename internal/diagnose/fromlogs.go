@@ -63,7 +63,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !st.headline(g, ended) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !st.headline(g, ended) && !(outlook.InEnd(g.Title) && st.afterwards(g, ended)) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -104,11 +104,8 @@ func (m *member) ofLog(st *stream) []*suspect {
 func (s *stream) cutShort(g *sign.Sign) bool {
 	failed := func(o *stream) bool { return o.log().Failed() || o != s && o.reportedEnd() >= 0 }
 	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
-		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], stopCode.MatchString)
+		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], outlook.StopCode)
 }
-
-// stopCode is a line that tells with which code a program ended that was stopped early.
-var stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b`)
 
 // loggedBefore reports whether a line is the record of an error in a log, the program logged that it does something else
 // after it, and an exception ended the program later.

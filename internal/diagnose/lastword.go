@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
+	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -99,9 +99,6 @@ func (s *suspect) spoken(members []*member) *suspect {
 	return s
 }
 
-// stops is a message with which a program says that it stops.
-var stops = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
-
 // tellsMore reports whether a program's own error message says more than the strongest other sign
 // of its rank. That is so if the other sign is only a consequence of the rank's end, or a line that
 // was printed long before.
@@ -109,7 +106,7 @@ func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
 	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.Plain || strong.sign.Report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
 		return true
-	case strong.rule.Category == job.Killed && strong.sign.Report != nil && stops.MatchString(s.sign.Title): // the launcher killed the ranks after it
+	case strong.rule.Category == job.Killed && strong.sign.Report != nil && outlook.Stops(s.sign.Title): // the launcher killed the ranks after it
 		return true
 	case !strong.sign.Plain:
 		return false

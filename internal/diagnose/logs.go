@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"slices"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
@@ -18,7 +17,7 @@ func Logs(book *rules.Book, e job.Evidence) job.Cause {
 	if c.Category == "" && !saysFailed(e, book) {
 		c.Looks = job.LooksSuccessful
 	}
-	c.Evidence, c.After = undated(c.Evidence), undated(c.After)
+	c.Evidence, c.After = logtext.Undated(c.Evidence), logtext.Undated(c.After)
 	return c
 }
 
@@ -28,13 +27,4 @@ func saysFailed(e job.Evidence, book *rules.Book) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool { return s.log().Failed() })
 	})
-}
-
-// undated returns copies of lines without their times: those of logs lack the year.
-func undated(lines []job.Line) []job.Line {
-	lines = slices.Clone(lines)
-	for i := range lines {
-		lines[i].Time = time.Time{}
-	}
-	return lines
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -28,7 +27,7 @@ func asOne(all []*stream) {
 				lines = append(lines, l)
 			}
 			for _, g := range st.Signs {
-				for i := g.From; i < g.To && !g.Weak; i++ {
+				for i := g.From; i < g.To && !g.Weak && !st.excused(g) && !g.Caught(st.text); i++ {
 					lines[first+i].Sign = true
 				}
 			}
@@ -58,7 +57,7 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
-	if !crashed && (g.Plain || g.Class == rules.Message || g.Caught(s.text) || helper) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
+	if !crashed && (g.Plain || g.Class == rules.Message || g.Caught(s.text) || helper || s.excused(g)) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
 		return true
 	}
 	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
@@ -68,17 +67,19 @@ func (s *stream) outlived(g *sign.Sign) bool {
 		!slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
 }
 
+// excused reports whether the line after an exception says that the program goes on in another way.
+func (s *stream) excused(g *sign.Sign) bool {
+	return !g.Plain && !g.Native && g.Report == nil && g.Class != rules.Message && g.To < len(s.text) && s.marks()[g.To]&(outlook.Bad|outlook.Error) == 0 && outlook.Recovers(s.text[g.To])
+}
+
 // workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the
 // sign. A program that says that it stops must do more than one that has only been refused something.
 func (s *stream) workAfter(g *sign.Sign, helper bool) int {
 	switch {
-	case stops.MatchString(g.Title) || ends.MatchString(g.Title) && !outlook.Recovers(g.Title), helper:
+	case outlook.Stops(g.Title) || outlook.Ends(g.Title) && !outlook.Recovers(g.Title), helper:
 		return goneOn
-	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text):
+	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text), outlook.Logged(g.Title), s.excused(g):
 		return 0
 	}
 	return 1
 }
-
-// ends is a word with which a program says that it does not go on.
-var ends = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)

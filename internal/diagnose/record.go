@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
@@ -34,39 +32,6 @@ func newRecord(st *stream, g *sign.Sign) record {
 	r := record{rule: g.Rule, sign: g, line: st.lines[g.At], text: st.text, names: g.Rule.Groups(g.Text)}
 	r.pid = logtext.Number(r.names["pid"])
 	return r
-}
-
-// notResponding is how the kernel names a file server that does not answer.
-var notResponding = textmatch.New(`server (\S+) not responding, still trying`)
-
-// back reports whether a record says that a file server does not answer, and a later one that it answers again.
-func (s *stream) back(g *sign.Sign) bool {
-	m := notResponding.FindStringSubmatch(g.Text)
-	return m != nil && slices.ContainsFunc(s.text[g.To:], func(t string) bool {
-		return strings.HasSuffix(t, "server "+m[1]+" OK")
-	})
-}
-
-// tasksRow is a row of the table of processes that the kernel writes when it ends one: the process and its name.
-var tasksRow = textmatch.New(`\[ *(\d{2,8})\] +\d+ +\d+ +\d+ .* (\S+)$`)
-
-// inTasks returns the rank of a process by its place among the processes of the same name in the table of the kernel,
-// or -1. There must be one for each rank of the job: the launcher has started them one after another.
-func inTasks(text []string, pid, ranks int) int {
-	byName, name := map[string][]int{}, ""
-	for _, t := range text {
-		if m := tasksRow.FindStringSubmatch(t); m != nil {
-			p := logtext.Number(m[1])
-			if byName[m[2]] = append(byName[m[2]], p); p == pid {
-				name = m[2]
-			}
-		}
-	}
-	pids := slices.Sorted(slices.Values(byName[name]))
-	if pids = slices.Compact(pids); name == "" || len(pids) != ranks {
-		return -1
-	}
-	return slices.Index(pids, pid)
 }
 
 // explain gives suspects the cause that a host's record proves. For a process that was killed, that

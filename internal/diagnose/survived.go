@@ -73,7 +73,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 		}
 		switch {
 		case m&outlook.Done != 0, m&outlook.All != 0 && !fatal:
-			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0
+			enough := !terminal || recovered || between >= ordinaryRun || advanced > 0 || m&outlook.Zero != 0 || said <= nearby && outlook.Recovers(s.text[i])
 			if enough && (!s.mixed || i > ended) {
 				return true
 			}
@@ -117,7 +117,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && g.Plain && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
+	if recovered && (g.Plain || caught) && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
 		return true
 	}
 	return s.othersGoOn(g, terminal, caught, between > 0)
@@ -142,6 +142,9 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	}
 	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
 		return true, false
+	}
+	if g.Plain && (outlook.Ignored(g.Title) || outlook.Back(g.Text, s.text[g.To:])) || strings.HasSuffix(g.Where, "in __del__") || message.FromR(g.Title) && strings.Contains(g.Title, " : ") && outlook.OnInR(s.text[g.To:]) && s.reportedEnd() < 0 {
+		return true, true
 	}
 	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
@@ -321,6 +324,9 @@ func (s *stream) reportedEnd() int {
 func done(members []*member) bool {
 	return slices.ContainsFunc(members, func(m *member) bool {
 		return slices.ContainsFunc(m.streams, func(s *stream) bool {
+			if s.whole != nil && s.whole().Concluded() {
+				return true
+			}
 			last := s.log().LastWord()
 			return s.log().Ended() >= 0 || last >= 0 && s.log().Concludes(last) || s.log().Closes()
 		})
@@ -338,10 +344,13 @@ func (s *stream) toldToEnd(g *sign.Sign) bool {
 
 // afterwards reports whether a sign is one that programs give in their end, after their work is done.
 func (s *stream) afterwards(g *sign.Sign, ended int) bool {
+	if outlook.Tallies(g.Title) {
+		return s.log().DoneJustBefore(g.From)
+	}
 	late := !g.Rule.Is(rules.Verdict) && (g.Rule.Is(rules.Cascade) || g.Weak || outlook.InEnd(g.Title) || outlook.InEnd(g.Where) ||
 		g.Rule.Category == job.CollectiveTimeout || g.Rule.Category == job.NetworkError || g.Rule.Category == job.Hang)
 	if ended < 0 || g.From < ended {
-		return late && s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line)
+		return late && ((outlook.Warns(g.Title) || outlook.InEnd(g.Title) || outlook.InEnd(g.Where)) && s.reportedEnd() < 0 && !s.log().Failed() && s.log().DoneJustBefore(g.From) || s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line))
 	}
 	return late || s.marks()[ended-1]&outlook.Zero != 0 && s.Plain[g.From]-s.Plain[ended] < ordinaryRun
 }

@@ -279,7 +279,7 @@ func (s *suspect) recordedRank(records []record, census *roster.Census) int {
 		if s.rule.Category != job.CPUOOM || r.line.Text != s.record.Text {
 			continue
 		}
-		if rank := inTasks(r.text, r.pid, census.Heard()); rank >= 0 {
+		if rank := roster.InTasks(r.text, r.pid, census.Heard()); rank >= 0 {
 			return rank
 		}
 	}

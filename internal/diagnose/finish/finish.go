@@ -312,7 +312,7 @@ func ended(lines []Line) bool { return lastWord(lines) >= 0 }
 // lastWord returns the last line that the job has printed before the end, if it says that the work is done, or -1.
 func lastWord(lines []Line) int {
 	for i, l := range slices.Backward(lines) {
-		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text) && advances(lines) >= several) && !outlook.OfScript(l.Text) {
+		if l.Mark&(outlook.Aside|outlook.Long) == 0 && (l.Mark&(outlook.Bad|outlook.Error) != 0 || !outlook.Warns(l.Text)) && (l.Mark&outlook.Epilogue == 0 || outlook.Conclusive(l.Text) && advances(lines) >= several) && !outlook.OfScript(l.Text) {
 			if good(l) && !routine(lines, form(l.Text)) {
 				return i
 			}

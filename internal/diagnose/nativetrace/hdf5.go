@@ -9,6 +9,7 @@ import (
 var (
 	hdf5Frame = textmatch.New(`#\d{3}: \S+ line \d+ in \w+\(\): (.*)`)
 	hdf5Cause = textmatch.New(`error message = '([^']+)'`)
+	hdf5Rest  = textmatch.New(`^ *#\d{3}: |^ {2,}(?:major|minor): |^, |^ {2,}\S*(?:name|time|errno|error message|flags|buf|offset|bytes|size)\b.* = `)
 	hdf5File  = textmatch.New(`name = '([^']+)'`)
 )
 
@@ -24,7 +25,7 @@ func hdf5(text []string, i int) *Death {
 		t := text[j]
 		m := hdf5Frame.FindStringSubmatch(t)
 		c := hdf5Cause.FindStringSubmatch(t)
-		if m == nil && c == nil && !strings.HasPrefix(t, " ") && !strings.HasPrefix(t, ", ") {
+		if m == nil && c == nil && !hdf5Rest.MatchString(t) {
 			break
 		}
 		if f := hdf5File.FindStringSubmatch(t); f != nil {

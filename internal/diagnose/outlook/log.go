@@ -28,6 +28,7 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 		}
 	}
 	l.table()
+	l.declare()
 	return l
 }
 
@@ -303,6 +304,26 @@ func (l *Log) DoneAfter(number int, worked bool) bool {
 func (l *Log) DoneBefore(number int) bool {
 	i := l.Ended()
 	return i >= 0 && l.Number(i-1) <= number && !l.Advances(i, len(l.Text))
+}
+
+// closingLines is how many lines a program may print between the word that its work is done and its end.
+const closingLines = 5
+
+// DoneJustBefore reports whether one of the last lines before a line says that the work, or all of a number of things, is
+// done, and no work is counted and nothing has failed between them.
+func (l *Log) DoneJustBefore(from int) bool {
+	seen := 0
+	for i := from - 1; i >= 0 && seen < closingLines; i-- {
+		switch m := l.Marks[i]; {
+		case m&(Done|All) != 0, m&Aside == 0 && l.Concludes(i):
+			return true
+		case m&(Error|Bad|Advance) != 0:
+			return false
+		case m&Aside == 0:
+			seen++
+		}
+	}
+	return false
 }
 
 // AllBefore reports whether a line before that line says that all of a number of things are done, and no error is

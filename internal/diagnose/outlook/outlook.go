@@ -4,6 +4,7 @@
 package outlook
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
@@ -39,13 +40,32 @@ func Conclusive(t string) bool {
 	if i := strings.LastIndex(t, ". "); i >= 0 { // the last sentence counts
 		t = t[i+2:]
 	}
-	return len(t) < longLine && conclusive.MatchString(t) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
+	return len(t) < longLine && (conclusive.MatchString(t) || artefact.MatchString(t) && !midway.MatchString(t) && !few(t)) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
 var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
 
+// artefact is a line about a file of results: what is in it, or what was put there.
+var artefact = textmatch.New(`(?i)(?:^|[ >"'(/=])[\w@%+-][\w.@%+/-]*\.` + results + `["']?(?:: |, | |\()[^:]{0,40}\d|(?:->|=>|\bto|\bin|\binto|[,:]) ["']?[\w./@%+-]+\.` + results + `\b["']?(?: ?[,(].*)?\W*$`)
+
+const results = `(?:csv|tsv|nc4?|npy|npz|h5|hdf5?|zarr|parquet|jsonl?|pt|pth|safetensors|onnx|pkl|rds|rdata|dat|vt[kpu]|pvd|xdmf|xyz|pdb|gro|xtc|trr|dcd|bam|cram|vcf|bcf|bed|gff|fa|fasta|fits|root|sdf|cube|png|pdf|svg|html|tiff?|gif|mp4|webm|wav|arrow|feather|mat|gguf|grb|grib2?|las|tfrecord|sqlite|db|xlsx|tex|md)(?:\.(?:gz|bz2|xz|zst))?`
+
+// midway is a line about a file that a program reads, or that it also leaves if it fails.
+var midway = textmatch.New(`(?i)\b(?:read\w*|load\w*|open\w*|from|input|pars\w+|using|found|import\w*|config\w*|args|see|wait\w*|dump\w*|stack|debug\w*|profil\w*|partial|ckpt|checkpoint\w*|restart\w*|chk|epoch|step|iter\w*|line|crash\w*|report\w* to|trying|download\w*|missing|bad|invalid|corrupt\w*|truncated|empty)\b`)
+
 // tornDown matches lines about what a program also stops after a failure.
 var tornDown = textmatch.New(`(?i)\bsuccessfully (?:stopped|closed|shut ?down|disconnected|released|removed|deleted|killed)\b`)
+
+// few reports whether a line says that less than a half of a number of things are done.
+func few(t string) bool {
+	m := counted.FindStringSubmatch(t)
+	if m == nil {
+		return false
+	}
+	done, err := strconv.Atoi(m[1])
+	all, err2 := strconv.Atoi(m[2])
+	return err == nil && err2 == nil && 2*done < all
+}
 
 // shellLine is how a shell begins a line about a line of its script, which it may quote.
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
@@ -67,11 +87,13 @@ func Of(t string) Mark {
 		return Done
 	case connects.MatchString(t):
 		return Recovery
-	case runStop.MatchString(t):
+	case runStop.MatchString(t), ofTests.MatchString(t) && !failedTests.MatchString(t):
 		return Done | All
+	case ofJob.MatchString(t):
+		return Done | All | Zero
 	case succeeds.MatchString(t) && !oneProcess.MatchString(t):
 		return Done | Zero
-	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
+	case t == "" || strings.HasPrefix(t, "Thread 0x") || strings.HasPrefix(t, "Current thread 0x") || faultLine.MatchString(t) || kernelLine.MatchString(t) || message.Teardown.MatchString(t) || message.Separator(t) || account.MatchString(t) || checker.MatchString(t) || strings.Contains(t, "(+0x") || strings.Contains(t, "[0x"):
 		return Aside
 	case len(t) > longLine:
 		return Long
@@ -139,7 +161,7 @@ var (
 	// endedWith is how a script tells with which code something has ended.
 	endedWith = textmatch.New(`(?i)\b(?:ended|failed|stopped|finished|left|exited|died)\b.{0,40}\((?:exit )?code:? [1-9]\d{0,2}\)|\b(?:leav|quitt?)(?:e?s|ed|ing)? (?:early )?with [1-9]\d{0,2}$`)
 	// goesOn are words of a program that tries again or does something else.
-	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
+	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit|spawn|launch|plac|creat|build|fetch|schedul|assign|dispatch)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
 )
 
 // noErrors is how a test of MPI says that it has passed.
@@ -178,7 +200,7 @@ var (
 	// toldToEnd is the end of a worker that was asked to end.
 	toldToEnd = textmatch.New(`(?i)\bexit ?code:? -15\b`)
 	// counted is "9 of 9 chunks" or "step 100/100".
-	counted = textmatch.New(`(?:^|[\s(\[|])(\d+) ?(?:/|of) ?(\d+)(?:$|[\s)\]|,;:])`)
+	counted = textmatch.New(`(?:^|[\s(\[|])(\d+)(?: ?/ ?| of |of| [a-z]+ of )(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
 	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
 	// tally is the row of a table of results that counts the parts of the work that failed.
@@ -187,7 +209,7 @@ var (
 	workUnit = textmatch.New(`(?i)^\s*\[?\d+\]?[:\s]\s*\S*\d|^\s*\d+(?:\.\d+)? ?%|\b(?:trial|request|chunk|shard|sample|task|item|file|fold|round|generation|game|episode|query|record|frame|block|part|page|cycle|image|document|case|point)s? #?\d+\b`)
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
-	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|(?:^|[-:\]] )restoring \w+|\b(?:grow|enlarg)ing the \w+|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|(?:[,;:]| --?) (?:the )?(?:[A-Za-z]+ ){1,3}(?:is |was |are |were )?(?:now )?(?:removed|dropped|excluded|masked|discarded|replaced|deferred|postponed|left out|clamped|capped|kept as (?:it|they))\b|\bper worker\b.*\bretrying|\bpruned\b`)
+	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|(?:^|[-:\]] )restoring \w+|\b(?:grow|enlarg)ing the \w+|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|(?:[,;:]| --?) (?:the )?(?:\w+ ){1,3}(?:is |was |are |were )?(?:now )?(?:removed|dropped|rejected|excluded|left out|set aside|quarantined|blacklisted|marked as bad|excluded|masked|discarded|replaced|deferred|postponed|left out|clamped|capped|kept as (?:it|they))\b|\bper worker\b.*\bretrying|\bpruned\b|\bdefaults? (?:are |is |were |was )?(?:taken|used|kept|assumed)\b|\breplac(?:ing|ed) (?:it|the (?:worker|node|rank|process|actor|executor|engine))\b|\b(?:an?|one|the) (?:new|fresh|spare|replacement|substitute|standby) (?:engine|worker|actor|process|pool|executor|node|replica|attempt|session|connection|container|instance|child|client)\b|\bnew (?:engine|worker|actor|process|executor|attempt|session|instance|child) (?:with|pid|is|was|started|takes|\d)|\b(?:re-?spawn|re-?launch|re-?creat|re-?build|re-?fetch|re-?download|re-?read|re-?assign|re-?schedul|re-?dispatch|re-?open|re-?mount|re-?generat|re-?transmi|re-?send|re-?allocat|re-?initiali|re-?connect)\w*\b|\brunning without\b|\b(?:error|failure|status|code|exit \d+) (?:is |was )?ignored\b|\b[a-z]\w* #?\d\w* (?:is |was |were )?(?:dropped|rejected|discarded|excluded|skipped|omitted|masked|left out|set aside|removed|quarantined)\W*$|\bdropped\W*$|[,;] (?:the )?(?:\w+ ){1,3}(?:is|are|was|were|gets?) (?:now )?(?:used|taken)\b|\b(?:second|other|next|alternat\w+|backup) (?:mirror|server|host|source|copy|replica|endpoint|url|site)\b|\bidentity used\b|\btolerat\w+|\bworkaround\b|\bbest[ -]effort\b|\bfailing over\b|\bfail(?:ed)? ?over to\b`)
 	givesUp  = textmatch.New(`(?i)\btimed? ?out\b.{0,80}\bwait|caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
 	account = textmatch.New(`(?i)^\[ *\d+\.\d{6}\] |^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |^\s*(?:Started|Finished|Start Time|Completed At|startedAt|finishedAt): +"?(?:\w{3}, \d|\d{4}-)|^distributed\.(?:nanny|worker|scheduler|core)(?:\.\w+)? - (?:info|warning) - |^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^(?:slurm |pbs |lsf )?\S*epilog\S*\b|^(?:\([^()]*\) )?(?:INFO:? +)?(?:Shutting down|Waiting for application shutdown\.?|Application shutdown complete\.?|Finished server process \[\d+\])$`)
@@ -218,7 +240,7 @@ var progress = textmatch.New(`\d ?/ ?\d+ |\dm?s/(?:step|it)\b|\bit/s\b|\d%`)
 // counts reports whether a line says that all of a number of things are done.
 func counts(t string) bool {
 	m := counted.FindStringSubmatch(t)
-	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && !incomplete.MatchString(t) && !tries.MatchString(t)
+	return m != nil && m[1] == m[2] && m[1] != "1" && m[1] != "0" && (!incomplete.MatchString(t) && !tries.MatchString(t) || zeroFailed.MatchString(t))
 }
 
 // unequal says that a value is another than expected.
@@ -237,8 +259,14 @@ func Recovers(t string) bool {
 	if unequal.MatchString(t) {
 		t = unequal.ReplaceAllString(t, "")
 	}
-	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
+	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || ignored.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
+
+// ignored is how a line about a failure says that nobody minds.
+var ignored = textmatch.New(`(?i)(?:[,;(]|--?) ?(?:error |failure |this (?:is|was) )?(?:ignored|ignoring|harmless|not fatal|non-?fatal)\W*$`)
+
+// Ignored reports whether a line about a failure says itself that nobody minds.
+func Ignored(t string) bool { return len(t) < longLine && ignored.MatchString(t) }
 
 // Wanted reports whether a line says that a failure is part of a test.
 func Wanted(t string) bool { return len(t) < longLine && asWanted.MatchString(t) }

@@ -37,6 +37,9 @@ func mayCount(t string) bool {
 	for i := 1; i < len(t)-1; i++ {
 		from, to := i-1, i+1
 		if t[i] == 'o' && t[i+1] == 'f' {
+			if t[from] == ' ' && i+3 < len(t) && t[i+2] == ' ' && isDigit(t[i+3]) {
+				return true
+			}
 			to++
 		} else if t[i] != '/' {
 			continue

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
@@ -24,7 +25,7 @@ func Records(t string) bool {
 }
 
 var (
-	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$`)
+	afterEnd  = textmatch.New(`cannot schedule new futures after|Event loop is closed|interpreter shutdown|active exception|destroy_process_group|weakly-referenced object|_shutdown\b|in close$|in __del__$|sys\.meta_path is None|(?i:\b(?:send (?:the )?mail|e-?mail|slack|notif(?:y|ication)\w*|webhook|telegram|telemetry|pushgateway)\b)|Stream is closed|CommClosedError|"should dump" flag|ClosedChannelException|RejectedExecutionException|\bafter (?:shutdown|close|stop)\b`)
 	logged    = textmatch.New(`^(?:ERROR|WARNING|CRITICAL):\w+:`)
 	logRecord = textmatch.New(`^\[[WEC] \d{4}-\d\d-\d\d |^\W*(?:\d{2,4}[-/.]\d\d[-/.T ]?\d|\d\d:\d\d:\d\d).{0,60}\b(?:ERRO?R?|WARN(?:ING)?|CRIT(?:ICAL)?|EXCEPTION)\b`)
 	listed    = textmatch.New(`(?i)\bfollowing (?:error|exception)s?:?$|\b(?:errors?|exceptions?) (?:was|were) (?:caught|collected|ignored)`)
@@ -36,6 +37,34 @@ var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTE
 
 // Sigterm reports whether a line is a report that a worker was asked to end.
 func Sigterm(t string) bool { return sigterm.MatchString(t) }
+
+// Tallies reports whether a line only counts what has happened until then, as a monitor does from time to time.
+func Tallies(t string) bool { return tallies.MatchString(t) }
+
+var tallies = textmatch.New(`\(raylet\).* \d+ Workers (?:killed due to memory|\(tasks / actors\) killed)`)
+
+// Warns reports whether a line is a warning, or what Python says of an exception in its end.
+func Warns(t string) bool {
+	level, _ := message.Record(t)
+	return level == message.Warning || len(t) < longLine && warns.MatchString(t)
+}
+
+var warns = textmatch.New(`^(?i:\W*warning\b|\[W|W\d{4} |.*\bWARN(?:ING)?\b)|^Exception ignored in|^(?:\s+)?(?:Invoking stop|Successfully stopped|.*\bdestroy_process_group\(\) was not called)`)
+
+// Stops reports whether a line is a message with which a program says that it stops.
+func Stops(t string) bool { return stops.MatchString(t) }
+
+// Ends reports whether a line has a word with which a program says that it does not go on.
+func Ends(t string) bool { return ends.MatchString(t) }
+
+// StopCode reports whether a line tells with which code or signal a program ended that was stopped early.
+func StopCode(t string) bool { return stopCode.MatchString(t) }
+
+var (
+	stops    = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
+	ends     = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)
+	stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b`)
+)
 
 // Ordinary reports whether a line is output of a program that goes on, and not of one that ends.
 func Ordinary(text string) bool {

@@ -122,6 +122,7 @@ func Tracebacks(text []string) []Exception {
 			i = next
 		case ErrorLine(t):
 			e := Headless(text, i)
+			e.Ignored = e.From > 0 && Harmless(text[e.From-1])
 			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // else Python only warns
 				note(e)
 			}

@@ -123,6 +123,10 @@ func (f *finder) line(i int) {
 	if f.covered[i] || len(text) < 4 || pytrace.Warning(text) || len(text) < frameBytes && strings.Contains(text, `File "`) && pytrace.FrameLine.MatchString(text) {
 		return
 	}
+	if f.book.Candidate(text) && outlook.Login(text) {
+		f.covered[i] = true
+		return
+	}
 	if !f.book.Candidate(text) || outlook.Figures(text) || outlook.Echo(text) {
 		return
 	}
@@ -199,6 +203,10 @@ func (f *finder) addMessage() {
 		}
 	}
 	m := message.Own(f.Lines, taken)
+	for m != nil && outlook.Login(f.Lines[m.At]) {
+		taken[m.At], f.covered[m.At] = true, true
+		m = message.Own(f.Lines, taken)
+	}
 	if m == nil {
 		m = f.unannounced(taken)
 	}

@@ -1,0 +1,74 @@
+package outlook
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// escapes are the codes for colours that some logs have.
+const escapes = `(?:\x1b?\[[\d;]*[mK])*`
+
+// ofJob is how a batch system, a workflow engine or a service that builds software says that a whole job has come to a
+// good end.
+var ofJob = textmatch.New(`^` + escapes + `(?:\d{4}-\d\d-\S+ )?(?:##\[section\]|\[Pipeline\] )?(?i:job succeeded|build success(?:ful)?|finished: success|pipeline (?:succeeded|passed)|successfully completed\.|job completed: succeeded|conclusion: success)\W*` + escapes + `$|` +
+	`(?i)^\s*exit_status\s+0\s*$|\bnormal termination \(return value 0\)|\bexit code of 0\b|^\s*(?:final |job |app\w* |workflow |flow |run )?(?:status|state|phase)\s*[:=]\s*["']?(?:succeeded|completed?|finished|success)\b["']?[,.]?$|\bfinal ?status ?[:=] ?succeeded\b|\bJobState=COMPLETED\b|` +
+	`^\S+ +0/\d+ +completed +\d+ |^job\.batch/\S+ (?:condition met|completed)|^(?:job|status for job) '\S+'(?: |: )succeeded\b|\bfinished in state completed\b|\bmarking (?:task|run|dag\w*)\b.{0,60}\bas success|\bworkflow\b.{0,60}\b(?:finished|terminal) (?:with )?(?:status|state)\W{1,3}succeeded|\bRUN_SUCCESS\b|` +
+	`\bpipeline (?:execution )?completed successfully|\bthis progress looks :\)|\bdagman\b.{0,40}\bexit(?:ed|ing) with status 0\b|\b(?:exit )?(?:codes?|status(?:es)?|rcs?)\W{1,2}(?:0[ ,]+)+0\W*$|\ball \d+ (?:\w+ )?(?:ranks?|workers?|tasks?|process\w*|members?|replicas?|pods?) (?:\w+ )?(?:exited|ended|returned|finished|left) (?:with )?(?:code |status )?0\b`)
+
+// ofTests is how a tool that runs tests says that all have passed. Tests of failures print failures.
+var ofTests = textmatch.New(`^100% tests passed,? 0 tests failed out of [1-9]|^\[ +PASSED +\] (?:[1-9]|Ran (\d+)/)|^All tests passed \(\d|^\W*test result: ok\. [1-9]\d* passed; 0 failed|(?i)\btests(?: run)?: [1-9]\d*, failures: 0, errors: 0\b|^\W*[1-9]\d* tests?, 0 failures\b|^\[ FAIL 0 \|.* PASS [1-9]|^# fail +0\b|^\W*(?:unexpected )?fail(?:ed|ures?)?: +0\W*$|^=+ [1-9]\d* passed\b[^=]*=+$|^=+ [1-9]\d* passed,? in `)
+
+// failedTests is a result of a tool that runs tests which says that one has failed.
+var failedTests = textmatch.New(`^FAIL\b|^--- FAIL|^\[ +FAILED +\]|^not ok \d|^=+ .*\b[1-9]\d* (?:failed|errors?)\b|^test result: FAILED`)
+
+// goTests is the row of a package of which all tests have passed, as the go command prints it.
+var goTests = textmatch.New(`^ok  ?\s*\S+\s+(?:[\d.]+s|\(cached\))`)
+
+// state is the row of a job, or of a step of a job, in the table in which a batch system accounts for jobs.
+var state = textmatch.New(`^\s*(\d{2,}(?:[_+]\d+)?(?:\.\w+)?)[\s|]+(?:[^\s|]+[\s|]+){0,6}?(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL|OUT_OF_ME\w*\+?|PREEMPTED|REQUEUED|BOOT_FAIL|DEADLINE)\b.*?(?:[\s|](\d+:\d+))?[\s|]*$`)
+
+// asks is a command that asks for the code of the last one.
+var asks = regexp.MustCompile(`\becho "?(?:\w+[ =:]+)?\$\?"?$`)
+
+// declare marks the lines that say that the whole job has come to a good end, which several lines together decide.
+func (l *Log) declare() {
+	states, last, failed := map[string]string{}, -1, false
+	for i, t := range l.Text {
+		switch {
+		case len(t) > longLine || t == "":
+		case t == "0" && i > 0 && asks.MatchString(l.Text[i-1]):
+			l.Marks[i] = Done | All | Zero
+		case failedTests.MatchString(t):
+			failed = true
+		case !failed && goTests.MatchString(t):
+			l.Marks[i] = Done | All
+		default:
+			if m := state.FindStringSubmatch(t); m != nil {
+				states[m[1]], last = m[2], i
+				if m[2] == "COMPLETED" && m[3] != "" && m[3] != "0:0" {
+					states[m[1]] = "FAILED"
+				}
+			}
+		}
+	}
+	if last >= 0 && well(states) {
+		l.Marks[last] = Done | All | Zero
+	}
+}
+
+// well reports whether the last states of jobs and their steps say that all have completed. A step may have been cancelled
+// because it only helped.
+func well(states map[string]string) bool {
+	completed := false
+	for id, s := range states {
+		switch {
+		case s == "COMPLETED":
+			completed = true
+		case s != "CANCELLED" || !strings.Contains(id, ".") || strings.HasSuffix(id, ".batch"):
+			return false
+		}
+	}
+	return completed
+}

@@ -1,0 +1,30 @@
+package roster
+
+import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+)
+
+// tasksRow is a row of the table of processes that the kernel writes when it ends one: the process and its name.
+var tasksRow = textmatch.New(`\[ *(\d{2,8})\] +\d+ +\d+ +\d+ .* (\S+)$`)
+
+// InTasks returns the rank of a process by its place among the processes of the same name in the table of the kernel,
+// or -1. There must be one for each rank of the job: the launcher has started them one after another.
+func InTasks(text []string, pid, ranks int) int {
+	byName, name := map[string][]int{}, ""
+	for _, t := range text {
+		if m := tasksRow.FindStringSubmatch(t); m != nil {
+			p := logtext.Number(m[1])
+			if byName[m[2]] = append(byName[m[2]], p); p == pid {
+				name = m[2]
+			}
+		}
+	}
+	pids := slices.Sorted(slices.Values(byName[name]))
+	if pids = slices.Compact(pids); name == "" || len(pids) != ranks {
+		return -1
+	}
+	return slices.Index(pids, pid)
+}
