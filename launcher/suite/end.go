@@ -103,13 +103,17 @@ func signals(t *testing.T, b Bed) {
 case $RANK in
 0) trap 'echo got > got0; exit 0' USR1; echo ready > ready0; while :; do sleep 0.02; done ;;
 1) sh -c "trap 'echo got > got1; exit 0' USR1; echo ready > ready1; while :; do sleep 0.02; done"; exit 0 ;;
-*) echo ready > ready$RANK; while ! [ -e got0 ] || ! [ -e got1 ]; do sleep 0.02; done ;;
+*) echo ready > ready$RANK; while ! [ -e got0 ] || ! [ -e got1 ] || ! [ -e reported ]; do sleep 0.02; done ;;
 esac`)})
 	wait := g.start(t.Context())
 	for r := range 4 {
 		g.exists("ready" + strconv.Itoa(r))
 	}
 	g.launcher.Signal(syscall.SIGUSR1)
+	g.await("the reports of both hosts", func() bool { return len(g.find(job.KindSignal)) == 2 })
+	if err := os.WriteFile(filepath.Join(g.attempt.Workdir, "reported"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if o := wait(); !o.Good(4) {
 		t.Errorf("%+v", o)
 	}
