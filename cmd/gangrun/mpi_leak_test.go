@@ -157,9 +157,7 @@ func (l *longLived) run(number int, gang mpiGang) {
 	if len(outcome.Exits) != mpiRanks || len(outcome.Unreaped) > 0 || outcome.Good(mpiRanks) != gang.want.Good() {
 		l.t.Fatalf("gang %d, %q, ended with %+v after %q", number, command, outcome, stops)
 	}
-	// mpirun kills a rank that has not died of its SIGTERM after a second.
-	killed := l.flavour == job.MPIOpenMPI && gang.want.Signal == int(unix.SIGTERM) && outcome.Exits[exit].Signal == int(unix.SIGKILL)
-	if e, want := outcome.Exits[exit], gang.want; !killed && (e.Status != want.Status || e.Code != want.Code || e.Signal != want.Signal) {
+	if e, want := outcome.Exits[exit], gang.want; e.Status != want.Status || e.Code != want.Code || e.Signal != want.Signal {
 		l.t.Fatalf("gang %d, %q: %s, want it %s with code %d, signal %d", number, command, e, want.Status, want.Code, want.Signal)
 	}
 	if err := os.RemoveAll(logs); err != nil {

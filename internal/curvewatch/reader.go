@@ -12,7 +12,7 @@ const (
 	// busy bounds the time that a reader works in each look, so that a job that prints much costs little.
 	busy = 200 * time.Millisecond
 	// calm is the time from the beginning of an attempt to the first look. A job that ends sooner has no curve to
-	// judge, and pays nothing for the search.
+	// judge, and takes no time for a search.
 	calm = 300 * time.Millisecond
 	// maxBatch is how many points of a file are handed on at once.
 	maxBatch = 1024
