@@ -18,7 +18,8 @@ func (s *stream) ranksOf() []int {
 	return s.known.lanes
 }
 
-// closing returns the number of the first of the lines with which all ranks of a log have come to their end, or -1.
+// closing finds the lines that all ranks of a log print when they end. It returns the line number of the first of these
+// lines, or -1 if there are none.
 func (s *stream) closing() int {
 	if s.known.closed {
 		return s.known.closing

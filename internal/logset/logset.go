@@ -227,8 +227,8 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 	return count
 }
 
-// mostOnHost returns how many ranks a host has at most, as the tags of lines with the number of a rank on its host tell.
-// It is 0 if there are no such tags.
+// mostOnHost returns the largest number of ranks that any host has. Some launchers tag each line with the local rank, from
+// which it takes that number. Without such tags, it returns 0.
 func mostOnHost(logs [][]job.Line) (count int) {
 	for _, lines := range logs {
 		for _, l := range lines {

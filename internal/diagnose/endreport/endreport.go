@@ -100,8 +100,8 @@ func ompiExit(text []string, i int) (Report, int, bool) {
 	return Report{Rank: logtext.Number(m[1]), Code: logtext.Number(code)}, at, logtext.Number(code) > 0
 }
 
-// crashes are the signals of a crash. hydra prints the status of a process as the system gives it: that is the number of
-// the signal.
+// crashes are the signals of a crash. For a process that a signal has ended, hydra prints the number of the signal as the
+// exit code.
 var crashes = []int{4, 6, 7, 8, 11}
 
 func hydra(text []string, i int) (Report, int, bool) {

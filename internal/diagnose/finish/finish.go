@@ -155,8 +155,8 @@ func (l *log) read() {
 	}
 }
 
-// GoesOnWithLess reports whether the job went on with fewer ranks, or other ones, after a line of a log, and came to a
-// good end.
+// GoesOnWithLess reports whether the job lost ranks at a line of a log, went on with fewer or other ranks, and ended
+// well.
 func (j *Job) GoesOnWithLess(file string, number int) bool {
 	return j.files[file] != nil && j.files[file].less > number
 }

@@ -20,7 +20,8 @@ type tag struct {
 	inner bool
 	// host is true if the number may be that of a host, below whose tag are those of ranks.
 	host bool
-	// machine is true if the number is that of a host. It is that of a rank only if several hosts have tags.
+	// machine is true if the number in the tag is part of a host's name. It counts as a rank only if a log has tags of
+	// several hosts.
 	machine bool
 }
 

@@ -10,7 +10,7 @@ var (
 	unhandledLine = textmatch.New(`(?i)(?:^|[\])>:] ?)(?:fatal error: |error: |php fatal error: +)?(?:uncaught|unhandled)(?: (?:exception|error|promise rejection))?(?:[.:] ?|: | )(.{3,400})$`)
 	// unhandledClass is an exception with its class before its message.
 	unhandledClass = textmatch.New(`\b((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Failure|Fault))\b: (.+)$`)
-	// unhandledAfter is one with its class after its message.
+	// unhandledAfter matches the report of an unhandled exception that has the class after the message.
 	unhandledAfter = textmatch.New(`^(.+) [\[(]((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Defect|Failure))[\])]$`)
 )
 

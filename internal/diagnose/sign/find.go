@@ -43,7 +43,7 @@ type finder struct {
 	covered []bool // the lines that belong to a sign, or to a report about the same failure
 }
 
-// Find finds the signs of failure in a text by the rules of a book.
+// Find returns the signs of failure in a text. The rules of the book say which lines are signs.
 func Find(t Text, book *rules.Book) Found {
 	f := &finder{Text: t, book: book, covered: make([]bool, len(t.Lines))}
 	for _, g := range exceptions(t.Lines, f.covered, book) {
