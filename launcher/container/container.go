@@ -178,6 +178,10 @@ func removeOnce(ctx context.Context, container client.Container, task client.Tas
 			return err
 		}
 	}
+	cgroups, err := cgroupsOf(ctx, container)
+	if err := errors.Join(err, endCgroups(cgroups)); err != nil {
+		return err
+	}
 	if err := container.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
