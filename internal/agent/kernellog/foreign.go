@@ -61,26 +61,42 @@ func (g group) foreign(text string, ours []int) bool {
 	return !within(string(g), full) && !(g != "/" && within(full, string(g))) && !strings.HasPrefix(full, "/gangrun."+identity.AgentName(os.Getpid()))
 }
 
-// The kernel logs two lines about an OOM kill. Only the first one names the cgroup that was full.
+// The kernel logs two lines about an OOM kill. Only the first one names the cgroup that was full. After ten kills
+// within five seconds, the kernel leaves out the first line (oom_rs in mm/oom_kill.c).
 var (
 	oomKill = pattern.New(`\boom_memcg=([^,]+).*,pid=(\d+)`)
 	killed  = pattern.New(`\bKilled process (\d+)`)
 )
 
+// inGroup begins the second line about an OOM kill if a cgroup was full, and not the host.
+const inGroup = "Memory cgroup out of memory: "
+
 // filter leaves out the lines about OOM kills that are foreign.
 type filter struct {
 	group group
-	last  string // the PID of the last kill that was foreign
+	kills map[string]bool // by the PIDs of the first lines about OOM kills: whether the kill was foreign
 }
 
-// drops reports whether a text is to be left out.
-func (f *filter) drops(text string, ours []int) bool {
-	if f.group.foreign(text, ours) {
-		f.last = oomKill().FindStringSubmatch(text)[2]
-		return true
+// drops reports whether a text is to be left out. none means that this agent's own cgroup counts its OOM kills,
+// and has counted none since the last texts.
+func (f *filter) drops(text string, ours []int, none bool) bool {
+	if m := oomKill().FindStringSubmatch(text); m != nil {
+		if f.kills == nil {
+			f.kills = map[string]bool{}
+		}
+		f.kills[m[2]] = f.group.foreign(text, ours)
+		return f.kills[m[2]]
 	}
 	m := killed().FindStringSubmatch(text)
-	return m != nil && f.last != "" && m[1] == f.last
+	if m == nil {
+		return false
+	}
+	if foreign, named := f.kills[m[1]]; named {
+		delete(f.kills, m[1])
+		return foreign
+	}
+	pid, err := strconv.Atoi(m[1])
+	return none && strings.HasPrefix(text, inGroup) && err == nil && !slices.Contains(ours, pid)
 }
 
 // within reports whether a group is another one, or below it.

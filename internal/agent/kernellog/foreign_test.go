@@ -37,17 +37,22 @@ func TestForeign(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
+	const kill = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg="
 	f := filter{group: "/"}
 	for _, c := range []struct {
-		text string
-		want bool
+		text       string
+		none, want bool
 	}{
-		{"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/other,task_memcg=/other,task=dd,pid=7,uid=0", true},
-		{"Memory cgroup out of memory: Killed process 7 (dd) total-vm:3292kB", true},
-		{"Memory cgroup out of memory: Killed process 8 (python3) total-vm:3292kB", false},
-		{"Out of memory: Killed process 9 (x)", false},
+		{kill + "/other,task_memcg=/other,task=dd,pid=7,uid=0", false, true},
+		{kill + "/,task_memcg=/,task=dd,pid=10,uid=0", true, false},
+		{"Memory cgroup out of memory: Killed process 7 (dd) total-vm:3292kB", false, true},
+		{"Memory cgroup out of memory: Killed process 10 (dd) total-vm:3292kB", true, false},
+		{"Memory cgroup out of memory: Killed process 8 (python3) total-vm:3292kB", false, false},
+		{"Memory cgroup out of memory: Killed process 8 (python3) total-vm:3292kB", true, true},
+		{"Memory cgroup out of memory: Killed process 11 (rank) total-vm:3292kB", true, false},
+		{"Out of memory: Killed process 9 (x)", true, false},
 	} {
-		if got := f.drops(c.text, nil); got != c.want {
+		if got := f.drops(c.text, []int{11}, c.none); got != c.want {
 			t.Errorf("%q: got %v", c.text, got)
 		}
 	}

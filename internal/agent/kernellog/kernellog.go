@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,18 +37,22 @@ func (k *Watch) Close() { k.log.Close() }
 // It also returns one line if the kernel's count of OOM kills has risen. host is the name of this host, and
 // ours has the PIDs of the ranks. Lines leaves out OOM kills of other jobs. A kill counts as one of another job
 // if the killed process is not in ours, and the cgroup that ran out of memory neither contains this agent nor is
-// below the agent's cgroup.
+// below the agent's cgroup. If the kernel does not say which cgroup that was, the agent's cgroup must have counted
+// a kill.
 func (k *Watch) Lines(host string, ours []int) []job.Line {
 	var lines []job.Line
 	say := func(text string) {
 		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
 	}
-	for text := range k.log.New() {
-		if evidence(text) && !k.foreign.drops(text, ours) {
+	texts := slices.Collect(k.log.New())
+	now, file := oomKills() // the kernel counts a kill before it logs it
+	none := now <= k.kills && file != "" && file != hostKills
+	for _, text := range texts {
+		if evidence(text) && !k.foreign.drops(text, ours, none) {
 			say(text)
 		}
 	}
-	if now, file := oomKills(); now > k.kills {
+	if now > k.kills {
 		say(fmt.Sprintf("oom_kill count rose by %d during the attempt", now-k.kills))
 		last := &lines[len(lines)-1]
 		last.File, last.Reason = file, job.ReasonOOMKills
@@ -89,13 +94,16 @@ func Kills(file string) (n int64, ok bool) {
 	return oomCount(string(data))
 }
 
+// hostKills has the kernel's count of all OOM kills of the host.
+const hostKills = "/proc/vmstat"
+
 // oomKills returns the count of OOM kills of this process's own memory cgroup, else that of the
 // host, which counts other jobs too (oom_kill of /proc/vmstat, Linux 4.13). file is where it
 // was read.
 func oomKills() (kills int64, file string) {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for _, file := range append(oomFiles(string(own), string(mounts)), "/proc/vmstat") {
+	for _, file := range append(oomFiles(string(own), string(mounts)), hostKills) {
 		if n, ok := Kills(file); ok {
 			return n, file
 		}
