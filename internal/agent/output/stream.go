@@ -111,6 +111,7 @@ func (s *Stream) Discard() error {
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
+	pace := pace{began: time.Now()}
 	for {
 		n, err := readEnd{s.from}.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
@@ -122,6 +123,9 @@ func (s *Stream) Pump(release <-chan struct{}) {
 			s.truncated = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
 			return
 		}
+		if pause := pace.next(time.Now(), n); pause > 0 {
+			await(pause, release)
+		}
 		if n < len(buffer) {
 			full = 0
 		} else if full++; full == fullReads && len(buffer) < largeBuffer {
@@ -130,6 +134,16 @@ func (s *Stream) Pump(release <-chan struct{}) {
 				s.widen()
 			}
 		}
+	}
+}
+
+// await waits for a moment, or until the channel release is closed.
+func await(pause time.Duration, release <-chan struct{}) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-release:
 	}
 }
 

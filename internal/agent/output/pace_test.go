@@ -1,0 +1,39 @@
+package output
+
+import (
+	"testing"
+	"time"
+)
+
+// TestPace: reads that come often and bring little are paused, and no others. A paused stream is still one that
+// trickles as long as there is something to read soon after each pause.
+func TestPace(t *testing.T) {
+	for name, c := range map[string]struct {
+		gap   time.Duration // between the reads, without pauses
+		bytes int
+		want  time.Duration
+	}{
+		"600 lines a second":    {time.Second / 600, 80, pacePause},
+		"a progress bar":        {time.Second / 10, 80, 0},
+		"100 lines a second":    {time.Second / 100, 80, 0},
+		"a loop without pauses": {20 * time.Microsecond, 80, 0},
+		"large pieces":          {time.Second / 600, 4096, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(0, 0)
+			p := pace{began: now}
+			waiting := 0.0 // bytes
+			var pause time.Duration
+			for range 10 * paceReads {
+				wait := max(c.gap, pause)
+				now = now.Add(wait)
+				waiting += float64(c.bytes) * wait.Seconds() / c.gap.Seconds()
+				pause = p.next(now, int(waiting))
+				waiting = 0
+			}
+			if pause != c.want {
+				t.Errorf("a pause of %s, want %s", pause, c.want)
+			}
+		})
+	}
+}
