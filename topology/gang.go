@@ -22,8 +22,8 @@ type Choice struct {
 	// Level is how close to each other the GPUs are. It is job.LocalityIsland if the gang is on one host and
 	// has a best set of GPUs of that host. A set is best if no set of the same size has a better
 	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes busy GPUs, but no
-	// sick or excluded GPUs. (This is not quite the island of the glossary: the GPUs need not be connected by the
-	// best kind of link that the host has.)
+	// sick or excluded GPUs. (This is the island as a level of locality, and not an island of the host's links: see
+	// docs/glossary.md.)
 	Level job.Locality
 	Cost  Cost
 	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the RunnerUp and

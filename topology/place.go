@@ -12,8 +12,8 @@ import (
 // NoPlacement is the error of Place and PlaceGPUs when the gang does not fit.
 type NoPlacement struct {
 	Text, Hint string
-	// Ever is true if the gang would fit if no GPU were busy. It can then help to wait. If Ever is false, only
-	// another inventory or another request can help.
+	// Ever is true if the gang would fit if no GPU were busy. It can then help to wait. If Ever and
+	// Unfit are both false, only another inventory or another request can help.
 	Ever bool
 	// Unfit is true if some GPUs are sick or excluded. The gang may fit when they can be used
 	// again.

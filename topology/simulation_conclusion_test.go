@@ -7,8 +7,8 @@ import (
 )
 
 // conclusion is the text that checkConclusion and checkPatience compare with the figures.
-const conclusion = `The claim "better locality, and no longer delay, than the best other policy" is **only partly
-shown**. Over half a year, locality is better. Delay is neither better nor worse on DGX-1V, but a
+const conclusion = `gangrun was meant to have better locality than the best other policy, and delays that are not longer. That is
+**only partly shown**. Over half a year, locality is better. Delay is neither better nor worse on DGX-1V, but a
 little longer in most seeds on HGX-H100 and on the mixed cluster. A day is too short to
 distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun is not better.
 

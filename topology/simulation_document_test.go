@@ -62,7 +62,7 @@ gang. No policy knows how long a gang will run.
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
 On this page, a gang of n GPUs counts as on one island if it is on one host and no other n GPUs of
-this host are better connected. This is not quite the island of the [glossary](glossary.md): the
+this host are better connected. This is the island as a level of locality of the [glossary](glossary.md): the
 gang need not be connected by the best kind of link that the host has. A gang on one island also counts as on one host,
 and a gang on one host also counts as in one rack. If all GPUs of a host are connected equally, the
 whole host is an island. Every figure
@@ -74,8 +74,8 @@ Each gang is followed until it has started.
 		fmt.Fprintf(&b, "## %s\n%s\nThe same, seed by seed:\n\n%s\n", k.name, f.clusters[i], f.less[i])
 	}
 	fmt.Fprintf(&b, `## What a day can tell
-This table divides the half years into days. It shows on how many of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. The last two columns show on how many of the %d
+This table divides the half years into days. It shows on which share of them (%d seeds times %d
+days) gangrun puts more gangs on an island, or fewer. The last two columns show on which share of the %d
 days it puts more there in none of the %d seeds, and in all of them.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If

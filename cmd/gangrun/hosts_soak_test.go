@@ -94,7 +94,7 @@ there before gangrun starts.
 - suspect: the time until gangrun warns of a silent host. It warns after 3 s without contact.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
   A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
-- ended: the time until gangrun has ended. It first waits until no rank can be left on a
+- ended: the time until gangrun has ended. Before that, gangrun waits until no rank can be left on a
   lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
   default) and 5 s have passed since gangrun closed its last connection to the host. Another attempt would
   have to wait in the same way.

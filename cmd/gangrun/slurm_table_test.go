@@ -35,7 +35,7 @@ var slurmEndings = docTable{
 		"a job in a partition of higher priority takes the nodes, with `--requeue`",
 		"`scontrol requeue`",
 		"`scancel`",
-		"`scancel`, and a line follows `gangrun run`",
+		"`scancel`, if `gangrun run` is not the last line of the script",
 		"`scancel` of a job of `salloc`",
 		"`--signal=USR1`, and the ranks handle it",
 		"`--signal=USR2`, with `--on-signal stop`",

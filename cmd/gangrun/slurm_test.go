@@ -170,7 +170,7 @@ func TestSlurm(t *testing.T) {
 		if err != nil || !strings.Contains(list, "  lost  ") {
 			t.Errorf("%v\n%s", err, list)
 		}
-		b.ending("`scancel`, and a line follows `gangrun run`", "`lost`; `gangrun ps`: "+b.said(list, `Slurm shows job \d+ as \w+`), "killed")
+		b.ending("`scancel`, if `gangrun run` is not the last line of the script", "`lost`; `gangrun ps`: "+b.said(list, `Slurm shows job \d+ as \w+`), "killed")
 	})
 }
 

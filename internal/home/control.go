@@ -26,8 +26,8 @@ var ErrControlled = errors.New("the run has a controller")
 // process that is about to become the controller.
 type claim struct {
 	job.Controller
-	// Tentative is set during a takeover. If the process ends before it is cleared, it never
-	// was the controller, and Before was the last one; nil if the file was empty.
+	// Tentative is set during a takeover. If the process ends while Tentative is set, Before is
+	// still the controller of the run. Before is nil if the file was empty.
 	Tentative bool            `json:"tentative,omitempty"`
 	Before    *job.Controller `json:"before,omitempty"`
 }

@@ -35,8 +35,8 @@ type Attempt struct {
 	TTY TTY `json:"tty,omitempty"`
 	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
-	// Steps is the number of progress events of each rank that an agent reports immediately. It may
-	// report later events only once a second.
+	// Steps is the number of progress events of each rank that an agent reports immediately. It
+	// reports later events at most once a second.
 	Steps int `json:"steps,omitempty"`
 	// Progress is Spec.Progress.
 	Progress string `json:"progress,omitempty"`

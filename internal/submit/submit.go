@@ -56,7 +56,7 @@ func Make(r Request) Plan {
 	args := append([]string{"--job-name=" + name + "-trial"}, kept(r.Flags)...)
 	args = append(args, "-N1", "-n1", fmt.Sprintf("-t%d", trialMinutes))
 	if gpus(r) {
-		args = append(args, "--gres=gpu:1")
+		args = append(args, "--gres=gpu:"+strconv.Itoa(max(1, r.Spec.GPUs)))
 	}
 	p.Trial = &Batch{Args: args, Script: script(r, "preflight", "--ranks", "1", "--min-ranks", "0")}
 	return p

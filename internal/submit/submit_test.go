@@ -29,7 +29,7 @@ func TestMake(t *testing.T) {
 		t.Errorf("dependency: %q", got)
 	}
 	r.Flags, r.Spec.GPUs, r.Spec.Name = nil, 2, "big"
-	if p := Make(r); !reflect.DeepEqual(p.Gang.Args[4:], []string{"-n8", "--gpus-per-task=2"}) || p.Trial.Args[len(p.Trial.Args)-1] != "--gres=gpu:1" {
+	if p := Make(r); !reflect.DeepEqual(p.Gang.Args[4:], []string{"-n8", "--gpus-per-task=2"}) || p.Trial.Args[len(p.Trial.Args)-1] != "--gres=gpu:2" {
 		t.Errorf("%q, %q", p.Gang.Args, p.Trial.Args)
 	}
 	r.Spec.Trial.Mode = job.TrialOff

@@ -8,7 +8,7 @@ import (
 )
 
 // Keeper asks the watchdog to keep the locked files of a lease open too. If the agent is killed,
-// they stay locked until the watchdog has ended its ranks.
+// the files stay locked until the watchdog has ended the ranks of that agent.
 type Keeper struct{ socket socket }
 
 // NewKeeper takes over file, the agent's end of the socket to its watchdog (KeepFD).

@@ -1,5 +1,6 @@
-// Package agents has the controller's side of agents. A Pool starts an agent on each host, through a Dialer, and
-// ends it. An Agent watches the contact with an agent, and knows why an agent is lost.
+// Package agents has the controller's side of agents, the processes that start ranks on the hosts. A Pool starts an
+// agent on each host, through a Dialer, and ends it. The type Agent stands for one such process: it watches the
+// contact with the process, and knows why the process is lost.
 package agents
 
 import (

@@ -26,10 +26,11 @@ type Config struct {
 	// arrange that Release is called, immediately or later. Calls of Enter do not overlap. Enter is not called
 	// for a group if all of its ranks are on this host.
 	Enter func(group string, entries []Pair)
-	// The Server calls ShareName when a rank of this host has published, withdrawn or looked up a name, if the
-	// gang has ranks on other hosts. For a published or withdrawn name, ShareName must arrange that ReceiveName
-	// of the servers of the other hosts is called. After that, and also for a name that was looked up, it must
-	// arrange that ReceiveName of this Server is called. ShareName must not block.
+	// ShareName is called when a rank of this host has published, withdrawn or looked up a name, if the gang has
+	// ranks on other hosts. ShareName must arrange calls of ReceiveName:
+	//   - for a published or withdrawn name, on the servers of the other hosts and then on this Server;
+	//   - for a name that was looked up, only on this Server.
+	// ShareName must not block.
 	ShareName func(Name)
 	// Changed is called after a rank's state has changed. It must not block. It may be nil.
 	Changed func(rank int)

@@ -118,8 +118,8 @@ func Amount(kind job.SpeedKind, v float64) string {
 }
 
 // Table returns the lines of a table of speeds. For each host, the table has the slowest speed of each kind.
-// For links, it has the fastest speed in each direction, and for round trips, the fastest. SlowSpeeds compares
-// these speeds of links, too.
+// For links, it has the fastest speed in each direction, and for round trips, the fastest: a host is slow only if its
+// best link is slow. SlowSpeeds compares these speeds of links, too.
 func Table(speeds []job.Speed) []string {
 	hosts := hostsOf(speeds)
 	var b strings.Builder

@@ -32,8 +32,8 @@ var hints = map[judge.Kind]string{
 // Hint says what to do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
-// NeverSure names a setting that the job lacks. It does so if the job asks gangrun to end its run at verdicts of
-// that kind, and such verdicts can never become sure without the setting. Otherwise it returns "".
+// NeverSure returns the setting without which verdicts of that kind never become sure, if the job wants to be ended
+// by such verdicts and lacks that setting. Otherwise it returns "".
 func NeverSure(kind string, s job.Spec) string {
 	if s.EarlyStop.For(kind) != job.EarlyEnd || s.Curve.DecayEnd >= 0 || kind != string(judge.Plateau) && kind != string(judge.WillMiss) {
 		return ""

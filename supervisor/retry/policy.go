@@ -31,7 +31,7 @@ const (
 //   - The first limit allows Retries restarts in a row without progress. It does not count
 //     preemptions.
 //   - The second limit allows one restart for the same cause with the same artefact, such as a file,
-//     port, library, GPU or host. It does not apply to a cause without an artefact. But if the action
+//     port, library, GPU or host. It does not apply to a cause without an artefact, nor to a preemption. But if the action
 //     is "once", the second limit applies to every cause, and ignores artefacts: it allows one restart
 //     for the same cause.
 //

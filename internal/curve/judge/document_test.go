@@ -164,7 +164,7 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 | ` + "`not-finite`" + ` | the loss is NaN or infinite 5 times in a row; with a loss scale, 25 times at the start of the run and while the scale falls | if the loss itself is not finite. Never if only a validation metric, an accuracy or a reward is not finite |
 | ` + "`diverged`" + ` | the loss has risen by at least 30 % of what it had fallen before, and by more than 8 standard deviations of its noise; it has stayed high for 2 % of the run and at least 50 steps, and does not fall again | if it has risen by 60 %, for four times as long, and there is [strong evidence](#when-diverged-is-sure) |
 | ` + "`flat`" + ` | neither the median nor the trend of the loss has fallen, and validation has not improved. Never in a warm-up | only if the gradient is zero |
-| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and two upper estimates of the further improvement are both below 1 %: the trend of the last 30 % plus two standard deviations, and three standard deviations of the noise |
+| ` + "`plateau`" + ` | in the last 30 % of the GPU time, the metric has improved by less than 0.1 %. Never in a warm-up, never if the learning rate has changed in that time | if gangrun knows the step after which the learning rate no longer falls (` + "`--decay-end`" + `), and two upper estimates of the further improvement are both below 1 %. The first estimate is what the slope of the last 30 %, raised by twice its standard error, gives until the planned end. The second one is three standard deviations of the noise |
 | ` + "`reached`" + ` | the target is reached | always |
 | ` + "`will-miss`" + ` | gangrun fits power laws and a logarithm to the curve and to its second half. At the planned end, all of them are at least two standard deviations short of the target | if all of them are at least eight standard deviations short, the run is in its second half, and gangrun knows that the learning rate no longer falls |
 | ` + "`below-peers`" + ` | for each of at least three earlier runs, gangrun takes the mean value up to the same step. The best value of this run is worse than the median of these means | never |
@@ -176,7 +176,7 @@ Losses rise and stay high in many runs that are in order: when the task changes 
 - No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
-- The loss has never fallen, and is now a thousand times as high as at first. It is also ten times as high as it could be if the job printed the sum of the losses of all steps so far.
+- The loss has never fallen, and is now a thousand times as high as at first. The loss is also no sum: even if the job printed the sum of the losses of all steps so far, the value would be ten times too high.
 
 ` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 
@@ -187,7 +187,7 @@ Each verdict has a sentence that says what gangrun has found, and the number of 
 
 const corpusText = `
 ## The corpus
-The rules for verdicts were tested on a corpus of curves. The curves are of small models that were trained for this purpose: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and made ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
+The rules for verdicts were tested on a corpus of curves. The curves are of small models that were trained for this purpose: multilayer perceptrons, convolutions, batch normalisation and linear models, on scikit-learn's data (digits, wine, breast cancer, iris, diabetes, and synthetic ones: moons, circles, classification, quantiles, regressions, Friedman and others). ` + "`internal/curve/judge/testdata/make_curves.py`" + ` trains them.
 
 There are %d runs:
 - *work* and *held*: two halves, divided by a hash of the name. The rules were written with the first half. The second half was measured when the rules were complete for the first time, and again after each change.
