@@ -45,15 +45,15 @@ func (s *stream) outlived(g *sign.Sign) bool {
 		return false
 	}
 	file, number := s.lines[g.From].File, s.lines[g.To-1].Line
-	if s.whole().StartedAgain(file, number) {
+	owner := s.rank
+	if owner < 0 {
+		owner = s.where(g).Marked()
+	}
+	if s.whole().StartedAgain(file, number) || s.planned(g, file, number, owner) {
 		return true
 	}
 	if g.Rule.Is(rules.Verdict) {
 		return false
-	}
-	owner := s.rank
-	if owner < 0 {
-		owner = s.where(g).Marked()
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
@@ -65,6 +65,19 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	}
 	return s.whole().GoesOnWithLess(file, number) || !crashed && s.whole().AllEndWell(file, number, owner) &&
 		!slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
+}
+
+// planned reports whether the job came to the end of the work that was planned after a sign, or the sign only tells what
+// went wrong when the job put its things away at that end.
+func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
+	switch g.Rule.Category {
+	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
+		return false
+	}
+	if slices.ContainsFunc(s.beside, func(o *stream) bool { e := o.reportedEnd(); return e >= 0 && o.lines[e].Line > number }) {
+		return false
+	}
+	return s.whole().Reaches(file, number, owner) || g.Report == nil && (outlook.Farewell(g.Title) || outlook.Farewell(g.Where) || outlook.Farewell(g.Context)) && s.whole().Over(file, number)
 }
 
 // excused reports whether the line after an exception says that the program goes on in another way.
