@@ -68,16 +68,29 @@ func (s *stream) outlived(g *sign.Sign) bool {
 }
 
 // planned reports whether the job came to the end of the work that was planned after a sign, or the sign only tells what
-// went wrong when the job put its things away at that end.
+// went wrong, or what else happened, when the job put its things away at that end.
 func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
+	verdict := g.Rule.Is(rules.Verdict)
 	switch g.Rule.Category {
 	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
 		return false
+	case job.Killed:
+		if g.Report != nil && s.whole().LeaderLeft(file, number) {
+			return true
+		}
+	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job
+		if verdict && (s.whole().Over(file, number) || s.whole().EndsWell(file, number, owner, 2*goneOn)) {
+			return true
+		}
+	}
+	if !verdict && s.whole().Told(file) {
+		return true
 	}
 	if slices.ContainsFunc(s.beside, func(o *stream) bool { e := o.reportedEnd(); return e >= 0 && o.lines[e].Line > number }) {
 		return false
 	}
-	return s.whole().Reaches(file, number, owner) || g.Report == nil && (outlook.Farewell(g.Title) || outlook.Farewell(g.Where) || outlook.Farewell(g.Context)) && s.whole().Over(file, number)
+	farewell := g.Report == nil && (outlook.Farewell(g.Title) || outlook.Farewell(g.Where) || outlook.Farewell(g.Context))
+	return s.whole().Reaches(file, number, owner) || farewell && s.whole().Over(file, number)
 }
 
 // excused reports whether the line after an exception says that the program goes on in another way.

@@ -1,6 +1,7 @@
 package finish
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,8 @@ type plan struct {
 	reached map[int]int
 	// first has for each rank that counts work the number of the first line that does.
 	first map[int]int
+	// behind is true if a rank did not come to the end.
+	behind bool
 }
 
 // series is what one rank has counted with one word.
@@ -146,6 +149,7 @@ func (j *Job) readPlans() {
 		for rank, at := range behind {
 			if file.plan.reached[rank] < at {
 				delete(file.plan.reached, rank)
+				file.plan.behind = true
 			}
 		}
 	}
@@ -215,7 +219,7 @@ func (j *Job) Reaches(file string, number, rank int) bool {
 // and no work and no failure is reported afterwards.
 func (j *Job) Over(file string, number int) bool {
 	l := j.files[file]
-	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {
+	if l == nil || l.plan.behind || !l.calm(number) || advances(l.after(number)) > 0 {
 		return false
 	}
 	before := l.lines[:len(l.lines)-len(l.after(number-1))]
@@ -236,6 +240,27 @@ func (j *Job) Over(file string, number int) bool {
 		}
 	}
 	return false
+}
+
+// Told reports whether another file, which has no output of the job, says that the whole job came to a good end.
+func (j *Job) Told(file string) bool {
+	for name, l := range j.files {
+		if name == file || l.failed >= 0 || advances(l.lines) > 0 {
+			continue
+		}
+		for _, o := range l.lines {
+			if whole := outlook.Done | outlook.All | outlook.Zero; o.Mark&whole == whole {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// LeaderLeft reports whether, before a line of a log, the process that leads the job ended with code 0.
+func (j *Job) LeaderLeft(file string, number int) bool {
+	l := j.files[file]
+	return l != nil && advances(l.after(number)) == 0 && slices.ContainsFunc(l.lines[:len(l.lines)-len(l.after(number-1))], func(o Line) bool { return outlook.LeaderLeft(o.Text) })
 }
 
 // calm reports whether no line after a number says that something ended badly.

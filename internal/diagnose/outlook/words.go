@@ -36,7 +36,7 @@ var (
 // removes files, closes connections.
 func Farewell(t string) bool { return farewell.MatchString(t) }
 
-var farewell = textmatch.New(`(?i)\b(?:shm_)?un-?link(?:ing|ed)?\b|\brm(?:tree|dir)\b|_?clean(?:ing)?[ _-]?up\b|_?finali[sz](?:e|er|ers|ing|ation)\b|_?at_?exit\b|\bat exit\b|\btear(?:ing)?[ _-]?down\b|\bshut(?:ting)?[ _-]?down\b|\bdisconnect\w*|\b(?:de|un)-?register\w*|\b(?:close|closing) (?:the )?(?:\w+ )?(?:connection|file|socket|session|channel|client|pool|stream)s?\b|\b(?:not|never|un)[ -]?(?:freed|released|closed)\b|\bleak(?:s|ed|ing)?\b|\b(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:remove|delete|free|release|close)\b|\balready (?:complete|finished|ended|closed|gone)\b|\badministrator command\b|\bheartbeat\w*|Stream is closed|\[\S+\] (?:PMIX|PRTE|ORTE) ERROR\b|__(?:del|exit)__`)
+var farewell = textmatch.New(`(?i)\b(?:shm_)?un-?link(?:ing|ed)?\b|\brm(?:tree|dir)\b|_?clean(?:ing)?[ _-]?up\b|_?finali[sz](?:e|er|ers|ing|ation)\b|_?at_?exit\b|\bat exit\b|\btear(?:ing)?[ _-]?down\b|\bshut(?:ting)?[ _-]?down\b|\bdisconnect\w*|\b(?:de|un)-?register\w*|\b(?:close|closing) (?:the )?(?:\w+ )?(?:connection|file|socket|session|channel|client|pool|stream)s?\b|\b(?:not|never|un)[ -]?(?:freed|released|closed)\b|\bleak(?:s|ed|ing)?\b|\b(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:remove|delete|free|release|close)\b|\balready (?:complete|finished|ended|closed|gone)\b|\badministrator command\b|\bheartbeat\w*|Stream is closed|\[\S+\] (?:PMIX|PRTE|ORTE) ERROR\b|__del__|\bCancelledError\b`)
 
 // sigterm is a report that a worker was asked to end.
 var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
