@@ -74,8 +74,9 @@ func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
 	switch g.Rule.Category {
 	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
 		return false
-	case job.Killed:
-		if g.Report != nil && s.whole().LeaderLeft(file, number) {
+	case job.Killed, job.Cancelled:
+		asked := g.Rule.Category == job.Cancelled || g.Report != nil && g.Report.Signal == 15
+		if s.whole().LeaderLeft(file, number) || asked && s.whole().Declared(file, number) {
 			return true
 		}
 	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job

@@ -213,7 +213,7 @@ func (j *Job) Concluded() bool {
 		if l.failed >= 0 {
 			return false
 		}
-		done = done || ended(l.lines)
+		done = done || ended(l.lines) || l.done()
 	}
 	return done
 }

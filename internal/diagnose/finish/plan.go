@@ -223,6 +223,9 @@ func (j *Job) Over(file string, number int) bool {
 		return false
 	}
 	before := l.lines[:len(l.lines)-len(l.after(number-1))]
+	if len(l.plan.first) == 0 && advances(before) == 0 {
+		return false
+	}
 	for _, at := range l.plan.reached {
 		if rest := l.after(at); at < number && advances(rest) < several {
 			return true
@@ -261,6 +264,34 @@ func (j *Job) Told(file string) bool {
 func (j *Job) LeaderLeft(file string, number int) bool {
 	l := j.files[file]
 	return l != nil && advances(l.after(number)) == 0 && slices.ContainsFunc(l.lines[:len(l.lines)-len(l.after(number-1))], func(o Line) bool { return outlook.LeaderLeft(o.Text) })
+}
+
+// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor a
+// failure follows that line.
+func (j *Job) Declared(file string, number int) bool {
+	l := j.files[file]
+	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {
+		return false
+	}
+	before := l.lines[:len(l.lines)-len(l.after(number-1))]
+	for i := len(before) - 1; i >= max(0, len(before)-2*several); i-- {
+		switch m := before[i].Mark; {
+		case m&outlook.Done != 0 && m&outlook.All != 0:
+			return true
+		case m&(outlook.Bad|outlook.Advance) != 0:
+			return false
+		}
+	}
+	return false
+}
+
+// done reports whether all planned work is done.
+func (l *log) done() bool {
+	last := 0
+	for _, at := range l.plan.reached {
+		last = max(last, at)
+	}
+	return last > 0 && !l.plan.behind && len(l.plan.reached) == len(l.plan.first) && l.calm(last)
 }
 
 // calm reports whether no line after a number says that something ended badly.

@@ -43,7 +43,7 @@ func Conclusive(t string) bool {
 	return len(t) < longLine && (conclusive.MatchString(t) || artefact.MatchString(t) && !midway.MatchString(t) && !few(t)) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
-var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|\bresults? (?:is|are) valid\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
 
 // artefact is a line about a file of results: what is in it, or what was put there.
 var artefact = textmatch.New(`(?i)(?:^|[ >"'(/=])[\w@%+-][\w.@%+/-]*\.` + results + `["']?(?:: |, | |\()[^:]{0,40}\d|(?:->|=>|\bto|\bin|\binto|[,:]) ["']?[\w./@%+-]+\.` + results + `\b["']?(?: ?[,(].*)?\W*$`)
