@@ -76,7 +76,7 @@ func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
 		return false
 	case job.Killed, job.Cancelled:
 		asked := g.Rule.Category == job.Cancelled || g.Report != nil && g.Report.Signal == 15
-		if s.whole().LeaderLeft(file, number) || asked && s.whole().Declared(file, number) {
+		if s.whole().LeaderLeft(file, number) || asked && (s.whole().Declared(file, number) || outlook.Farewell(g.Title) && s.whole().Over(file, number)) {
 			return true
 		}
 	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job

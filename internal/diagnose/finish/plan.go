@@ -1,7 +1,6 @@
 package finish
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -260,10 +259,19 @@ func (j *Job) Told(file string) bool {
 	return false
 }
 
-// LeaderLeft reports whether, before a line of a log, the process that leads the job ended with code 0.
+// LeaderLeft reports whether, before a line of a log, the process that leads the job ended with code 0, and no work is
+// counted after that.
 func (j *Job) LeaderLeft(file string, number int) bool {
 	l := j.files[file]
-	return l != nil && advances(l.after(number)) == 0 && slices.ContainsFunc(l.lines[:len(l.lines)-len(l.after(number-1))], func(o Line) bool { return outlook.LeaderLeft(o.Text) })
+	if l == nil {
+		return false
+	}
+	for i := len(l.lines) - len(l.after(number-1)) - 1; i >= 0 && l.lines[i].Mark&outlook.Advance == 0; i-- {
+		if outlook.LeaderLeft(l.lines[i].Text) {
+			return advances(l.after(number)) == 0
+		}
+	}
+	return false
 }
 
 // Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor a
@@ -297,7 +305,7 @@ func (l *log) done() bool {
 // calm reports whether no line after a number says that something ended badly.
 func (l *log) calm(number int) bool {
 	for _, o := range l.after(number) {
-		if o.Mark&outlook.Bad != 0 {
+		if o.Mark&outlook.Bad != 0 || o.Sign && outlook.Fatal(o.Text) && !outlook.Farewell(o.Text) {
 			return false
 		}
 	}

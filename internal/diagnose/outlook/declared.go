@@ -22,7 +22,7 @@ var ofTests = textmatch.New(`^100% tests passed,? 0 tests failed out of [1-9]|^\
 
 // leader is how a line names the process of a job that leads the others, which have nothing to do without it, and says that
 // it ended with code 0.
-var leader = textmatch.New(`(?i)^\W*(?:container |service |process )?(?:[\w/]*[-_./])?(?:driver|main|master|head|launcher|chief|trainer|coordinator|controller|leader|manager|client|runner|app)(?:[-_.]\d+)?\b.{0,24}\bexit(?:ed|s)?(?: with)? (?:code |status )?0\b`)
+var leader = textmatch.New(`(?i)^\W*(?:container |service |process )?(?:[\w/]*[-_./])?(?:driver|main|master|head|launcher|chief|trainer|coordinator|controller|leader|manager|client|runner|app)(?:[-_.]\d+)?\s.{0,24}\bexit(?:ed|s)?(?: with)? (?:code |status )?0\b`)
 
 // LeaderLeft reports whether a line says that the process that leads a job ended with code 0. The others are ended then.
 func LeaderLeft(t string) bool { return len(t) < longLine && leader.MatchString(t) }

@@ -71,7 +71,7 @@ func few(t string) bool {
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
 
 // withCode is the end of a program with a code other than 0.
-var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
+var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]\d*(?:[^\d.:%]|[.:]?$|\. )`)
 
 // Of returns the marks of a line.
 func Of(t string) Mark {
