@@ -80,7 +80,7 @@ func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
 			return true
 		}
 	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job
-		if verdict && (s.whole().Over(file, number) || s.whole().EndsWell(file, number, owner, 2*goneOn)) {
+		if verdict && s.whole().Counts(file) && (s.whole().Over(file, number) || s.whole().EndsWell(file, number, owner, 2*goneOn)) {
 			return true
 		}
 	}

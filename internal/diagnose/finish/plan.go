@@ -1,6 +1,7 @@
 package finish
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -211,37 +212,45 @@ func (j *Job) Reaches(file string, number, rank int) bool {
 		}
 		last = max(last, at)
 	}
-	return len(ranks) > 0 && l.calm(last)
+	return len(ranks) > 0 && l.calm(last) && !slices.ContainsFunc(l.lines, func(o Line) bool { return len(o.Text) < maxLine && outlook.FailedTest(o.Text) })
 }
 
-// Over reports whether the work was done before a line of a log: the line before says so, or all that was planned is done,
-// and no work and no failure is reported afterwards.
+// Over reports whether the work was done before a line of a log: one of the lines before says so, or all that was planned is
+// done, and no work and no failure is reported afterwards.
 func (j *Job) Over(file string, number int) bool {
 	l := j.files[file]
-	if l == nil || l.plan.behind || !l.calm(number) || advances(l.after(number)) > 0 {
-		return false
-	}
-	before := l.lines[:len(l.lines)-len(l.after(number-1))]
-	if len(l.plan.first) == 0 && advances(before) == 0 {
+	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {
 		return false
 	}
 	for _, at := range l.plan.reached {
-		if rest := l.after(at); at < number && advances(rest) < several {
+		if rest := l.after(at); !l.plan.behind && at < number && advances(rest) < several {
 			return true
 		}
 	}
-	seen := 0
+	before, seen := l.lines[:len(l.lines)-len(l.after(number-1))], 0
 	for i := len(before) - 1; i >= 0 && seen < several; i-- {
 		switch b := before[i]; {
-		case good(b):
+		case b.Mark&outlook.Epilogue != 0 && !outlook.OfScript(b.Text) && !alike(before[:i], b), good(b) && !l.plan.behind:
 			return true
-		case b.Mark&outlook.Bad != 0 || b.Mark&outlook.Advance != 0:
+		case b.Mark&(outlook.Bad|outlook.Advance) != 0:
 			return false
 		case b.Mark&outlook.Aside == 0:
 			seen++
 		}
 	}
 	return false
+}
+
+// alike reports whether one of some lines differs from a line only in numbers.
+func alike(lines []Line, l Line) bool {
+	f := form(l.Text)
+	return slices.ContainsFunc(lines, func(o Line) bool { return o.Rank == l.Rank && len(o.Text) < maxLine && form(o.Text) == f })
+}
+
+// Counts reports whether a log counts work.
+func (j *Job) Counts(file string) bool {
+	l := j.files[file]
+	return l != nil && (len(l.plan.first) > 0 || advances(l.lines) > 0)
 }
 
 // Told reports whether another file, which has no output of the job, says that the whole job came to a good end.

@@ -28,7 +28,10 @@ var leader = textmatch.New(`(?i)^\W*(?:container |service |process )?(?:[\w/]*[-
 func LeaderLeft(t string) bool { return len(t) < longLine && leader.MatchString(t) }
 
 // failedTests is a result of a tool that runs tests which says that one has failed.
-var failedTests = textmatch.New(`^FAIL\b|^--- FAIL|^\[ +FAILED +\]|^not ok \d|^=+ .*\b[1-9]\d* (?:failed|errors?)\b|^test result: FAILED`)
+var failedTests = textmatch.New(`^FAIL\b|^--- FAIL|^\[ +FAILED +\]|^not ok \d|^=+ .*\b[1-9]\d* (?:failed|errors?)\b|^test result: FAILED|\*\*\*(?:Failed|Exception|Timeout|Not Run)\b`)
+
+// FailedTest reports whether a line is a result of a tool that runs tests which says that one has failed.
+func FailedTest(t string) bool { return failedTests.MatchString(t) }
 
 // goTests is the row of a package of which all tests have passed, as the go command prints it.
 var goTests = textmatch.New(`^ok  ?\s*\S+\s+(?:[\d.]+s|\(cached\))`)

@@ -12,7 +12,12 @@ var login = textmatch.New(`(?i)^(?:-?(?:ba|z|c|tc|k|da)?sh: )?(?:line \d+: )?["'
 const watcher = `(?:nvidia-smi|rocm-smi|amd-smi|xpu-smi|dcgmi|nvtop|htop|top|lscpu|lspci|lstopo|sensors|ipmitool|perf|vmstat|iostat|mpstat|pidstat|dstat|sar|nvme|smartctl|ibstat|ibstatus|ibv_devinfo|figlet|cowsay|neofetch|fortune|tree|bc|mailx?|sendmail|mutt|msmtp|notify-send)`
 
 // Login reports whether a line comes from the scripts that a shell runs before it begins with a job.
-func Login(t string) bool { return len(t) < longLine && login.MatchString(t) }
+func Login(t string) bool {
+	return len(t) < longLine && login.MatchString(stamp.ReplaceAllString(t, ""))
+}
+
+// stamp is the time with which a line may begin.
+var stamp = textmatch.New(`^\[?(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]? `)
 
 // Tolerated reports whether a line says that the failure of the command before it does not matter: the script or the
 // makefile says so beforehand.

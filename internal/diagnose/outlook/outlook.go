@@ -147,7 +147,7 @@ var checker = textmatch.New(`^==\d+==(?: |$)`)
 
 // runStop is the end of a run in the log of MLPerf, https://github.com/mlcommons/logging, or of a job of Spark, and the
 // verdict of HPCG, HPL, the NAS benchmarks, STREAM or Ray on a run.
-var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"|\bDAGScheduler: Job \d+ finished: \w+ at \S+:\d|\bHPCG result is VALID\b|^\s*0 tests completed and failed residual checks|^ ?Verification +[=:] +SUCCESSFUL|^Solution Validates: |^Trial status: [1-9]\d* TERMINATED$`)
+var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"|\bDAGScheduler: Job \d+ finished: \w+ at \S+:\d|\bHPCG result is VALID\b|^\s*0 tests completed and failed residual checks|^ ?Verification +[=:] +SUCCESSFUL|^Solution Validates: |\bTrial status: [1-9]\d* TERMINATED$`)
 
 // helper is how a shell reports that a command that only helps a script was ended: it waits, watches or copies.
 var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|sampler|(?:gpu|cpu|mem|net|io|disk|sys|power|perf|node|host|temp|smi|nv)[_-]?mon|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
