@@ -49,7 +49,8 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	if owner < 0 {
 		owner = s.where(g).Marked()
 	}
-	if s.whole().StartedAgain(file, number) || s.planned(g, file, number, owner) {
+	ended := slices.ContainsFunc(s.beside, func(o *stream) bool { e := o.reportedEnd(); return e >= 0 && o.lines[e].Line > number })
+	if s.whole().StartedAgain(file, number) || s.whole().Past(file, number, owner, g.Event(ended)) {
 		return true
 	}
 	if g.Rule.Is(rules.Verdict) {
@@ -65,33 +66,6 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	}
 	return s.whole().GoesOnWithLess(file, number) || !crashed && s.whole().AllEndWell(file, number, owner) &&
 		!slices.ContainsFunc(s.beside, func(o *stream) bool { return o.reportedEnd() >= 0 || o.log().Failed() })
-}
-
-// planned reports whether the job came to the end of the work that was planned after a sign, or the sign only tells what
-// went wrong, or what else happened, when the job put its things away at that end.
-func (s *stream) planned(g *sign.Sign, file string, number, owner int) bool {
-	verdict := g.Rule.Is(rules.Verdict)
-	switch g.Rule.Category {
-	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
-		return false
-	case job.Killed, job.Cancelled:
-		asked := g.Rule.Category == job.Cancelled || g.Report != nil && g.Report.Signal == 15
-		if s.whole().LeaderLeft(file, number) || asked && (s.whole().Declared(file, number) || outlook.Farewell(g.Title) && s.whole().Over(file, number)) {
-			return true
-		}
-	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job
-		if verdict && s.whole().Counts(file) && (s.whole().Over(file, number) || s.whole().EndsWell(file, number, owner, 2*goneOn)) {
-			return true
-		}
-	}
-	if !verdict && s.whole().Told(file) {
-		return true
-	}
-	if slices.ContainsFunc(s.beside, func(o *stream) bool { e := o.reportedEnd(); return e >= 0 && o.lines[e].Line > number }) {
-		return false
-	}
-	farewell := g.Report == nil && (outlook.Farewell(g.Title) || outlook.Farewell(g.Where) || outlook.Farewell(g.Context))
-	return s.whole().Reaches(file, number, owner) || farewell && s.whole().Over(file, number)
 }
 
 // excused reports whether the line after an exception says that the program goes on in another way.

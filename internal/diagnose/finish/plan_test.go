@@ -56,7 +56,7 @@ func TestReaches(t *testing.T) {
 		"tests":                 {linesOf("%d/40 Test", 1, 9) + "!10/40 Test ***Failed\n" + linesOf("%d/40 Test", 11, 40), -1, false},
 	} {
 		at := strings.Count(c.log[:strings.Index(c.log, "!")], "\n") + 1
-		if got := job(c.log).Reaches("a.log", at, c.rank); got != c.want {
+		if got := logged(c.log).Reaches("a.log", at, c.rank); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -77,14 +77,14 @@ func TestOver(t *testing.T) {
 		"a failure too":    {"results written to r.csv\n!cannot unlink\njob: exit code 1", false},
 	} {
 		at := strings.Count(c.log[:strings.Index(c.log, "!")], "\n") + 1
-		if got := job(c.log).Over("a.log", at); got != c.want {
+		if got := logged(c.log).Over("a.log", at); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
 func TestDeclaredAndLeaderLeft(t *testing.T) {
-	j := job("tile 1\nFinished: SUCCESS\n!step cancelled\n!another")
+	j := logged("tile 1\nFinished: SUCCESS\n!step cancelled\n!another")
 	if !j.Declared("a.log", 3) || j.Declared("a.log", 2) {
 		t.Error("declared")
 	}
@@ -97,7 +97,7 @@ func TestDeclaredAndLeaderLeft(t *testing.T) {
 		"task 1\nmaster exited with code 0\nstopping\n!worker-2 exited with code 143\nstopped": true,
 	} {
 		at := strings.Count(log[:strings.Index(log, "!")], "\n") + 1
-		if got := job(log).LeaderLeft("a.log", at); got != want {
+		if got := logged(log).LeaderLeft("a.log", at); got != want {
 			t.Errorf("%q: %v", log, got)
 		}
 	}
