@@ -51,3 +51,16 @@ func TestWaits(t *testing.T) {
 		}
 	}
 }
+
+func TestOnTheWay(t *testing.T) {
+	for text, want := range map[string]bool{
+		"saved model.pt":                   true,
+		"saved final model to out/best.h5": true,
+		"saved model_8.pt":                 false,
+		"wrote weights-epoch12.h5":         false,
+	} {
+		if got := Of(text)&Done != 0; got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

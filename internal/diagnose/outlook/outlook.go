@@ -226,11 +226,14 @@ func completes(t string) bool {
 	if message.FortranStop.MatchString(t) {
 		return true
 	}
-	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) {
+	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) || onTheWay.MatchString(t) {
 		return false
 	}
 	return completion.MatchString(t) || measure.MatchString(t) && !progress.MatchString(t) && !(validation.MatchString(t) && message.Advance.MatchString(t))
 }
+
+// onTheWay is a file that a program writes on its way, with the number of a step in its name.
+var onTheWay = textmatch.New(`(?i)\b(?:model|ckpt|chk|checkpoint|step|epoch|iter|state|weights|snapshot|restart)[_.-]?(?:step|epoch|iter)?[_.-]?\d+\.(?:pth?|ckpt|safetensors|npz|h5|bin|nc|npy)\W*$`)
 
 // validation is a result that a program that trains prints for each epoch.
 var validation = textmatch.New(`(?i)\bval(?:idation)?[ _-]`)
