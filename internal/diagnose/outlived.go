@@ -45,15 +45,16 @@ func (s *stream) outlived(g *sign.Sign) bool {
 		return false
 	}
 	file, number := s.lines[g.From].File, s.lines[g.To-1].Line
-	if s.whole().StartedAgain(file, number) {
+	owner := s.rank
+	if owner < 0 {
+		owner = s.where(g).Marked()
+	}
+	ended := slices.ContainsFunc(s.beside, func(o *stream) bool { e := o.reportedEnd(); return e >= 0 && o.lines[e].Line > number })
+	if s.whole().StartedAgain(file, number) || s.whole().Past(file, number, owner, g.Event(ended)) {
 		return true
 	}
 	if g.Rule.Is(rules.Verdict) {
 		return false
-	}
-	owner := s.rank
-	if owner < 0 {
-		owner = s.where(g).Marked()
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)

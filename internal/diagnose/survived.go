@@ -90,7 +90,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 				return true
 			}
 			continue
-		case m&outlook.Recovery != 0 && said <= nearby:
+		case m&outlook.Recovery != 0 && said <= nearby && !((terminal || !s.log().Advances(i, len(marks))) && outlook.Waits(s.text[i])):
 			recovered = true
 			continue
 		}

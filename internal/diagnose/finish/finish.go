@@ -40,6 +40,7 @@ type log struct {
 	word   int // the number of its last word, if that says that the work is done and nothing after it failed, or -1
 	again  int // the number of the line with which the program started again before it came to a good end, or -1
 	less   int // the number of the line with which the job went on with fewer ranks before it came to a good end, or -1
+	plan   plan
 }
 
 // New returns the job with these lines.
@@ -69,6 +70,7 @@ func New(lines []Line) *Job {
 		j.ends[o.rank] = append(j.ends[o.rank], l)
 	}
 	j.form = j.common()
+	j.readPlans()
 	return j
 }
 
@@ -211,7 +213,7 @@ func (j *Job) Concluded() bool {
 		if l.failed >= 0 {
 			return false
 		}
-		done = done || ended(l.lines)
+		done = done || ended(l.lines) || l.done()
 	}
 	return done
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 )
 
-// job returns a job with one log. A line may begin with the number of its rank and a colon. A line that begins with "!"
+// logged returns a job with one log. A line may begin with the number of its rank and a colon. A line that begins with "!"
 // belongs to a sign of failure.
-func job(log string) *Job {
+func logged(log string) *Job {
 	var lines []Line
 	for i, t := range strings.Split(log, "\n") {
 		l := Line{File: "a.log", Number: i + 1, Rank: -1, Text: t}
@@ -42,7 +42,7 @@ func TestStartedAgain(t *testing.T) {
 		"and a script": {"try 1\n" + start + "!crash\ntry 2\n" + start + "step 4 e 1\ntry 2 went well", true},
 	} {
 		at := strings.Count(c.log[:strings.Index(c.log, "!")], "\n") + 1
-		if got := job(c.log).StartedAgain("a.log", at); got != c.want {
+		if got := logged(c.log).StartedAgain("a.log", at); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -63,7 +63,7 @@ func TestAllEndWell(t *testing.T) {
 		"different words":  {"0: step 1\n1: step 1\n1: !KeyError\n0: rank 0 done\n1: saved a core", 3, 1, false},
 		"one rank is none": {"0: step 1\n0: !KeyError\n0: rank 0 done", 2, 0, false},
 	} {
-		if got := job(c.log).AllEndWell("a.log", c.at, c.rank); got != c.want {
+		if got := logged(c.log).AllEndWell("a.log", c.at, c.rank); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -86,7 +86,7 @@ func TestEndsWell(t *testing.T) {
 		"only one prints":    {"0: step 1\n1: !disk full\n0: step 2\n0: results written to out.csv", 2, 1, 0, true},
 		"of every part":      {"!bad part\npart 1 saved\npart 2 saved\npart 3 saved\npart 4 saved\npart 5 saved", 1, -1, 0, false},
 	} {
-		if got := job(c.log).EndsWell("a.log", c.at, c.rank, c.work); got != c.want {
+		if got := logged(c.log).EndsWell("a.log", c.at, c.rank, c.work); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

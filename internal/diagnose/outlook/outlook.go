@@ -43,7 +43,7 @@ func Conclusive(t string) bool {
 	return len(t) < longLine && (conclusive.MatchString(t) || artefact.MatchString(t) && !midway.MatchString(t) && !few(t)) && !tornDown.MatchString(t) && !withCode.MatchString(t) && (!incomplete.MatchString(t) || zeroFailed.MatchString(t))
 }
 
-var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
+var conclusive = textmatch.New(`(?i)\b(?:written|wrote|saved|done|finished|completed|ok|passed|exported|uploaded|converged|success\w*|generated)\b|\bcomplete[.!]?\s*$|\bnormal(?:ly)? (?:end|exit|stop|completion|termination)\b|\b(?:ends?|ended|exits?|exited|stops?|stopped|terminates?|terminated) (?:normally|cleanly|as planned)\b|\breached (?:the |its )?(?:final|last|planned|end)\b|\b(?:went|all|ran|is) (?:well|fine|good)\b|\bresults? (?:is|are) valid\b|^\W*best\b.{0,80}\d|^\s*(?:perplexity|eval_\w+|test_\w+) += `)
 
 // artefact is a line about a file of results: what is in it, or what was put there.
 var artefact = textmatch.New(`(?i)(?:^|[ >"'(/=])[\w@%+-][\w.@%+/-]*\.` + results + `["']?(?:: |, | |\()[^:]{0,40}\d|(?:->|=>|\bto|\bin|\binto|[,:]) ["']?[\w./@%+-]+\.` + results + `\b["']?(?: ?[,(].*)?\W*$`)
@@ -71,7 +71,7 @@ func few(t string) bool {
 var shellLine = textmatch.New(`^\S+: (?:line )?\d+: `)
 
 // withCode is the end of a program with a code other than 0.
-var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]`)
+var withCode = textmatch.New(`(?i)\bwith (?:exit )?(?:code |status )?-?[1-9]\d*(?:[^\d.:%]|[.:]?$|\. )`)
 
 // Of returns the marks of a line.
 func Of(t string) Mark {
@@ -145,11 +145,12 @@ var succeeds = textmatch.New(`(?i)^(?:[\w-]+ ){0,2}(?:status|state|result|outcom
 // checker is a line of a tool that checks the memory of a program while the program works.
 var checker = textmatch.New(`^==\d+==(?: |$)`)
 
-// runStop is the end of a run in the log of MLPerf, https://github.com/mlcommons/logging, or of a job of Spark.
-var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"|\bDAGScheduler: Job \d+ finished: \w+ at \S+:\d`)
+// runStop is the end of a run in the log of MLPerf, https://github.com/mlcommons/logging, or of a job of Spark, and the
+// verdict of HPCG, HPL, the NAS benchmarks, STREAM or Ray on a run.
+var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "success"|\bDAGScheduler: Job \d+ finished: \w+ at \S+:\d|\bHPCG result is VALID\b|^\s*0 tests completed and failed residual checks|^ ?Verification +[=:] +SUCCESSFUL|^Solution Validates: |\bTrial status: [1-9]\d* TERMINATED$`)
 
 // helper is how a shell reports that a command that only helps a script was ended: it waits, watches or copies.
-var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
+var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|sampler|(?:gpu|cpu|mem|net|io|disk|sys|power|perf|node|host|temp|smi|nv)[_-]?mon|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
 
 // Helper reports whether a line is how a shell reports the end of a command that only helps a script.
 func Helper(t string) bool { return helper.MatchString(t) }
@@ -202,7 +203,7 @@ var (
 	// counted is "9 of 9 chunks" or "step 100/100".
 	counted = textmatch.New(`(?:^|[\s(\[|])(\d+)(?: ?/ ?| of |of| [a-z]+ of )(\d+)(?:$|[\s)\]|,;:])`)
 	// badExit says that a process, the script or the job failed.
-	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
+	badExit = textmatch.New(`(?i)\bexit(?:ed|ing)?(?: with)?(?: |_|-)?(?:code|status|value)?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\b(?:rc|ret|return[ _]?code|status|exit|code)\b["']?\W{1,3}-?[1-9]\d{0,2}\b(?:[^.:\d%]|$)|\bnon-?zero exit|\b(?:job|run|training|script|stage|step|rule|command|pipeline|process|task|workflow|trial|program|container|pod|test)\b.{0,40}\b(?:has )?(?:failed|FAILED|died|crashed)\b|^FAILED|\bJOB FAILED\b|State: FAILED|Status:\s+Failed|\bexiting because\b|WorkerState\.FAILED|^make: \*\*\*|\bgiving up\b|ExitCode=[1-9]|\bexit status: +[1-9]|^Errors while running CTest|\b[1-9]\d* tests? failed out of [1-9]|\b\d+ passed, [1-9]\d* failed\b|\b[1-9]\d* (?:failed|errors?)\b.* in \d[\d.:]*s|\bnot remade because of errors|\breturned (?:with )?[1-9]\d{0,2}$|\bexit [1-9]\d{0,2}$`)
 	// tally is the row of a table of results that counts the parts of the work that failed.
 	tally = textmatch.New(`(?i)^\W*(?:failed|errored|dropped|rejected|unanswered) (?:\w+ ){0,2}(?:requests?|trials?|fits?|quer(?:y|ies)|samples?|records?|documents?|files?|prompts?|downloads?|uploads?|transfers?|urls?|frames?|packets?|episodes?)\b *[:=|]? *\d+\W*$`)
 	// workUnit is a part of the work that is counted.
@@ -210,7 +211,7 @@ var (
 	tries    = textmatch.New(`(?i)\b(?:attempt|try|tries|retry|retries|mismatch\w*|differ\w*|violat\w*|fail\w*)\b`)
 	// recovery says that the program goes on in another way.
 	recovery = textmatch.New(`(?i)\bretry\w*|\bretries\b|\b(?:received|answer\w*|connected|reachable|responding|available|alive|works?) again\b|\bis back\b|\btry(?:ing)? again|\bskip\w*|\bignor\w+|\binstead\b|\boptional\b|\busing defaults?\b|[,;:] (?:so |now )?(?:using|taking|trying|switching to|moving to|going back to|starting) (?:\w+ ){0,2}\S|\bassuming\b|\bcold cache\b|\bfall(?:ing|s)? ?back|\bcontinu\w+|\bgoing on\b|\bhedging\b|\brestart\w*|started again|\bresubmit\w*|\brecomput\w*|\breconnect\w*|\brecover\w*|\bresum\w+|\bbacking off|\bbackoff\b|\battempt \d|\boptional\b|\bnon-?fatal\b|\bhandled\b|\bcaught (?:and|exception|error)|exception caught\b|\brollback\b|\brolling back|\breduc\w+ (?:the )?batch|\bhalv\w+|\b(?:as|is|was|were|are) (?:expected|wanted|intended|planned)\b|\((?:as )?(?:expected|wanted|intended|planned)|(?:^|[-:\]] )restoring \w+|\b(?:grow|enlarg)ing the \w+|\bon purpose|\bintentional|\bdeliberate|\bsimulated\b|\bnegative test|\bshould fail|\bwaiting\b|\bwait(?:ed|s)? for\b|\bharmless\b|\banyway\b|\busing (?:the )?(?:default|cpu|cached|local)|\bwithout it\b|(?:[,;:]| --?) (?:the )?(?:\w+ ){1,3}(?:is |was |are |were )?(?:now )?(?:removed|dropped|rejected|excluded|left out|set aside|quarantined|blacklisted|marked as bad|excluded|masked|discarded|replaced|deferred|postponed|left out|clamped|capped|kept as (?:it|they))\b|\bper worker\b.*\bretrying|\bpruned\b|\bdefaults? (?:are |is |were |was )?(?:taken|used|kept|assumed)\b|\breplac(?:ing|ed) (?:it|the (?:worker|node|rank|process|actor|executor|engine))\b|\b(?:an?|one|the) (?:new|fresh|spare|replacement|substitute|standby) (?:engine|worker|actor|process|pool|executor|node|replica|attempt|session|connection|container|instance|child|client)\b|\bnew (?:engine|worker|actor|process|executor|attempt|session|instance|child) (?:with|pid|is|was|started|takes|\d)|\b(?:re-?spawn|re-?launch|re-?creat|re-?build|re-?fetch|re-?download|re-?read|re-?assign|re-?schedul|re-?dispatch|re-?open|re-?mount|re-?generat|re-?transmi|re-?send|re-?allocat|re-?initiali|re-?connect)\w*\b|\brunning without\b|\b(?:error|failure|status|code|exit \d+) (?:is |was )?ignored\b|\b[a-z]\w* #?\d\w* (?:is |was |were )?(?:dropped|rejected|discarded|excluded|skipped|omitted|masked|left out|set aside|removed|quarantined)\W*$|\bdropped\W*$|[,;] (?:the )?(?:\w+ ){1,3}(?:is|are|was|were|gets?) (?:now )?(?:used|taken)\b|\b(?:second|other|next|alternat\w+|backup) (?:mirror|server|host|source|copy|replica|endpoint|url|site)\b|\bidentity used\b|\btolerat\w+|\bworkaround\b|\bbest[ -]effort\b|\bfailing over\b|\bfail(?:ed)? ?over to\b`)
-	givesUp  = textmatch.New(`(?i)\btimed? ?out\b.{0,80}\bwait|caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
+	givesUp  = textmatch.New(`(?i)\btimed? ?out\b.{0,80}\bwait|caught signal|\bretry count|\bretries exceeded|\bmax retries exceeded|\bfork: retry|chdir to|\bgiv(?:ing|es?|en) up|\bno more (?:retries|attempts)|\bretries (?:are )?(?:exhausted|exceeded)|\bmax\w* (?:retries|attempts) (?:reached|exceeded)|\bnot (?:retry|continu|recover)|\b(?:cannot|can't|could ?n[o']t|unable to|failed to|impossible to) (?:be )?re-?(?:start|run|sum|connect|try|build|launch|creat|read|open|load|stor|fetch)\w*|\bcannot (?:continue|recover)|\bunable to (?:continue|recover)|\babort|\bexiting|\bretries left: 0|\bfatal\b|\b0 attempts left|\bretry\(total=0\b|\bto recover\b|\brefus\w+ to\b|\byou (?:can|may|could|should|need|must)\b|\bto (?:continue|ignore|skip|retry|resume|restart)\b.{0,80}\b(?:please|set|use|pass|specify|add|run)\b`)
 	// account is a line in which a batch system accounts for a job that has ended.
 	account = textmatch.New(`(?i)^\[ *\d+\.\d{6}\] |^\[\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\] |^\s*(?:Started|Finished|Start Time|Completed At|startedAt|finishedAt): +"?(?:\w{3}, \d|\d{4}-)|^distributed\.(?:nanny|worker|scheduler|core)(?:\.\w+)? - (?:info|warning) - |^wandb: (?:[^ew]|e[^r]|w[^a])|^(?:CPU (?:Efficiency|Utilized)|Memory (?:Efficiency|Utilized)|Job Wall-clock time|Cores per node|User/Group|Cluster|Nodes|Cores): |^=+ ?(?:resource )?usage ?=+|^\W*clean(?:ing)?[ -]?up\b|^\W*(?:removing|deleting) (?:temporary|scratch|local|tmp)\b|^sent [\d,.]+ bytes|^total size is [\d,.]+|^(?:copying|moving|syncing|staging|archiving) (?:\w+ ){0,2}(?:results?|outputs?|files|logs|back)\b|^\W*(?:the )?(?:job|script|run|batch|slurm \w+)\b.{0,40}\b(?:finished|ended|completed|done|stopped) (?:at|on)\b.{0,12}(?:\d|mon|tue|wed|thu|fri|sat|sun)|^\W*end (?:of )?(?:the )?(?:job|batch|run) ?(?:script)?\W*$|^real\s+\d+m|^(?:Begin|End) (?:PBS )?(?:prologue|epilogue)|^(?:Requested resources|Actual resources)|^\s+(?:nodes|cput|mem|vmem|walltime|ncpus)=|^Resource usage summary|^\s+(?:CPU time|Max Memory|Average Memory|Total Requested Memory|Delta Memory|Max Swap|Max Processes|Max Threads|Run time|Turnaround time) :|^\s+(?:Job Id|Project|Service Units|NCPUs Requested|CPU Time Used|Memory Requested|Walltime requested|JobFS requested)\b.*:|^\s+CPU Time Used:|^\s*(?:user|sys)\s+\d+m|^total \d+$|^[-dl][rwx-]{9}[.+]? |^\+ |^(?:slurm |pbs |lsf )?\S*epilog\S*\b|^(?:\([^()]*\) )?(?:INFO:? +)?(?:Shutting down|Waiting for application shutdown\.?|Application shutdown complete\.?|Finished server process \[\d+\])$`)
 	// asWanted says that a failure is part of a test.
@@ -225,11 +226,14 @@ func completes(t string) bool {
 	if message.FortranStop.MatchString(t) {
 		return true
 	}
-	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) {
+	if incomplete.MatchString(t) && !zeroFailed.MatchString(t) || onTheWay.MatchString(t) {
 		return false
 	}
 	return completion.MatchString(t) || measure.MatchString(t) && !progress.MatchString(t) && !(validation.MatchString(t) && message.Advance.MatchString(t))
 }
+
+// onTheWay is a file that a program writes on its way, with the number of a step in its name.
+var onTheWay = textmatch.New(`(?i)\b(?:model|ckpt|chk|checkpoint|step|epoch|iter|state|weights|snapshot|restart)[_.-]?(?:step|epoch|iter)?[_.-]?\d+\.(?:pth?|ckpt|safetensors|npz|h5|bin|nc|npy)\W*$`)
 
 // validation is a result that a program that trains prints for each epoch.
 var validation = textmatch.New(`(?i)\bval(?:idation)?[ _-]`)
@@ -247,7 +251,7 @@ func counts(t string) bool {
 var unequal = textmatch.New(`\binstead of (?:the )?(?:\d|expected)`)
 
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|grids?|states?|mesh\w*|fields?|snapshots?|images?|points?|blocks?|parts?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
@@ -261,6 +265,11 @@ func Recovers(t string) bool {
 	}
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || ignored.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
+
+// Waits reports whether a line says of a way to go on only that a process waits, as the others also do for one that has ended.
+func Waits(t string) bool { return waits.MatchString(t) && !Recovers(waits.ReplaceAllString(t, "")) }
+
+var waits = textmatch.New(`(?i)\bwait(?:ing|ed|s)?\b`)
 
 // ignored is how a line about a failure says that nobody minds.
 var ignored = textmatch.New(`(?i)(?:[,;(]|--?) ?(?:error |failure |this (?:is|was) )?(?:ignored|ignoring|harmless|not fatal|non-?fatal)\W*$`)

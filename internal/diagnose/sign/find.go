@@ -61,6 +61,7 @@ func Find(t Text, book *rules.Book) Found {
 	for i := range t.Lines {
 		f.line(i)
 	}
+	f.dropTolerated()
 	f.blameAssertion()
 	f.dropInconclusive()
 	if !t.Records {
