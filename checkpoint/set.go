@@ -195,7 +195,7 @@ func (c candidate) half(ctx context.Context, older []candidate, deep bool) strin
 		}
 		kinds := map[string]string{}
 		for _, x := range o.others {
-			kinds[x.kind()] = filepath.Base(x.path)
+			kinds[x.kind()] = filepath.Base(x.path) // for each kind of file that all compared steps have, the name of the newest such file
 		}
 		if compared++; compared == 1 {
 			usual = kinds
@@ -225,7 +225,7 @@ type checked struct {
 	found job.Checkpoint
 	open  tree
 	err   error
-	seen  blob.Seen
+	seen  blob.Seen // with only one step to compare with, the file may be one that is written only once
 }
 
 // verify verifies a candidate, unless that is done.
