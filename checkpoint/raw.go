@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	maxAlike  = 64       // maximum number of files to which a file is compared
+	maxAlike = 64 // maximum number of files to which a file is compared
+	// maxBegun is the number of bytes at the beginning of a file that are scanned. Among so many random bytes,
+	// some are not the opcode of a pickle.
 	maxBegun  = 64 << 10 // number of bytes at the beginning of a file that are scanned; among so many random bytes, some are no opcodes
 	alikeDirs = 5        // maximum number of directories in which such files are searched
 )

@@ -62,7 +62,7 @@ func shardsAreOne(t *testing.T, form string, good []byte) {
 	expect("pruned", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest")
 }
 
-// TestOf holds that a name says how many shards there are.
+// TestOf checks that gangrun takes the number of shards from the name.
 func TestOf(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -73,8 +73,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestFewerRanks holds that a job that goes on with fewer ranks loses one checkpoint at most, and one that goes on
-// with more none.
+// TestFewerRanks checks that a job that goes on with fewer ranks loses at most one checkpoint, and that a job
+// that goes on with more ranks loses none.
 func TestFewerRanks(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -97,7 +97,7 @@ func TestFewerRanks(t *testing.T) {
 	}
 }
 
-// TestRanksThatDisagree holds that files of different ranks at different steps are no checkpoints.
+// TestRanksThatDisagree checks that files of different ranks at different steps are no checkpoints.
 func TestRanksThatDisagree(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -108,13 +108,14 @@ func TestRanksThatDisagree(t *testing.T) {
 	}
 }
 
-// TestFilesOfOneStep holds that half of a step is not good: its other file is broken, or the steps before have one.
+// TestFilesOfOneStep checks that one of the two files of a step is not good if the other file is broken, or if
+// it is missing and the steps before have it.
 func TestFilesOfOneStep(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	for name, c := range map[string]struct {
-		files []string // those with ! are torn
+		files []string // files with ! are truncated
 		best  string
-		why   string // why others are not taken
+		why   string // why the others are skipped
 	}{
 		"whole":              {[]string{"model-20", "optim-20", "model-40", "optim-40"}, "40", ""},
 		"torn":               {[]string{"model-20", "optim-20", "model-40", "!optim-40"}, "20", "suspect: optim-40.npz, of the same step, is broken: truncated"},
@@ -151,8 +152,8 @@ func TestFilesOfOneStep(t *testing.T) {
 	}
 }
 
-// TestShardOfAvoided holds that none of a set's files is taken when the set is avoided, and that a set that was there
-// before is not new.
+// TestShardOfAvoided checks that no file of a set is used if the set is avoided, and that a set that was there
+// before the run is not new.
 func TestShardOfAvoided(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
