@@ -329,8 +329,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// breakIt breaks a checkpoint. If path is a file, breakIt calls do with a directory that has only this file, or
-// with the path of the file.
+// breakIt breaks a checkpoint. It calls do with path. If path is a file and do fails, it calls do with the
+// directory of the file.
 func breakIt(path string, do func(string) error) error {
 	info, err := os.Stat(path)
 	if err != nil {

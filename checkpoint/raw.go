@@ -16,8 +16,8 @@ const (
 	maxAlike = 64 // maximum number of files to which a file is compared
 	// maxBegun is the number of bytes at the beginning of a file that are scanned. Among so many random bytes,
 	// some are not the opcode of a pickle.
-	maxBegun  = 64 << 10 // number of bytes at the beginning of a file that are scanned; among so many random bytes, some are no opcodes
-	alikeDirs = 5        // maximum number of directories in which such files are searched
+	maxBegun  = 64 << 10
+	alikeDirs = 5 // maximum number of directories in which such files are searched
 )
 
 // isRaw reports whether a file is no pickle, although it begins like one by chance. This is so if its name is

@@ -96,7 +96,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 		if got, err := checkBytes(name, content[:len(content)-1]); !flaw.Is(err) {
 			t.Errorf("all of %s but its last byte is %q (%v)", name, got, err)
 		}
-		// As a power loss may leave it: the right size, and zeros.
+		// A power loss may leave a file of the right size that has only zeros.
 		if got, err := checkBytes(name, make([]byte, len(content))); !flaw.Is(err) && got != formatPlain {
 			t.Errorf("%s of zeros is %q (%v)", name, got, err)
 		}

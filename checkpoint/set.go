@@ -186,7 +186,7 @@ func (c candidate) half(ctx context.Context, older []candidate, deep bool) strin
 		}
 	}
 	// usual has, for each kind of file that all compared steps have, the name of the newest such file.
-	usual := map[string]string{} // the kinds that all of the steps before have beside this one, with a name of the latest
+	usual := map[string]string{}
 	compared := 0
 	for _, o := range older {
 		if compared == comparedSteps {

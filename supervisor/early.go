@@ -63,8 +63,8 @@ func (l *loop) spoilt(ctx context.Context, past []retry.Past, v job.CurveVerdict
 // skipSteps is the variable that has Diverge.SkipSteps.
 const skipSteps = "GANGRUN_SKIP_STEPS"
 
-// env returns the user's variables for the next attempt. If the job has diverged, env adds skipSteps where it
-// is needed.
+// env returns the user's variables for the next attempt. If the job has diverged and goes back to an earlier
+// checkpoint, env adds skipSteps, if it applies, and the user's variables for this case.
 func (l *loop) env() map[string]string {
 	past := l.before()
 	last := -1

@@ -328,7 +328,7 @@ func (a *adopted) complete(o job.Outcome) job.Outcome {
 }
 
 // cause returns the cause of an adopted gang that did not succeed. This is the cause in the journal, or the
-// death of the controller. ok is false if neither applies.
+// death of the controller. It returns false if neither applies.
 func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	if a.known != nil {
 		return *a.known, true
