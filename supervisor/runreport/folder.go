@@ -13,7 +13,7 @@ import (
 type Folder struct {
 	report Report
 	times  timeline
-	waits  int          // the number of the note about the current wait in the report's Notes, from 1; 0 if there is none
+	waits  int          // position in Notes, from 1, of the note about the current wait; 0 if there is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
 	// infinite has, for each rank of the latest attempt whose last loss was not finite, what the loss is (see
 	// LossIs).

@@ -20,8 +20,8 @@ const (
 	// shortSecret is the length in bytes of the shortest secret that is searched in output. A shorter value
 	// would be found everywhere.
 	shortSecret = 4
-	// shortPart is the same limit for one line of a value with several lines, and for a value
-	// in another encoding.
+	// shortPart is the same limit for one line of a value with several lines, and for a value in another
+	// encoding.
 	shortPart = 8
 )
 

@@ -18,7 +18,7 @@ type doubts struct {
 // doubt is the state of one of these suspicions.
 type doubt struct {
 	next   time.Duration // the Watch's clock at the next look
-	places string        // where each rank was at the last look, if that may be a hang
+	places string        // number of looks in a row at which the ranks were at these places
 	looks  int           // number of looks in a row at which the places were the same
 }
 
@@ -26,7 +26,7 @@ type doubt struct {
 // spread over half of the limit, or over computeFactor times the limit if ranks compute.
 const (
 	looksBlocked = 3 // some ranks sleep outside of a communication call, and the others wait for them
-	looksSpun    = 9 // all ranks are in communication calls, which they would leave too fast to be seen in a healthy gang
+	looksSpun    = 9 // all ranks are in communication calls; a healthy gang leaves them too fast to be seen there
 
 	computeFactor = 2
 )

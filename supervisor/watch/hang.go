@@ -19,8 +19,8 @@ const (
 	// A gang may take startFactor times as long until its first step, because it compiles, reads its data and
 	// waits for slow hosts.
 	startFactor = 2
-	// Weak signs of life delay the verdict by at most weakFactor times the limit. A gang that hangs may show
-	// such signs, for instance if a thread logs that it waits.
+	// A gang that makes steps also hangs if it has made none for weakFactor times the limit, even if it shows
+	// weak signs of life. A gang that hangs may show such signs, for instance if a thread logs that it waits.
 	weakFactor = 6
 	// leastOutput is the number of times that a job without steps must have printed something, over at least
 	// the limit, before its silence alone is a hang.

@@ -89,7 +89,7 @@ func (r *peer) measure() paces {
 	if (r.last.stall - r.first.stall).Seconds() >= stalled*elapsed.Seconds() {
 		reason = job.SlowMemory
 	}
-	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // waiting for files can only take the time that is left
+	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // waiting for files takes at most the time that is left
 		m.lost[reason] = (1 - m.need) * float64(r.files) / float64(r.idle)
 	} else if r.files >= leastFiles { // the rank has several busy threads
 		m.lost[reason] = float64(r.files) / float64(r.seen)
@@ -147,7 +147,7 @@ func compare(all []paces) {
 		}
 	}
 	for i := range all {
-		all[i].slow = all[i].slow && 2*slow < len(all) // if half of the ranks are slow, it is not known which speed is usual
+		all[i].slow = all[i].slow && 2*slow < len(all) // if half of the ranks are slow, the usual speed is not known
 	}
 }
 

@@ -115,7 +115,7 @@ func plumbing(function string) bool { return plumbingName.Match(function) }
 
 // place is where a thread is.
 type place struct {
-	where  string
+	where  string // the name of the communication call; "" if the thread is in none
 	call   string // the name of the communication call; "" if it is in none
 	kind   kind
 	frames []job.Frame // from the frame that where names to the outermost one
