@@ -89,7 +89,8 @@ func (r *peer) measure() paces {
 	if (r.last.stall - r.first.stall).Seconds() >= stalled*elapsed.Seconds() {
 		reason = job.SlowMemory
 	}
-	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // waiting for files takes at most the time that is left
+	// Waiting for files takes at most the time that is left.
+	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 {
 		m.lost[reason] = (1 - m.need) * float64(r.files) / float64(r.idle)
 	} else if r.files >= leastFiles { // the rank has several busy threads
 		m.lost[reason] = float64(r.files) / float64(r.seen)
