@@ -138,7 +138,8 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 		all[i].Peers = len(hostsOf(ends))
 	}
 	median, _ := slowest(kind, ends)
-	for _, host := range hostsOf(ends) { // this also finds slow hosts if the speeds of the others are spread too widely for slowParts
+	// This also finds slow hosts if the speeds of the others are spread too widely for slowParts.
+	for _, host := range hostsOf(ends) {
 		if !slices.Contains(odd, host) && allSlow(kind, links, host, median) {
 			all = append(all, Slow{Kind: kind, Hosts: []string{host}, Speeds: on(ends, host), Median: median, Peers: len(hostsOf(ends))})
 			odd = append(odd, host)
