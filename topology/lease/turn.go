@@ -266,7 +266,7 @@ func (s *Space) hostName() string {
 	return strconv.Quote(s.host)
 }
 
-// clip shortens a command for the record.
+// clip shortens a command for a record.
 func clip(command string) string {
 	const most = 200
 	if runes := []rune(command); len(runes) > most {

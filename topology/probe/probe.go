@@ -175,7 +175,8 @@ func (f *finder) byNVML() (nvml.Report, bool) {
 	return nvml.Report{}, false
 }
 
-// child runs a program to its end. It returns false, and adds a finding, if that fails.
+// child runs a program to its end. It returns false if that fails. It then adds a finding, unless ctx has
+// ended.
 func (f *finder) child(path string, args ...string) (Output, bool) {
 	if f.ctx.Err() != nil {
 		return Output{}, false
