@@ -108,7 +108,7 @@ func blurred(o job.Outcome, a job.Attempt) bool { return len(a.Placement.Hosts) 
 // not get them.
 var containmentErrors = []string{
 	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
-	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file moved from one layer to another
+	"Invalid cross-device link",             // EXDEV: a directory or a file cannot be moved from one layer to another
 	"Device or resource busy",               // EBUSY: a directory that was covered by itself cannot be removed
 	"setuid",                                // a program must become root
 	"Operation not permitted",               // EPERM: there is one user, and no root

@@ -177,7 +177,8 @@ func (t *track) choose() bool {
 		}
 	}
 	slices.SortStableFunc(values, func(a, b value) int {
-		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of)) // the learning rate comes before the loss
+		// Of values at the same step, the learning rate comes before the loss.
+		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of))
 	})
 	for _, v := range values {
 		t.judge.Add(v.of, v.step, v.gpu, v.value)

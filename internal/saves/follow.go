@@ -43,7 +43,7 @@ const (
 	// Quiet is how long a checkpoint must not have changed before an agent verifies it.
 	Quiet       = 2 * time.Second
 	slow        = 10 * time.Second // gangrun tells the user about a checkpoint that takes longer than this to write
-	patience    = time.Minute      // a checkpoint that is not complete counts as broken after this time without a change
+	patience    = time.Minute      // without a change; then a checkpoint that is not complete counts as broken
 	endPatience = 5 * time.Second  // the same after the end of the gang
 	maxSaves    = 4096             // maximum number of checkpoints that are followed
 	maxPast     = 32               // maximum number of good checkpoints that are remembered
@@ -379,7 +379,8 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
 		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes, step: r.Step,
 	})
-	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // newer checkpoints are verified first
+	// The newest checkpoints are verified first, so they are not added in order.
+	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) })
 	f.past = f.past[max(0, len(f.past)-maxPast):]
 	f.late = false
 	f.room.added(now, s.inPlace)

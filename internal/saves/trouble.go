@@ -128,7 +128,8 @@ func (r *room) added(now time.Time, inPlace bool) {
 // grows, there must be room for two. It returns the report once, until there is room again.
 func (f *Follower) disk(now time.Time) []job.SaveReport {
 	r := &f.room
-	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) { // a checkpoint that is being written has taken only a part of its space
+	// A checkpoint that is being written has not yet taken all of its space.
+	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) {
 		return nil
 	}
 	kept := 0
@@ -144,7 +145,7 @@ func (f *Follower) disk(now time.Time) []job.SaveReport {
 		need += last.bytes
 	}
 	switch {
-	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known whether old checkpoints stay, or there is always room
+	case len(f.past) < 2, r.free < 0, r.inPlace: // old checkpoints may be removed, or there is always room
 		return nil
 	case r.free >= need:
 		r.full = false

@@ -39,7 +39,7 @@ func StackLines(s home.Stacks) []string {
 	for _, r := range s.Stacks {
 		if r.Error != "" {
 			add("note: rank %d on %s: %s", r.Rank, r.Host, r.Error)
-			break // the frames below are usually the same for all ranks
+			break // the error is usually the same for all ranks
 		}
 	}
 	if len(s.Missing) > 0 {

@@ -24,7 +24,8 @@ func shellWords(command []string) []string {
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = ShellWord(word)
-		if i == 0 && words[i] == word && strings.Contains(word, "=") { // otherwise a shell would take the word for an assignment
+		// A shell would take the word for an assignment.
+		if i == 0 && words[i] == word && strings.Contains(word, "=") {
 			words[i] = "'" + word + "'"
 		}
 	}

@@ -84,7 +84,7 @@ var exitRules = []exitRule{
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},
-	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns this code, because there is no run
+	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns this code
 
 	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: a retry may fix the cause; the retries were used up; there was no place for the gang in time, but there may be one later; or the time limit was reached, and the next run resumes (`resume`) from a checkpoint that this one has written.",
 		match: fixed(MayPass, "running the job again may help", requeueHelps)},

@@ -59,7 +59,8 @@ func TestLossThatIsNotFinite(t *testing.T) {
 		p := job.Progress{Step: step, Epoch: -1}
 		p.SetLoss(loss)
 		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &p})
-		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}}) // without a loss
+		// This report has no loss.
+		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}})
 		a := f.Report().Last()
 		if (a.Loss != nil) == (a.LossIs != "") {
 			t.Errorf("step %d: the loss is %v and %q", step, a.Loss, a.LossIs)

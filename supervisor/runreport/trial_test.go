@@ -35,7 +35,7 @@ func TestTrialOfReport(t *testing.T) {
 			`{"text":"one rank on h1","steps":[{"ranks":1,"hosts":["h1"],"started":"2026-01-01T12:00:02Z","ended":null,"alive":0,"logs":"/logs/trial"}]}`},
 		{job.Event{Kind: job.KindStarted, Rank: 0, Host: "h1", PID: 7}, "preflight, trial of 1 rank on h1, 3.0s",
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 1 of 1 rank up"}, `"ended":null,"alive":1`},
-		{job.Event{Kind: job.KindTrial, Text: "it is busy"}, "preflight, trial of 1 rank on h1, 4.0s", // the step has no end while the rank is alive
+		{job.Event{Kind: job.KindTrial, Text: "it is busy"}, "preflight, trial of 1 rank on h1, 4.0s", // the step has not ended
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 1 of 1 rank up", "        it is busy"}, `"ended":null,"alive":1`},
 		{job.Event{Kind: job.KindExit, Exit: &job.Exit{Rank: 0, Host: "h1"}}, "preflight, trial of 1 rank on h1, 5.0s",
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 0 of 1 rank up"}, `"ended":null,"alive":0`},
