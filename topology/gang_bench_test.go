@@ -43,7 +43,7 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkNowhere tries to place a gang on one of these hosts, where it does not fit.
+// BenchmarkNowhere tries to place a gang on one host of a cluster in which it fits on none.
 func BenchmarkNowhere(b *testing.B) {
 	inventory := cluster(1250, 32)
 	for i := range inventory.Hosts {

@@ -70,7 +70,7 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 	return want, inventory, not
 }
 
-// rename removes the name of the host from a UUID. If prefix is set, it makes a UUID in NVIDIA's form.
+// rename puts prefix before a UUID. If prefix is "", it removes the name of the host from the UUID.
 func rename(uuid *string, host, prefix string) {
 	if *uuid == "" {
 		return
