@@ -40,7 +40,7 @@ type tier int
 
 const (
 	tierNone     tier = iota
-	tierText          // has the name of a text
+	tierText          // named like a text
 	tierPlain         // its format is unknown
 	tierNumbered      // its format is unknown, but it has a step
 	tierKnown         // its content or name shows the format

@@ -248,7 +248,7 @@ func TestWithoutCurves(t *testing.T) {
 func TestEarly(t *testing.T) {
 	events := failedRun()
 	for n := 0; n < len(events); n++ {
-		if n > 10 && events[n].Kind == job.KindProgress {
+		if n > 10 && events[n].Kind == job.KindProgress { // most events are reports of progress
 			continue // most marks are in several lanes
 		}
 		page := write(t, Extra{Now: events[n].Time.Add(time.Second)}, events[:n]...)

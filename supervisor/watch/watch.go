@@ -126,7 +126,8 @@ func (w *Watch) living() (all []int) {
 	return all
 }
 
-// A host's pulses may be late by stale periods and slack, before the Watch's clock waits for them.
+// stale is the number of periods by which a host's pulses may be late, in addition to slack, before the Watch's
+// clock waits for them.
 const stale = 3
 
 // slack is the time by which a message may be late.

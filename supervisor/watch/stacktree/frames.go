@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// kind says what a rank does that is in a function.
+// kind says what a rank does that is in some function.
 type kind int
 
 const (

@@ -290,7 +290,7 @@ func (v view) offNetwork() Suspect {
 	return Suspect{Ranks: off, Confidence: confidence, Why: fmt.Sprintf("%s, while %s %s", v.places(off), waitFor(on), v.onWhat(on))}
 }
 
-// onWhat says what the ranks wait for, which wait in a communication call or on a socket.
+// onWhat says for what ranks wait that are in a communication call or wait for a socket.
 func (v view) onWhat(ranks []int) string {
 	if slices.ContainsFunc(ranks, func(r int) bool { return !v.of[r].Collective }) {
 		return "on the network"
