@@ -16,9 +16,9 @@ var (
 	// unrelated matches the names of files that often lie beside checkpoints and are no checkpoints.
 	unrelated = re(`(?i)^(events\.out\.tfevents|readme|license|slurm-|log\.)`)
 	// pointers has the names of files that name the newest checkpoint.
-	pointers  = []string{"latest", "checkpoint", layout.Tracker, "last_checkpoint", "latest_step", "latest_universal"}
+	pointers = []string{"latest", "checkpoint", layout.Tracker, "last_checkpoint", "latest_step", "latest_universal"}
 	// beside has the extensions of files that are no checkpoints.
-	beside    = []string{".log", ".lock", ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg",
+	beside = []string{".log", ".lock", ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg",
 		".csv", ".tsv", ".html", ".png", ".svg", ".jpg", ".pdf", ".out", ".err", ".prof", ".pbtxt"}
 	// marker matches the names of files that a program writes when a checkpoint is complete.
 	marker = re(`(?i)^_?(success|done|complete|completed|commit|committed|finished)([._-]success)?(\.txt)?$|^commit_success\.txt$`)

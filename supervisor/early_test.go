@@ -303,7 +303,7 @@ func TestRetryOnDiverge(t *testing.T) {
 	}
 }
 
-// TestNotAsked: gangrun does not ask ranks that cannot answer, or that must end at once.
+// TestNotAsked: gangrun does not ask ranks that hang, ranks whose model is useless, or ranks that the user ends at once.
 func TestNotAsked(t *testing.T) {
 	for _, c := range []struct {
 		cause error
