@@ -303,7 +303,8 @@ func TestRetryOnDiverge(t *testing.T) {
 	}
 }
 
-// TestNotAsked: gangrun does not ask ranks that hang, ranks whose model is useless, or ranks that the user ends at once.
+// TestNotAsked: gangrun does not ask ranks that hang, ranks whose model is useless, or ranks that the user ends
+// at once.
 func TestNotAsked(t *testing.T) {
 	for _, c := range []struct {
 		cause error
@@ -318,7 +319,8 @@ func TestNotAsked(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfEarlyStop: a controller that takes over a gang that was being stopped early ends it for the same reason.
+// TestTakeoverOfEarlyStop: a controller that takes over a gang that was being stopped early ends it for the
+// same reason.
 func TestTakeoverOfEarlyStop(t *testing.T) {
 	v := shows(judge.Diverged).curve
 	v.Action = job.EarlyEnd

@@ -128,7 +128,7 @@ func (r *room) added(now time.Time, inPlace bool) {
 // grows, there must be room for two. It returns the report once, until there is room again.
 func (f *Follower) disk(now time.Time) []job.SaveReport {
 	r := &f.room
-	// A checkpoint that is being written has not yet taken all of its space.
+	// A checkpoint that is being written has already taken some of the free space.
 	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (f *Follower) disk(now time.Time) []job.SaveReport {
 		need += last.bytes
 	}
 	switch {
-	case len(f.past) < 2, r.free < 0, r.inPlace: // old checkpoints may be removed, or there is always room
+	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known if old ones stay, or space is no problem
 		return nil
 	case r.free >= need:
 		r.full = false
