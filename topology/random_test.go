@@ -121,11 +121,11 @@ func randomHost(r *rand.Rand, name string, kind, words, most int) job.Host {
 }
 
 // rival sums up how what a gang leaves free compares with NVIDIA's policy.
-type rival struct { // number of cases, and of those with a better ring
-	cases, rings          int // compared; with a better ring
+type rival struct {
+	cases, rings          int // number of cases, and of those with a better ring
 	better, same, worse   int
 	gain, loss            int // in Left, summed over better and worse cases
-	equal, gained, costed int // number of cases with equal rings and links: all, those with more left, those with less left
+	equal, gained, costed int // cases with equal rings and links: all, with more left, with less left
 }
 
 func (r *rival) String() string {

@@ -48,9 +48,9 @@ const (
 // Watcher is a Runner that judges the curves of the job while its gang runs.
 type Watcher struct {
 	runner  Runner
-	options Options // nil before the first attempt, and after an attempt whose readers have not ended
+	options Options
 	track   *track
-	files   *files        // nil before the first attempt, and while a reader of them does not end
+	files   *files        // nil before the first attempt, and after an attempt whose readers have not ended
 	left    chan struct{} // closed when the readers of the last attempt have ended; nil before the first
 	spent   float64       // GPU-seconds of earlier attempts
 	lack    lack

@@ -248,8 +248,8 @@ func TestWithoutCurves(t *testing.T) {
 func TestEarly(t *testing.T) {
 	events := failedRun()
 	for n := 0; n < len(events); n++ {
-		if n > 10 && events[n].Kind == job.KindProgress { // most events are reports of progress
-			continue // most marks are in several lanes
+		if n > 10 && events[n].Kind == job.KindProgress {
+			continue // most events are reports of progress
 		}
 		page := write(t, Extra{Now: events[n].Time.Add(time.Second)}, events[:n]...)
 		if n > 0 && !strings.Contains(page, "20261126-090000-x-1234") {

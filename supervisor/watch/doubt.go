@@ -18,8 +18,8 @@ type doubts struct {
 // doubt is the state of one of these suspicions.
 type doubt struct {
 	next   time.Duration // the Watch's clock at the next look
-	places string        // number of looks in a row at which the ranks were at these places
-	looks  int           // number of looks in a row at which the places were the same
+	places string        // where each rank was at the last look, if that may be a hang
+	looks  int           // number of looks in a row at which the ranks were at these places
 }
 
 // The numbers of looks in a row at which a gang must look the same before it counts as hung. The looks are

@@ -213,8 +213,8 @@ func escape(name string) string {
 // unescape is the reverse of escape, for messages. It returns a shortened name unchanged.
 func unescape(part string) string {
 	name, err := url.PathUnescape(part)
-	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // cut within a character
-		return part // the name was cut within a character
+	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // the name was cut within a character
+		return part
 	}
 	return name
 }

@@ -45,8 +45,8 @@ func (v view) usable(device string, t Ticket) bool {
 }
 
 // market has the GPUs for which tickets compete, and the tickets, the oldest first.
-type market struct { // a number for each GPU that a ticket names
-	devices map[string]int // numbers of the GPUs that are named
+type market struct {
+	devices map[string]int // a number for each GPU that a ticket names
 	wants   [][]int        // for each ticket, the GPUs that it could use
 	counts  []int          // for each ticket, how many of them it wants
 }

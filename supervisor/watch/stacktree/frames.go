@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// kind says what a rank does that is in some function.
+// kind says what a rank does if it is in a certain function.
 type kind int
 
 const (
@@ -115,8 +115,8 @@ func plumbing(function string) bool { return plumbingName.Match(function) }
 
 // place is where a thread is.
 type place struct {
-	where  string // the name of the communication call; "" if the thread is in none
-	call   string // the name of the communication call; "" if it is in none
+	where  string
+	call   string // the name of the communication call; "" if the thread is in none
 	kind   kind
 	frames []job.Frame // from the frame that where names to the outermost one
 }
