@@ -118,7 +118,7 @@ func FuzzPickle(f *testing.F) {
 			return
 		}
 		if _, err := checkBytes("a.pkl", data[:len(data)-1]); err == nil && !bytes.HasSuffix(data, []byte("\x80")) {
-			// Then the last byte is a pickle of its own, which none is.
+			// Otherwise the last byte would be a pickle, but no pickle has only one byte.
 			t.Error("it is complete without its last byte")
 		}
 		u := &pickle.Builder{Persist: func(any) (any, error) { return nil, nil }, Built: func(pickle.Global, *pickle.Dict) error { return nil }}

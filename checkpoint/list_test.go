@@ -146,7 +146,7 @@ func TestNewestGoodStays(t *testing.T) {
 	}
 }
 
-// TestOfOneStep holds that files of one step stay or go together.
+// TestOfOneStep checks that the files of one step are kept or removed together.
 func TestOfOneStep(t *testing.T) {
 	good := realFile(t, "zip.pt")
 	dir := t.TempDir()

@@ -184,8 +184,7 @@ func TestPipesAndDevices(t *testing.T) {
 	}
 }
 
-// TestGrowing holds that a plain file, and a directory, that are being written
-// are not complete.
+// TestGrowing checks that a plain file and a directory are not complete while a job writes them.
 func TestGrowing(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, []entry{{name: "state-1.bin", content: []byte("x")}, {name: "step_1/model.dat", content: []byte("x")}})

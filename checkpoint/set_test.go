@@ -12,7 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestShardsAreOne holds that what ranks have written at one step is one checkpoint, however they name it.
+// TestShardsAreOne checks that the files that ranks have written at one step are one checkpoint, whatever their
+// names are.
 func TestShardsAreOne(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	for _, form := range []string{"ckpt-%d-rank%d.npz", "ckpt_%d_rank_%d.npz", "model.%d.shard-%d.npz", "%d-rank%d.npz", "ckpt-%d.rank%d", "checkpoint_%04d_%04d-of-0002.npz", "%d_part%d/w.npz"} {

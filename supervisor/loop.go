@@ -99,7 +99,7 @@ func (l *loop) run(ctx context.Context) *end {
 	return l.attempts(ctx, 1)
 }
 
-// attempts starts the gang, from the attempt of that number on, until the run ends.
+// attempts starts the gang again and again until the run ends. number is the number of the next attempt.
 func (l *loop) attempts(ctx context.Context, number int) *end {
 	l.adopted = adopted{} // from here on, the attempts are this controller's own
 	for ; ; number++ {

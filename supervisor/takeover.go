@@ -158,7 +158,7 @@ func (l *loop) restore(past []job.Event) trace {
 	return t
 }
 
-// stepOf returns the furthest step of an attempt; -1 if there is none.
+// stepOf returns the furthest step of an attempt, or -1 if there is none.
 func (l *loop) stepOf(number int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

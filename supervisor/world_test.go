@@ -27,7 +27,7 @@ type world struct {
 	// cancelAfter ends the run's context with order.Interrupted{signal}.
 	cancelAfter time.Duration
 	signal      syscall.Signal
-	order       error // why a run that is resumed is to end at once; nil for none
+	order       error // why a run that is resumed must end at once; nil if it need not
 	logDir      func(int) (string, error)
 	emitErr     error
 	legs        [][]job.Event // of earlier starts of the batch job
@@ -108,7 +108,7 @@ func (w *world) run(t *testing.T) {
 	}
 }
 
-// story tells the events in short, without those of single ranks.
+// story describes the events in short. It omits those of single ranks.
 func (w *world) story() string {
 	var words []string
 	for _, e := range w.events {

@@ -9,9 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// limits has, for each kind of speed, the share of the median at or below which a speed is slow.
-// The share is small for kinds whose measurement varies much even on healthy hosts: the speed of a
-// disk depends on who else writes, and that of one TCP connection on what else the CPUs do.
+// limits has, for each kind of speed, the share of the median at or below which a speed is slow. The share is
+// small for kinds whose measurement varies much even on healthy hosts. The speed of a disk depends on other
+// programs that write, and the speed of one TCP connection on other work of the CPUs.
 var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 	job.SpeedCPU:        {warn: 1. / 2},
 	job.SpeedMemory:     {warn: 1. / 2},

@@ -15,7 +15,7 @@ import (
 type Interrupted struct {
 	Signal syscall.Signal
 	Now    bool   // end the ranks without a grace period
-	By     string // the command that cancelled the run, its user and its host; empty for a signal
+	By     string // the command that cancelled the run, its user and its host; "" if a signal did
 }
 
 // Error names the command or the signal.

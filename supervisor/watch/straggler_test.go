@@ -96,6 +96,7 @@ func (r *runners) spend(n int, of func(rank int) day) (found []job.StragglerRepo
 var (
 	// spins is a rank that waits for messages in a loop.
 	spins = day{runs: 1, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
+	// dozes is a rank that sleeps while it waits.
 	dozes = day{runs: 0.6, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
 )
 
