@@ -14,7 +14,7 @@ type (
 	pool = blob.Pool
 )
 
-// openFile opens a regular file only to look at it. Whoever gets it calls done.
+// openFile opens a regular file without collecting findings. The caller must call done.
 func openFile(ctx context.Context, path string) (f *file, done func(), err error) {
 	return blob.Open(ctx, path, nil)
 }

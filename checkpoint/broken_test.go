@@ -13,15 +13,16 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 )
 
-// breaking is one way to break a checkpoint: what happens to which of its files. One that only makes it
-// doubtful has a verdict.
+// breaking is one way to break a checkpoint. If this way does not break the checkpoint, but only makes it
+// doubtful, breaking has the verdict that is expected.
 type breaking struct {
 	do      func(dir string) error
 	want    string // how the reason begins
 	verdict Verdict
 }
 
-// The ways of breaking a file, by its name below the checkpoint's directory.
+// change returns a function that changes a file of a checkpoint. name is the path of the file below the
+// checkpoint's directory.
 func change(name string, how func([]byte) []byte) func(string) error {
 	return func(dir string) error {
 		path := filepath.Join(dir, name)
@@ -101,7 +102,7 @@ func flip(name string) func(string) error {
 	})
 }
 
-// torchFile are the ways of breaking a file of torch.save within a checkpoint.
+// torchFile returns the ways to break a torch.save file of a checkpoint.
 func torchFile(name string) map[string]breaking {
 	return map[string]breaking{
 		"half of " + name:           {half(name), name + ": truncated: it has no end-of-central-directory record", ""},
@@ -115,7 +116,7 @@ func torchFile(name string) map[string]breaking {
 	}
 }
 
-// family is a checkpoint and the ways of breaking it.
+// family is a checkpoint and the ways to break it.
 type family struct {
 	path   string // below the directory of formats
 	format string
@@ -233,7 +234,8 @@ var families = []family{
 	})},
 }
 
-// fileBroken are the ways of breaking a file. zeroed is how the reason begins if all its bytes are zeros.
+// fileBroken returns the ways to break a file. short and zeroed are the beginnings of the reasons that are
+// expected for a file that is too short, and for a file of zeros.
 func fileBroken(short, zeroed string, more map[string]breaking) map[string]breaking {
 	return merged(map[string]breaking{
 		"half":              {half(""), short, ""},
@@ -266,7 +268,7 @@ func notClosed(b []byte) []byte {
 	return b
 }
 
-// dcpBroken are the ways of breaking what torch.distributed.checkpoint wrote.
+// dcpBroken has the ways to break a checkpoint of torch.distributed.checkpoint.
 var dcpBroken = map[string]breaking{
 	"no metadata":         {remove(".metadata"), "", ""},
 	"metadata cut":        {half(".metadata"), ".metadata: truncated: it ends within its pickle", ""},
@@ -284,12 +286,13 @@ var dcpBroken = map[string]breaking{
 	"old metadata":        {younger("__1_0.distcp", time.Hour), "suspect: __1_0.distcp is newer than .metadata, which is written last", Suspect},
 }
 
-// rezip changes an entry of the archive that dir's only file is, or leaves it out.
+// rezip changes an entry of a zip archive. If how is nil, it removes the entry.
 func rezip(entry string, how func([]byte) []byte) func(string) error {
 	return func(path string) error { return rewriteZip(path, entry, how) }
 }
 
-// TestBroken breaks every checkpoint in every way and expects that the reason is told; whole, each is good.
+// TestBroken breaks every checkpoint in every way. It expects that gangrun tells the reason, and that every
+// checkpoint is good before it is broken.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	made := formatsMade(t)
@@ -326,7 +329,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// breakIt breaks a checkpoint. A file is broken by its own name in its directory, or without a name.
+// breakIt breaks a checkpoint. It calls do with path. If path is a file and do fails, it calls do with the
+// directory of the file.
 func breakIt(path string, do func(string) error) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -350,7 +354,7 @@ func listOf(t *testing.T, dir string) []Listed {
 	return list
 }
 
-// expectBroken expects that Verify and List tell the same of a broken checkpoint.
+// expectBroken expects that Verify and List give the same reason for a broken checkpoint.
 func expectBroken(t *testing.T, path string, b breaking) {
 	t.Helper()
 	want := b.verdict

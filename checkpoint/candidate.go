@@ -14,51 +14,51 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
-// candidate is what may be a checkpoint.
+// candidate is a file, a directory or a set of files that may be a checkpoint.
 type candidate struct {
 	path  string
 	step  int64 // -1 for none
 	time  time.Time
 	dir   bool
-	files tree // the files below a directory, or the one file that it is
+	files tree // the files below the directory, or the one file
 	tier  tier
-	last  bool // it is taken only when nothing else is left
+	last  bool // the name says "best"; it is used only if there is no other
 
-	program bool    // it is of a known program, whose names follow other rules
-	numbers []int64 // of the rank or shard, in its name
-	of      int64   // how many shards there are, in its name; 0 if it does not say
-	// shards are the files or directories of a checkpoint to which each rank has written its own. It then is the first
-	// of them, with the files and the time of all.
+	program bool    // a known program wrote it, whose names follow other rules
+	numbers []int64 // of ranks or shards, from its name
+	of      int64   // number of shards, from its name; 0 if the name does not say it
+	// shards has the files or directories of a checkpoint to which each rank has written its own. The other
+	// fields are then those of the first shard, but files and time are those of all shards.
 	shards  []candidate
-	others  []candidate // of the same step, and itself; nil if there are none
+	others  []candidate // all candidates of the same step, including itself; nil if there are no others
 	checked *checked
 }
 
-// tier says how likely something is a checkpoint. Only those of the highest
-// tier that a directory holds are looked at.
+// tier says how likely it is that a file or directory is a checkpoint. gangrun considers only the candidates of
+// the highest tier in a directory.
 type tier int
 
 const (
 	tierNone     tier = iota
-	tierText          // plain files and named like texts
-	tierPlain         // plain
-	tierNumbered      // plain, with a step
-	tierKnown         // of a known format, by content or by name
+	tierText          // named like a text
+	tierPlain         // its format is unknown
+	tierNumbered      // its format is unknown, but it has a step
+	tierKnown         // its content or name shows the format
 )
 
 var (
 	texts = []string{".txt", ".json", ".jsonl", ".xml"}
-	// A job's best checkpoint may hold no more than its weights.
+	// finest matches the name of a best checkpoint, which may have only weights.
 	finest = re(`(?i)(^|[^a-z])best([^a-z]|$)`)
 )
 
-// candidates returns what may be a checkpoint in dir, newest first, and links
-// that lead nowhere. The files of several ranks that make one checkpoint are one candidate.
+// candidates returns the possible checkpoints in dir, newest first, and the links that lead to nothing. The
+// files of several ranks that make one checkpoint are one candidate.
 func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 	return find(dir, together)
 }
 
-// separate is candidates with each file of a rank as a candidate of its own.
+// separate is like candidates, but each rank's file is a candidate of its own.
 func separate(dir string) (all []candidate, skipped []Skipped, err error) {
 	return find(dir, func(all []candidate) []candidate { return all })
 }
@@ -76,7 +76,7 @@ func find(dir string, join func([]candidate) []candidate) (all []candidate, skip
 		return nil, nil, err
 	}
 	seen := map[string]bool{}
-	whole := false // dir is itself one checkpoint
+	whole := false // dir itself is one checkpoint
 	for _, e := range entries {
 		name := e.Name()
 		if strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
@@ -93,7 +93,7 @@ func find(dir string, join func([]candidate) []candidate) (all []candidate, skip
 				continue
 			}
 			if filepath.Dir(target) == real {
-				continue // which is an entry of its own
+				continue // find considers the target as an entry of its own
 			}
 			path = target
 		}
@@ -113,13 +113,13 @@ func find(dir string, join func([]candidate) []candidate) (all []candidate, skip
 	return rank(dir, all, whole, join), skipped, nil
 }
 
-// consider returns what lies at path as a candidate, if it can be one at all.
+// consider returns the candidate at path. ok is false if it cannot be a checkpoint.
 func consider(path string) (candidate, bool) {
 	name := filepath.Base(path)
 	c := candidate{path: path, step: Step(name), last: finest().MatchString(name), checked: &checked{}}
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // a name that stands for several files
+	case err != nil: // the name stands for several files
 		c.tier = tierKnown
 		index := path + ".index"
 		if base, ok := lammpsBase(path); ok {
@@ -131,7 +131,7 @@ func consider(path string) (candidate, bool) {
 	case info.IsDir():
 		files, err := lookAt(path)
 		if err != nil && !flaw.Is(err) {
-			c.tier, c.time = tierKnown, info.ModTime() // Verify will say why
+			c.tier, c.time = tierKnown, info.ModTime() // Verify will report the error
 			break
 		}
 		c.dir, c.files, c.time = true, files, files.newest()
@@ -151,8 +151,8 @@ func consider(path string) (candidate, bool) {
 	return c, c.tier > tierNone
 }
 
-// tierOf returns how likely a file is a checkpoint, or part of one with that step,
-// and the format that it seems to have. root is the candidate to which the file belongs.
+// tierOf returns how likely it is that a file is a checkpoint, or part of one, and the format that the file
+// seems to have. root is the candidate to which the file belongs, and step is the step of the candidate.
 func tierOf(root, path string, size, step int64) (_ tier, format string) {
 	name := filepath.Base(path)
 	if name == dcpMetadata || strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
@@ -163,7 +163,7 @@ func tierOf(root, path string, size, step int64) (_ tier, format string) {
 	}
 	var head []byte
 	if f, done, err := openFile(context.Background(), path); err == nil {
-		head, _ = f.Bytes(0, min(f.Size, 64)) // a file that cannot be read is recognised by its name
+		head, _ = f.Bytes(0, min(f.Size, 64)) // if the file cannot be read, only its name counts
 		done()
 	}
 	format = judged(root, path, head)

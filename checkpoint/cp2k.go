@@ -7,8 +7,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// checkCP2K checks that every section of a restart file, which is an input
-// file, is closed.
+// checkCP2K checks that every section of a restart file is closed. A restart file of CP2K is an input file.
 func checkCP2K(f *file, _ string) error {
 	lines := bufio.NewScanner(f.From(0))
 	open := 0

@@ -24,18 +24,17 @@ import (
 const (
 	dcpMetadata = ".metadata"
 	dcpSuffix   = ".distcp"
-	// megatronMetadata is the file of Megatron that says how the tensors beside it are stored.
+	// megatronMetadata is the file of Megatron that says how the tensors beside the file are stored.
 	megatronMetadata = "metadata.json"
 )
 
-// hfIndex are the indexes of Hugging Face's sharded files.
+// hfIndex matches the names of the index files for Hugging Face's sharded files.
 var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 
-// verifyDirectory checks every file in a directory and what binds them: the
-// metadata of torch.distributed.checkpoint, the index of sharded files,
-// TensorFlow's index. Files of no known format must have bytes. It also returns
-// the files that may have been cut off all the same, and all files, of which none
-// may change meanwhile.
+// verifyDirectory checks every file in a directory. It also checks that the files fit together, by the metadata
+// of torch.distributed.checkpoint, the index of sharded files, and TensorFlow's index. Files of unknown formats
+// must not be empty. open has the files that may have been truncated although they passed their checks. files
+// has all files. The caller must check that none of them changes meanwhile.
 func verifyDirectory(ctx context.Context, root string, seen *blob.Seen) (_ job.Checkpoint, open, files tree, _ error) {
 	files, err := lookAt(root)
 	if err != nil {
@@ -83,11 +82,11 @@ type directory struct {
 	root    string
 	files   tree
 	pool    *pool
-	checked map[string]bool // prefixes of TensorFlow's checkpoints
+	checked map[string]bool // prefixes of the TensorFlow checkpoints that were checked
 }
 
-// check checks one file, or what it binds, and returns its format; none for a
-// file that is no part of the checkpoint.
+// check checks one file, or what the file describes, and returns its format. The format is "" if the file is no
+// part of the checkpoint.
 func (d *directory) check(m member) (string, error) {
 	dir, base := filepath.Split(m.name)
 	path := filepath.Join(d.root, m.name)
@@ -129,11 +128,11 @@ func (d *directory) check(m member) (string, error) {
 	return c.Format, err
 }
 
-// maxIndex bounds an index of sharded files, in bytes.
+// maxIndex is the maximum size of an index of sharded files, in bytes.
 const maxIndex = 256 << 20
 
-// checkShards checks that every file that an index names is there; what is in
-// them is checked on its own.
+// checkShards checks that every file that an index names exists. The content of these files is checked
+// separately.
 func (d *directory) checkShards(m member) error {
 	if m.size > maxIndex {
 		return flaw.New("it has %d bytes, which is too big for an index", m.size)
@@ -169,7 +168,8 @@ func (d *directory) checkShards(m member) error {
 	return nil
 }
 
-// checkNames checks that a file of safetensors, which is checked on its own, has the tensors of these names.
+// checkNames checks that a safetensors file has the tensors of these names. The file itself is checked
+// separately.
 func (d *directory) checkNames(shard string, names []string) error {
 	f, err := d.pool.Get(filepath.Join(d.root, shard))
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *directory) checkNames(shard string, names []string) error {
 	}
 	have := map[string]bool{}
 	if safetensors.Names(f, func(name string) { have[name] = true }) != nil {
-		return f.Ctx.Err() // the check of the shard itself will say what is wrong with it
+		return f.Ctx.Err() // the check of the shard itself reports what is wrong
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -218,7 +218,7 @@ func (d *directory) checkDCP(m member) error {
 	if pieces == 0 {
 		return flaw.New("it names no data")
 	}
-	for _, m := range d.files { // one that is too big to be followed does not name all
+	for _, m := range d.files { // a pickle that is too big was not read to its end, and so did not name all files
 		if err == pickle.ErrTooBig && filepath.Dir(m.name) == dir && strings.HasSuffix(m.name, dcpSuffix) && m.size == 0 {
 			return flaw.New("%s is empty", m.name)
 		}

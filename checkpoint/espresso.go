@@ -10,19 +10,18 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// espressoSchema is the file that makes a directory one that Quantum ESPRESSO
-// restarts from.
+// espressoSchema is the file in every directory from which Quantum ESPRESSO can restart.
 const espressoSchema = "data-file-schema.xml"
 
 var (
-	// espressoData are its files in Fortran's format; built with HDF5, the
-	// program writes .hdf5 instead.
+	// espressoData matches the program's files in Fortran's format. If the program was built with HDF5, it
+	// writes .hdf5 files instead.
 	espressoData = re(`^(charge-density|spin-polarization|ekin-density|wfc(up|dw)?\d+)\.dat$`)
 	density      = []string{"charge-density.dat", "charge-density.hdf5"}
 )
 
-// checkEspresso checks that the description of a calculation can be read up to
-// its last tag and that the charge density is there.
+// checkEspresso checks that the description of a calculation is complete XML, and that there is a file with the
+// charge density.
 func (d *directory) checkEspresso(m member) error {
 	if m.size > maxIndex {
 		return flaw.New("it has %d bytes, which is too big for a description", m.size)

@@ -2,8 +2,8 @@ package checkpoint
 
 import "testing"
 
-// formats makes checkpoints in the layouts of trainers: the files by torch, numpy and h5py, their names and
-// keys as DeepSpeed, Megatron, transformers, Lightning and Keras write them, which Debian does not have.
+// formats makes checkpoints of several trainers. torch, numpy and h5py write the files. Their names and keys
+// are those of DeepSpeed, Megatron, transformers, Lightning and Keras, which Debian does not have.
 var formats = madeOnce(formatsScript, makeOrbax)
 
 // formatsMade returns the directory with the checkpoints.

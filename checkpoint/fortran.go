@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// formatRecords is a file of Fortran's sequential unformatted records. It is
-// only ever a part of a checkpoint.
+// formatRecords is a file of Fortran's sequential unformatted records. Such a file is only ever a part of a
+// checkpoint.
 const formatRecords = "fortran"
 
-// checkBeside checks a file that belongs to a checkpoint, if it is there.
+// checkBeside checks a file beside a checkpoint, if the file exists.
 func checkBeside(ctx context.Context, path string, check func(*file) error) error {
 	f, done, err := openFile(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,8 +23,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
-// A file that is fuzzed is complete or has a flaw: no check panics, takes
-// memory without bound, or takes the file's fault for one of reading it.
+// fuzz checks files with random content. Each file must be complete or have a flaw. No check may panic, use
+// unbounded memory, or report a fault of the file as an error in reading it.
 func fuzz(f *testing.F, name string, seeds [][]byte, holds func(t *testing.T, data []byte, format string)) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -118,7 +118,7 @@ func FuzzPickle(f *testing.F) {
 			return
 		}
 		if _, err := checkBytes("a.pkl", data[:len(data)-1]); err == nil && !bytes.HasSuffix(data, []byte("\x80")) {
-			// Then the last byte is a pickle of its own, which none is.
+			// Otherwise the last byte would be a pickle, but no pickle has only one byte.
 			t.Error("it is complete without its last byte")
 		}
 		u := &pickle.Builder{Persist: func(any) (any, error) { return nil, nil }, Built: func(pickle.Global, *pickle.Dict) error { return nil }}
@@ -128,7 +128,7 @@ func FuzzPickle(f *testing.F) {
 	})
 }
 
-// legacySeed is what torch.save wrote, in short: no storages, and one.
+// legacySeed returns a short file in torch.save's older format, with one storage.
 func legacySeed() []byte {
 	const magic = "\x80\x02\x8a\x0a" + torchfile.LegacyMagic + "."
 	const version, system = "\x80\x02M\xe9\x03.", "\x80\x02}q\x00."
@@ -179,7 +179,8 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// FuzzBlock gets past the checksums that FuzzTable cannot guess.
+// FuzzBlock checks blocks without their checksums. FuzzTable cannot reach this code, because it cannot guess a
+// checksum.
 func FuzzBlock(f *testing.F) {
 	whole := tableBlock(map[string]string{"": "\x08\x02", "layer/weights": "\x08\x01\x18\x00"}, false)
 	f.Add(whole[:len(whole)-5])
@@ -201,8 +202,8 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// FuzzMetadata fuzzes the metadata of torch.distributed.checkpoint, which
-// names files: none outside of its directory may be looked at.
+// FuzzMetadata fuzzes the metadata of torch.distributed.checkpoint, which name files. gangrun must not open a
+// file outside of the directory.
 func FuzzMetadata(f *testing.F) {
 	const begin, end = "\x80\x04ctorch.distributed.checkpoint.filesystem\n_StorageInfo\n)\x81}(X\x0d\x00\x00\x00relative_path", "X\x06\x00\x00\x00offsetK\x00X\x06\x00\x00\x00lengthK\x04ub."
 	f.Add([]byte(begin + "X\x01\x00\x00\x00x" + end))
@@ -228,8 +229,8 @@ func FuzzMetadata(f *testing.F) {
 	})
 }
 
-// FuzzPrograms checks files as those of known programs. One that is whole is not
-// whole without its last byte, where the program marks the end.
+// FuzzPrograms checks files of known programs. If the program marks the end of its files, a complete file must
+// not be complete without its last byte.
 func FuzzPrograms(f *testing.F) {
 	for _, seed := range [][]byte{gromacs(40), lammps(0), lammps(3), records(4, -8, 8), []byte(espressoXML), []byte(cp2kInput), []byte("hdbm v1.0 ")} {
 		f.Add(seed)

@@ -27,17 +27,17 @@ const (
 	Unreadable  Verdict = "unreadable"
 )
 
-// judgement is what was found out about a candidate.
+// judgement is what gangrun found out about a candidate.
 type judgement struct {
 	found   job.Checkpoint
 	verdict Verdict
-	why     string // for a good one, what its checks cannot say; it may be empty
-	err     error  // of what is broken or unreadable
+	why     string // for a good candidate, what its checks cannot tell; it may be empty
+	err     error  // set for a candidate that is broken or unreadable
 	small   bool   // it is suspect only because of its size
 }
 
-// judge verifies a candidate. older are the candidates that are ranked after it. If deep is true, the numbers
-// of its tensors are looked at, too.
+// judge verifies a candidate. older has the candidates that are ranked after it. If deep is true, judge also
+// looks at the numbers of the tensors.
 func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judgement {
 	seen := &c.checked.seen
 	seen.Deep = deep
@@ -72,7 +72,7 @@ func (c candidate) judge(ctx context.Context, older []candidate, deep bool) judg
 	return judgement{found, Good, why, nil, false}
 }
 
-// remark says what the checks of a good checkpoint cannot tell.
+// remark returns what the checks of a good checkpoint cannot tell.
 func remark(seen *blob.Seen, format string) string {
 	n := seen.Numbers
 	switch {
@@ -92,9 +92,9 @@ func remark(seen *blob.Seen, format string) string {
 	return ""
 }
 
-// verify verifies a candidate. A directory of plain files must have as many of
-// every kind as the one before it: a program that died between two files leaves whole
-// ones.
+// verify verifies a candidate. If it is a directory with a step, it must have as many files of each kind as the
+// one before it: a program that died between two files leaves only complete files. This does not hold for
+// torch.distributed.checkpoint, whose metadata names all files.
 func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpoint, open tree, _ error) {
 	found, open, err := c.checked.verify(ctx, c)
 	found.Step = c.step
@@ -119,9 +119,10 @@ func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpo
 	return found, open, nil
 }
 
-// lacks returns a file of older that has none of its kind in newer: whose name
-// is the same but for its numbers; empty when there is none. Marks that all is there count, too;
-// if marksOnly is true, nothing else does: the names of the other files are random.
+// lacks returns the name of a file in older that has no counterpart in newer. The name of the counterpart may
+// differ in its numbers. lacks returns "" if there is no such file. It ignores files that are no part of a
+// checkpoint, but not the marks that a checkpoint is complete. If marksOnly is true, lacks looks only at these
+// marks, because the names of the other files are random.
 func lacks(newer, older tree, marksOnly bool) string {
 	have := map[string]int{}
 	for _, m := range newer {

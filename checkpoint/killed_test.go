@@ -18,9 +18,9 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// writeOn copies what stands on stdin to one checkpoint after another, a piece at a
-// time, and says when it begins each. It is to be killed in the midst of it; where
-// nobody does so in time it ends there by itself.
+// writeOn writes one checkpoint after another, each with the content of stdin, in small pieces. It prints a
+// line when it begins a checkpoint. The test kills it in the middle of a checkpoint. If the test does not do so
+// in time, writeOn ends.
 func writeOn(dir string) {
 	content, err := io.ReadAll(os.Stdin)
 	for step := 1; err == nil; step++ {
@@ -42,8 +42,8 @@ func writeOn(dir string) {
 	os.Exit(1)
 }
 
-// TestKilledWriter kills a writer in the midst of a checkpoint, again and
-// again: the newest that is found is whole, and no older than the last but one.
+// TestKilledWriter kills a writer in the middle of a checkpoint, many times. The newest checkpoint that is
+// found must be complete, and at most one older than the one that was being written.
 func TestKilledWriter(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -100,8 +100,8 @@ for step in range(1, 40): # it is to be killed before
     torch.save({"step": step, "model": model}, os.path.join(path, f"ckpt-{step:06d}.pt"), **legacy)
 `
 
-// TestKilledTraining kills a real program in the midst of torch.save; torch
-// itself reads what is then found to be the newest.
+// TestKilledTraining kills a real program in the middle of torch.save. torch must be able to load the newest
+// checkpoint that is found then.
 func TestKilledTraining(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("/usr/bin/python3", "-c", trainScript, "train", dir)
@@ -134,8 +134,7 @@ func TestKilledTraining(t *testing.T) {
 	}
 }
 
-// endless is a file of any size that holds zeros after its head. It ends ctx
-// when it has been read so often.
+// endless is a file of any size that has zeros after its head. It ends ctx when it was read reads times.
 type endless struct {
 	head  []byte
 	reads int
@@ -158,8 +157,7 @@ func bigPickle(n uint64) []byte {
 	return le.AppendUint64([]byte{0x80, 4, 0x8e}, n)
 }
 
-// TestCancelledInTheMidst holds that 100 GB are not read to their end once ctx
-// has ended.
+// TestCancelledInTheMidst checks that Verify stops reading a file of 100 GB when ctx ends.
 func TestCancelledInTheMidst(t *testing.T) {
 	const size = 100e9
 	for name, r := range map[string]func(*endless) io.ReaderAt{
@@ -180,7 +178,7 @@ func TestCancelledInTheMidst(t *testing.T) {
 	}
 }
 
-// bigZip is an archive of one entry that is about as big as the archive.
+// bigZip is an archive with one entry that is about as large as the archive.
 type bigZip struct {
 	*endless
 	size int64
@@ -221,7 +219,7 @@ func (z *bigZip) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// TestMemory holds that big files are read in little memory.
+// TestMemory checks that big files are verified in little memory.
 func TestMemory(t *testing.T) {
 	const size = 256 << 20
 	var numbers bytes.Buffer // a list that is built of many batches

@@ -13,15 +13,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// lammpsMagic begins and ends a restart file of LAMMPS.
+// lammpsMagic is at the beginning and at the end of a restart file of LAMMPS.
 const lammpsMagic = "LammpS RestartT\x00"
 
-// lammpsFiles stands in the header of a restart before the number of files that
-// lie beside the base.
+// lammpsFiles is the number that comes, in a restart's header, before the number of files beside the base.
 const lammpsFiles = 44
 
-// checkLAMMPS checks that a restart file ends as it begins. One that was
-// written through MPI-IO has no such end.
+// checkLAMMPS checks that a restart file ends with the magic with which it begins. A file that was written
+// through MPI-IO does not end with it.
 func checkLAMMPS(f *file, path string) error {
 	if strings.Contains(filepath.Base(path), ".mpiio") {
 		return nil
@@ -40,11 +39,11 @@ func checkLAMMPSEnd(f *file) error {
 	return nil
 }
 
-// A restart of many files has "%" in the name that LAMMPS is given. It stands
-// for "base" in the name of the first file and for the numbers of the others.
+// LAMMPS writes a restart to several files if the name that it is given has a "%". In the name of the first
+// file, "base" replaces the "%". In the names of the other files, a number does.
 
-// lammpsSet returns the name of the restart of many files whose base lies at
-// path. A base that was cut off is none: it is refused as a file.
+// lammpsSet returns the name of the restart whose base file is at path. ok is false if the base file was
+// truncated. gangrun then checks it as a single file, and refuses it.
 func lammpsSet(path string) (set string, ok bool) {
 	dir, name := filepath.Split(path)
 	at := strings.LastIndex(name, "base")
@@ -64,20 +63,20 @@ func lammpsSet(path string) (set string, ok bool) {
 	return dir + name[:at] + "%" + name[at+len("base"):], err == nil
 }
 
-// lammpsBase returns the first file of the restart of that name.
+// lammpsBase returns the base file of a restart.
 func lammpsBase(set string) (path string, ok bool) {
 	path = lammpsFile(set, "base")
 	_, err := os.Stat(path)
 	return path, path != set && err == nil
 }
 
-// lammpsFile returns the file of a restart that has that in the place of "%".
+// lammpsFile returns the file of a restart that has part in place of the "%".
 func lammpsFile(set, part string) string {
 	dir, name := filepath.Split(set)
 	return dir + strings.Replace(name, "%", part, 1)
 }
 
-// verifyLAMMPS checks that every file of a restart is there and whole.
+// verifyLAMMPS checks that every file of a restart exists and is complete.
 func verifyLAMMPS(ctx context.Context, set, base string) (job.Checkpoint, error) {
 	info, err := os.Stat(base)
 	if err != nil {
@@ -104,14 +103,14 @@ func verifyLAMMPS(ctx context.Context, set, base string) (job.Checkpoint, error)
 	return c, err
 }
 
-// countLAMMPS returns the number of files that a base says lie beside it. The
-// base ends with flags and values, then the end of its header, then the magic.
+// countLAMMPS returns the number of files that lie beside a base, as the base says it. The base ends with pairs
+// of a flag and a value, the end of its header, and the magic.
 func countLAMMPS(f *file) (int, error) {
 	if err := checkLAMMPSEnd(f); err != nil {
 		return 0, err
 	}
 	at := f.Size - int64(len(lammpsMagic)) - 4
-	for range 4 { // of which the last few are about files
+	for range 4 { // the number is in one of the last few pairs
 		if at -= 8; at < 0 {
 			break
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/torchfile"
 )
 
-// checkLayouts checks what binds the files of a directory that a known program has laid out. It returns the
-// format of the directory itself, if it has one.
+// checkLayouts checks that the files of a directory that a known program has written fit together. It returns
+// the format of the directory, or "".
 func (d *directory) checkLayouts() (format string, err error) {
 	names := make([]string, len(d.files))
 	for i, m := range d.files {
@@ -47,8 +47,8 @@ func (d *directory) checkLayouts() (format string, err error) {
 	return format, nil
 }
 
-// only reports whether everything in the directory is below one directory of it, as Lightning puts what
-// DeepSpeed writes.
+// only reports whether all files of the checkpoint are below dir, as in a checkpoint that Lightning writes with
+// DeepSpeed.
 func (d *directory) only(dir string) bool {
 	for _, m := range d.files {
 		if !strings.HasPrefix(filepath.ToSlash(m.name), dir+"/") && !bookkeeping(filepath.Base(m.name), m.size) {
@@ -58,10 +58,12 @@ func (d *directory) only(dir string) bool {
 	return true
 }
 
-// stale is by how much a piece must be newer than the metadata for these to be of an earlier save.
+// stale is how much newer than the metadata a data file must be for gangrun to suspect that they are of two
+// saves.
 const stale = 10 * time.Second
 
-// writtenAfter returns a file of torch.distributed.checkpoint that is newer than the metadata beside it.
+// writtenAfter returns the name of a file of torch.distributed.checkpoint that is newer than the metadata
+// beside it, or "".
 func (d *directory) writtenAfter(metadata member) string {
 	for _, m := range d.files {
 		if filepath.Dir(m.name) == filepath.Dir(metadata.name) && strings.HasSuffix(m.name, dcpSuffix) && m.time.Sub(metadata.time) > stale {
@@ -87,7 +89,8 @@ func (d *directory) checkLayout(set layout.Set) error {
 	return nil
 }
 
-// object returns what the pickle of a torch file of a set says, nil if it has none that can be followed.
+// object returns the object in the pickle of a torch file of a set. It returns nil if there is none that
+// gangrun can read.
 func (d *directory) object(set layout.Set, name string, options ...string) (*torchfile.Object, error) {
 	if name == "" {
 		return nil, nil
@@ -104,7 +107,8 @@ func (d *directory) object(set layout.Set, name string, options ...string) (*tor
 	return o, flaw.Within(name, err)
 }
 
-// get returns the value of a key of the pickled dict.
+// get follows keys through nested dicts of a pickled object, and returns the value. It returns nil if a key is
+// missing.
 func get(o *torchfile.Object, keys ...string) any {
 	if o == nil {
 		return nil
@@ -168,7 +172,8 @@ func (d *directory) checkMegatron(set layout.Set) error {
 	return layout.CheckTracker(filepath.Base(d.root), string(tracker))
 }
 
-// maxState bounds trainer_state.json, in bytes: it has a line for every time that the loss was logged.
+// maxState is the maximum size of trainer_state.json, in bytes. The file has an entry for every time that the
+// loss was logged.
 const maxState = 64 << 20
 
 func (d *directory) checkTrainer(set layout.Set) error {
@@ -203,7 +208,8 @@ func (d *directory) checkOrbax(set layout.Set) error {
 	}))
 }
 
-// text returns the content of a small file below or beside the directory, nil if it is not there or too big.
+// text returns the content of a small file below or beside the directory. It returns nil if the file does not
+// exist, or is too big.
 func (d *directory) text(name string, most int64) ([]byte, error) {
 	f, done, err := blob.Open(d.pool.Ctx, filepath.Join(d.root, name), nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,8 +225,8 @@ func (d *directory) text(name string, most int64) ([]byte, error) {
 	return f.Bytes(0, f.Size)
 }
 
-// checkMegatronDist checks metadata.json of Megatron's newer format, which says how its tensors are stored.
-// It returns the format of the directory.
+// checkMegatronDist checks metadata.json of Megatron's newer format, which says how the tensors are stored. It
+// returns the format of the directory, or "" if the file is not Megatron's.
 func (d *directory) checkMegatronDist(m member) (string, error) {
 	content, err := d.text(m.name, maxPointer)
 	if err != nil {
@@ -236,7 +242,7 @@ func (d *directory) checkMegatronDist(m member) (string, error) {
 	return layout.Megatron, nil
 }
 
-// exists reports whether a file is there.
+// exists reports whether there is a file at path. It does not follow a link.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

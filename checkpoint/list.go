@@ -41,7 +41,7 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 	}
 	named := pointed(dir)
 	list := make([]Listed, 0, len(all))
-	taken := -1 // the one that a job would resume from
+	taken := -1 // index of the checkpoint from which a job would resume
 	for i, c := range all {
 		j := c.judge(ctx, all[i+1:], deep)
 		if ctx.Err() != nil {
@@ -70,7 +70,7 @@ func List(ctx context.Context, dir string, deep bool) ([]Listed, error) {
 	return append(list, unfinished...), err
 }
 
-// own returns the names of what a candidate consists of in dir.
+// own returns the names of the candidate's files and directories in dir. It returns nil if it cannot tell them.
 func (c candidate) own(dir string) []string {
 	if c.shards != nil {
 		var own []string
@@ -106,8 +106,8 @@ func (c candidate) own(dir string) []string {
 	return nil
 }
 
-// temporaries returns what has the name of a checkpoint that is not finished: a writer is at work on it, or
-// has died.
+// temporaries returns the files and directories of dir that have the name of an unfinished checkpoint: a job is
+// still writing them, or died before it had finished.
 func temporaries(dir string) (all []Listed, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -131,11 +131,11 @@ func temporaries(dir string) (all []Listed, err error) {
 	return all, nil
 }
 
-// quoted matches what a TensorFlow file "checkpoint" names.
+// quoted matches the names of checkpoints in TensorFlow's file "checkpoint".
 var quoted = re(`model_checkpoint_paths?: *"([^"]+)"`)
 
-// pointed returns the names that small files and links in dir name as the last checkpoint, and which of them
-// does.
+// pointed returns the checkpoints that small files and links in dir name as the last checkpoint. The key is the
+// name of a checkpoint, and the value the name of the file or link.
 func pointed(dir string) map[string]string {
 	named := map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -168,7 +168,7 @@ func pointed(dir string) map[string]string {
 	return named
 }
 
-// names returns the checkpoints that the content of a pointer can mean.
+// names returns the names of checkpoints that the content of such a file can mean.
 func names(content string) (all []string) {
 	for _, found := range quoted().FindAllStringSubmatch(content, -1) {
 		all = append(all, filepath.Base(found[1]))
@@ -178,7 +178,7 @@ func names(content string) (all []string) {
 		return all
 	}
 	all = []string{filepath.Base(word)}
-	if n := naming.Number(word); n >= 0 { // of Megatron's tracker
+	if n := naming.Number(word); n >= 0 { // the content may be that of Megatron's tracker
 		all = append(all, fmt.Sprintf("iter_%07d", n), fmt.Sprintf("global_step_%d", n), fmt.Sprintf("global_step%d", n))
 	}
 	return all

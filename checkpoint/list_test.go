@@ -15,9 +15,9 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/layout"
 )
 
-// TestWrongChecksums changes all checksums of an archive of torch.save, as
-// torch.serialization.set_crc32_options(False) leaves them: it is good, with a remark. If one is right, or
-// the pickle is damaged, it is broken.
+// TestWrongChecksums changes all checksums of a torch.save archive, as
+// torch.serialization.set_crc32_options(False) does. The archive must be good, with a remark. If one checksum
+// is right, or if the pickle is damaged, the archive must be broken.
 func TestWrongChecksums(t *testing.T) {
 	content := realFile(t, "zip.pt")
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
@@ -50,7 +50,7 @@ func TestWrongChecksums(t *testing.T) {
 	}
 }
 
-// laid lays out a directory of every kind of checkpoint that prune has to tell apart.
+// laid makes a directory with every kind of checkpoint that prune must tell apart.
 func laid(t *testing.T) string {
 	t.Helper()
 	good := realFile(t, "zip.pt")
@@ -123,8 +123,8 @@ func names0(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestNewestGoodStays removes all that rules allow from directories in which only some checkpoints are good:
-// the newest good one is never among them, nor is what is not good.
+// TestNewestGoodStays removes everything that the rules allow to remove. Only some of the checkpoints are good.
+// The newest good checkpoint, and the checkpoints that are not good, must remain.
 func TestNewestGoodStays(t *testing.T) {
 	good := realFile(t, "zip.pt")
 	for mask := range 16 {
@@ -146,7 +146,7 @@ func TestNewestGoodStays(t *testing.T) {
 	}
 }
 
-// TestOfOneStep holds that files of one step stay or go together.
+// TestOfOneStep checks that the files of one step are kept or removed together.
 func TestOfOneStep(t *testing.T) {
 	good := realFile(t, "zip.pt")
 	dir := t.TempDir()
@@ -163,7 +163,7 @@ func TestOfOneStep(t *testing.T) {
 	}
 }
 
-// TestNeverItself holds that a directory that is itself a checkpoint is never removed.
+// TestNeverItself checks that a directory that is a checkpoint itself is never removed.
 func TestNeverItself(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dcp")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(formatsMade(t), "dcp/step-20"))); err != nil {
@@ -212,7 +212,7 @@ func TestParseKeep(t *testing.T) {
 	}
 }
 
-// TestList holds that what is named, linked or unfinished is told.
+// TestList checks that List reports what is named, linked or unfinished.
 func TestList(t *testing.T) {
 	var got []string
 	for _, l := range listOf(t, laid(t)) {
@@ -247,7 +247,7 @@ func TestPointers(t *testing.T) {
 	}
 }
 
-// TestMarks holds that a mark that is in the checkpoint before is missing.
+// TestMarks checks that a checkpoint is broken if it lacks a mark that the checkpoint before it has.
 func TestMarks(t *testing.T) {
 	good := realFile(t, "zip.pt")
 	expectNewest(t, []entry{{name: "20/model.pt", content: good, age: 9}, {name: "20/commit_success.txt", age: 9}, {name: "40/model.pt", content: good}},
@@ -260,7 +260,7 @@ func field(number int, content []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(content))), content...)
 }
 
-// externalONNX is a model whose only tensor of 2 x 3 numbers is in a file beside it.
+// externalONNX returns a model with one tensor, of 2 x 3 numbers, whose bytes are in another file.
 func externalONNX(file, offset, length string) []byte {
 	pair := func(key, value string) []byte {
 		return field(13, append(field(1, []byte(key)), field(2, []byte(value))...))
@@ -305,8 +305,8 @@ func FuzzONNX(f *testing.F) {
 	})
 }
 
-// FuzzLayout holds that no names of files make a check of layouts panic, and that what is found is found
-// again.
+// FuzzLayout checks that no names of files make a check of layouts panic, and that two searches have the same
+// result.
 func FuzzLayout(f *testing.F) {
 	f.Add("mp_rank_00_model_states.pt\nzero_pp_rank_0_mp_rank_00_optim_states.pt\nlayer_01-model_00-model_states.pt", int64(1), int64(2))
 	f.Add("zero/a/fp32.pt\nmp_rank_00_model_states.pt\nmp_rank_00_001/model_optim_rng.pt", int64(0), int64(0))

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
-// safetensorsFile makes a file of a header and that many bytes of tensors.
+// safetensorsFile returns a file with a header and the given number of bytes of tensors.
 func safetensorsFile(header string, tensors int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, tensors)...)
@@ -70,8 +70,8 @@ func matches(err error, want string) bool {
 	return flaw.Is(err) && strings.HasPrefix(err.Error(), want)
 }
 
-// hdf5File makes a file with a superblock, of size bytes in all, after a user's
-// block.
+// hdf5File returns a file with a superblock. The superblock comes after a user block of block bytes. The whole
+// file has size bytes.
 func hdf5File(version byte, block, size int, flags byte, end uint64) []byte {
 	b := make([]byte, size)
 	s := b[block:]
@@ -118,8 +118,8 @@ func TestHDF5(t *testing.T) {
 	}
 }
 
-// tableBlock makes a block of a table: entries that share nothing, then where
-// the only restart is, the compression, the checksum.
+// tableBlock returns a block of a table: entries that share no bytes, the offset of the only restart, the kind
+// of compression, and the checksum.
 func tableBlock(pairs map[string]string, snappy bool) []byte {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
@@ -157,11 +157,11 @@ func snap(b []byte) []byte {
 	return out
 }
 
-// tensorFlow makes the files of a checkpoint with one tensor in each shard, by
-// what follows their prefix.
+// tensorFlow returns the files of a checkpoint with one tensor in each shard. The keys are the parts of the
+// names after the prefix.
 func tensorFlow(shards int, snappy bool) map[string][]byte { return tensorFlowOf(1, shards, snappy) }
 
-// tensorFlowOf is tensorFlow with data of that byte in the first shard.
+// tensorFlowOf is tensorFlow, but the data of the first shard consists of the byte first.
 func tensorFlowOf(first byte, shards int, snappy bool) map[string][]byte {
 	files := map[string][]byte{}
 	pairs := map[string]string{"": string([]byte{1 << 3, byte(shards), 3<<3 | 2, 2, 1 << 3, 1})}
@@ -189,7 +189,7 @@ func tensorFlowOf(first byte, shards int, snappy bool) map[string][]byte {
 	return files
 }
 
-// write writes files below dir, by their names.
+// write writes files below dir.
 func write(t testing.TB, dir string, files map[string][]byte) {
 	t.Helper()
 	for name, content := range files {

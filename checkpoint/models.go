@@ -12,8 +12,8 @@ import (
 // lightningName matches the names that Lightning gives to checkpoints.
 var lightningName = re(`^(epoch=\d+|.*\bstep=\d+).*\.ckpt$|^last(-v\d+)?\.ckpt$`)
 
-// checkArchive checks a zip archive. A file of torch.save that has what Lightning's Trainer saves is
-// Lightning's.
+// checkArchive checks a zip archive. A torch.save archive is Lightning's if it has what Lightning's Trainer
+// saves.
 func checkArchive(f *file, path string) (format string, err error) {
 	format, err = archive.Check(f)
 	if err != nil {
@@ -35,7 +35,7 @@ func checkArchive(f *file, path string) (format string, err error) {
 	return formatLightning, nil
 }
 
-// checkONNX checks a model of ONNX and the files beside it in which its tensors are.
+// checkONNX checks an ONNX model, and the files beside it that have its tensors.
 func checkONNX(f *file, path string) error {
 	p := blob.NewPool(f.Ctx, nil)
 	defer p.Close()

@@ -61,7 +61,7 @@ func search(ctx context.Context, dir string, initial Seen, avoided []job.Checkpo
 	}
 	all = slices.DeleteFunc(all, initial.has)
 	skipped = slices.DeleteFunc(skipped, func(s Skipped) bool { _, ok := initial[s.Path]; return ok })
-	var suspect job.Checkpoint // the first
+	var suspect job.Checkpoint // the newest suspect checkpoint
 	var unread error
 	for i, c := range all {
 		if contains(avoided, c.path, c.time) {
@@ -95,8 +95,7 @@ func search(ctx context.Context, dir string, initial Seen, avoided []job.Checkpo
 	return job.Checkpoint{}, skipped, unread
 }
 
-// contains reports whether the checkpoint at path, last changed then, is one of
-// those.
+// contains reports whether those has a checkpoint with that path and that time of the last change.
 func contains(those []job.Checkpoint, path string, changed time.Time) bool {
 	return slices.ContainsFunc(those, func(c job.Checkpoint) bool { return c.Path == path && c.Time.Equal(changed) })
 }
@@ -121,8 +120,8 @@ func Look(dir string) (Seen, error) {
 	return seen, nil
 }
 
-// has reports whether the candidate was there and is the same still. One that is
-// dir itself changes with every file in it and is never the same.
+// has reports whether the candidate was there and has not changed since. The candidate that is dir itself
+// changes with every file in it, and so is never the same.
 func (s Seen) has(c candidate) bool {
 	when, ok := s[c.path]
 	return ok && !when.IsZero() && when.Equal(c.time)

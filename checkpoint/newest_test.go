@@ -17,8 +17,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// entry is something in a directory of checkpoints: a file with content, or a
-// link to a target. Its age is in seconds.
+// entry is a file with content, or a link to a target, in a directory of checkpoints. age is in seconds.
 type entry struct {
 	name    string
 	content []byte
@@ -59,7 +58,7 @@ func TestNewest(t *testing.T) {
 		entries []entry
 		best    string
 		step    int64
-		skipped []string // name: reason, by their beginnings
+		skipped []string // the beginning of "name: reason" for each
 	}{
 		"nothing":              {nil, "", 0, nil},
 		"by step, not by time": {[]entry{at("ckpt-5.pt", good, 0), at("ckpt-40.pt", good, 9), at("ckpt-20.pt", good, 5)}, "ckpt-40.pt", 40, nil},
@@ -118,9 +117,8 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// expectNewest lays entries into a directory and checks which checkpoint is the
-// newest there, which step it has, and what is skipped: names and reasons, by
-// their beginnings.
+// expectNewest writes entries to a directory. It checks which checkpoint is the newest there, the step of this
+// checkpoint, and which are skipped. skipped has the beginnings of names and reasons.
 func expectNewest(t *testing.T, entries []entry, best string, step int64, skipped []string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "checkpoints")
@@ -162,8 +160,8 @@ func TestNewestOfNothing(t *testing.T) {
 	}
 }
 
-// TestUnreadable holds that a checkpoint that cannot be read is no reason to
-// start from nothing without a word.
+// TestUnreadable checks that Newest returns an error if a checkpoint cannot be read, so that a job does not
+// silently start from the beginning.
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	deep := "step_40" + strings.Repeat("/d", maxDepth) + "/model.pt"
@@ -186,13 +184,12 @@ func TestPipesAndDevices(t *testing.T) {
 	}
 }
 
-// TestGrowing holds that a plain file, and a directory, that are being written
-// are not complete.
+// TestGrowing checks that a plain file and a directory are not complete while a job writes them.
 func TestGrowing(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, []entry{{name: "state-1.bin", content: []byte("x")}, {name: "step_1/model.dat", content: []byte("x")}})
 	for _, c := range []struct{ path, grows string }{{"state-1.bin", "state-1.bin"}, {"step_1", "step_1/model.dat"}} {
-		synctest.Test(t, func(t *testing.T) { // between two looks the writer has its turn
+		synctest.Test(t, func(t *testing.T) { // between the two looks of gangrun, the writer writes
 			file, err := os.OpenFile(filepath.Join(dir, c.grows), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -239,8 +236,8 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestNewestIsComplete is the promise: of any mix of whole and damaged
-// checkpoints, the newest whole one is found, and every newer one is named.
+// TestNewestIsComplete mixes complete and damaged checkpoints at random. Newest must find the newest complete
+// checkpoint and name every newer one.
 func TestNewestIsComplete(t *testing.T) {
 	kinds := map[string][]byte{}
 	for _, name := range []string{"zip.pt", "legacy.pt", "protocol2.pkl", "arrays.npz", "fortran.npy"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
-// Debian has no TensorStore: these databases are written by the documented layout of OCDBT.
+// Debian has no TensorStore. So these tests write databases themselves, by the documented format of OCDBT.
 
 // sealed puts a header and a checksum around the body of a manifest or node.
 func sealed(magic uint32, body []byte, pack bool) []byte {
@@ -45,13 +45,13 @@ func varints(n ...int) (b []byte) {
 	return b
 }
 
-// oneFile is the table of a single data file, whose path begins with a base of so many bytes.
+// oneFile returns a table of data files with one file. The first base bytes of its path are the base.
 func oneFile(name string, base int) []byte {
 	return append(varints(1, len(name), base), name...)
 }
 
-// database writes a database with two keys: a leaf below a root, the values in a data file. It is
-// below dir; what its data files are called begins with base.
+// database writes a database with two keys to dir. It has a root with one leaf below it, and the values in a
+// data file. base is the beginning of the names of the data files.
 func database(dir, base string, pack bool) error {
 	value := bytes.Repeat([]byte("value"), 100)
 	leaf := append([]byte{0}, oneFile("d/data", 0)...)
@@ -92,7 +92,7 @@ func database(dir, base string, pack bool) error {
 	return nil
 }
 
-// makeOrbax writes a checkpoint as Orbax does: of one process, whose database was merged.
+// makeOrbax writes a checkpoint as Orbax does for one process whose database was merged.
 func makeOrbax(dir string) error {
 	const item = "20/default"
 	for i, pack := range []bool{true, false} {
@@ -125,7 +125,7 @@ func makeOrbax(dir string) error {
 	return nil
 }
 
-// orbaxBroken are the ways of breaking it.
+// orbaxBroken has the ways to break this checkpoint.
 var orbaxBroken = map[string]breaking{
 	"not merged":           {remove("default/manifest.ocdbt"), "default: manifest.ocdbt is missing: the files of its processes were not merged", ""},
 	"not committed":        {with("_CHECKPOINT_METADATA", `{"init_timestamp_nsecs": 1, "commit_timestamp_nsecs": null}`), "_CHECKPOINT_METADATA has no time of a commit", ""},
@@ -165,8 +165,8 @@ func checkDatabase(manifest, data []byte) error {
 	})
 }
 
-// FuzzOCDBT changes bodies and puts right checksums around them: no manifest or node makes the check panic or
-// take memory without bound.
+// FuzzOCDBT changes the bodies of manifests and nodes, and gives them right checksums. No check may panic or
+// use unbounded memory.
 func FuzzOCDBT(f *testing.F) {
 	dir := f.TempDir()
 	if err := database(dir, "", false); err != nil {
@@ -193,7 +193,7 @@ func FuzzOCDBT(f *testing.F) {
 				t.Errorf("%v is no flaw", err)
 			}
 		}
-		// A manifest of one version whose root is the node, a leaf or not.
+		// The manifest has one version. Its root is the node, as a leaf and as an inner node.
 		for height := range byte(2) {
 			b := append(make([]byte, 17), 1, 1, 4, 0)
 			b = append(append(b, oneFile("d/data", 0)...), 1, 1, height)

@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/pickle"
 )
 
-// checkPickles checks a file that begins with a pickle and holds any number of
-// them. What follows the last one, if it is none, may be anything; only plain
-// is then known of the file. So it is of joblib's, which must end in STOP.
+// checkPickles checks a file that begins with a pickle. A program may have written several pickles to the file,
+// and after the last pickle other data. plain is true if there is other data, because gangrun cannot check it.
+// plain is also true for a pickle of joblib. gangrun checks only that such a file ends with the opcode STOP.
 func checkPickles(f *file) (plain bool, err error) {
 	for off := int64(0); off < f.Size; {
 		s := f.From(off)

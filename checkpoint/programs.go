@@ -20,25 +20,24 @@ const (
 	formatExaML    = "examl"
 )
 
-// program is what gangrun knows of the checkpoints of one program. To teach
-// gangrun another program, add a row to the table.
+// program describes the checkpoints of one program. To support another program, add a row to the table.
 type program struct {
 	format string
-	// A file is a checkpoint of the program when it begins with magic; where
-	// the program writes no magic, when its name matches names.
+	// A file that begins with magic is a checkpoint of the program. If the program writes no magic, a file is a
+	// checkpoint if its name matches names.
 	magic string
 	names func() *regexp.Regexp
-	// step returns the step in a name, -1 for none; nil is Step.
+	// step returns the step in a name, or -1. If step is nil, Step is used.
 	step func(name string) int64
-	// check says what is wrong with a checkpoint file; nil checks nothing.
+	// check returns an error if a checkpoint file is not complete. If check is nil, nothing is checked.
 	check func(f *file, path string) error
-	// open says that a file that was cut off may pass the check.
+	// open is true if a truncated file may pass the check.
 	open bool
-	// others matches the names of files and directories that the program
-	// writes and that are no checkpoints. It is asked last.
+	// others matches the names of files and directories that the program writes and that are no checkpoints. A
+	// name that matches names is a checkpoint even if others matches it, too.
 	others func() *regexp.Regexp
-	// output is how files begin that the program writes and that are no
-	// checkpoints, whatever their names; empty for none.
+	// output is the beginning of files that the program writes and that are no checkpoints, whatever their
+	// names are. It is "" if there are none.
 	output string
 }
 
@@ -79,8 +78,8 @@ var programs = []program{{
 	others: re(`^(ExaML|RAxML)_`),
 }}
 
-// programOf returns the program whose checkpoint a file is, by its name and its
-// first bytes; nil for none.
+// programOf returns the program that has written a checkpoint, by the name of the file and its first bytes. It
+// returns nil if no known program has.
 func programOf(name string, head []byte) *program {
 	for i := range programs {
 		p := &programs[i]
@@ -91,7 +90,7 @@ func programOf(name string, head []byte) *program {
 	return nil
 }
 
-// programOfFormat returns the program of a format, nil for none.
+// programOfFormat returns the program of a format, or nil.
 func programOfFormat(format string) *program {
 	for i := range programs {
 		if programs[i].format == format {
@@ -101,8 +100,8 @@ func programOfFormat(format string) *program {
 	return nil
 }
 
-// besides reports whether a known program gives that name to files or
-// directories that are no checkpoints.
+// besides reports whether a name is one that a known program gives to files or directories that are no
+// checkpoints.
 func besides(name string) bool {
 	if programOf(name, nil) != nil {
 		return false
@@ -115,8 +114,7 @@ func besides(name string) bool {
 	return false
 }
 
-// isOutput reports whether a file begins like one that a known program writes
-// and that is no checkpoint.
+// isOutput reports whether a file begins like a file that a known program writes and that is no checkpoint.
 func isOutput(head []byte) bool {
 	for _, p := range programs {
 		if p.output != "" && bytes.HasPrefix(head, []byte(p.output)) {
@@ -126,7 +124,7 @@ func isOutput(head []byte) bool {
 	return false
 }
 
-// stepOf returns the step in the name of a checkpoint of that format.
+// stepOf returns the step in the name of a checkpoint of a format.
 func stepOf(name, format string) int64 {
 	if p := programOfFormat(format); p != nil && p.step != nil {
 		return p.step(name)
@@ -134,8 +132,8 @@ func stepOf(name, format string) int64 {
 	return Step(name)
 }
 
-// numbered returns a function that finds the step in a name as the first group
-// of an expression. With none, no name has a step.
+// numbered returns a function that returns the step in a name: the number that the first group of in matches.
+// If in is nil, the function returns -1 for every name.
 func numbered(in func() *regexp.Regexp) func(string) int64 {
 	return func(name string) int64 {
 		if in == nil {
@@ -160,8 +158,8 @@ func checkGROMACS(f *file, _ string) error {
 	return nil
 }
 
-// checkNWChem checks the molecular orbitals beside a run's database, which are
-// written first. The database itself does not have its length.
+// checkNWChem checks the file of molecular orbitals beside a run's database. NWChem writes this file first. It
+// cannot check the database, which does not state its own length.
 func checkNWChem(f *file, path string) error {
 	vectors, found := strings.CutSuffix(path, ".db")
 	if !found {

@@ -18,8 +18,8 @@ func gromacs(size int) []byte {
 	return b
 }
 
-// lammps makes a restart file of LAMMPS, and with files above 0 the base of one
-// of that many files.
+// lammps returns a restart file of LAMMPS. If files is above 0, it returns the base of a restart of that many
+// files.
 func lammps(files int) []byte {
 	b := append([]byte(lammpsMagic), make([]byte, 200)...)
 	for _, n := range []int32{44, int32(files), 45, 0, -1} {
@@ -31,10 +31,10 @@ func lammps(files int) []byte {
 	return append(b, lammpsMagic...)
 }
 
-// lammpsPart makes one of the files beside a base.
+// lammpsPart returns one of the files beside a base.
 func lammpsPart() []byte { return append(make([]byte, 300), lammpsMagic...) }
 
-// records makes a Fortran file with records of those lengths.
+// records returns a Fortran file with records of the given lengths.
 func records(lengths ...int32) (b []byte) {
 	for _, n := range lengths {
 		marker := binary.LittleEndian.AppendUint32(nil, uint32(n))
@@ -48,9 +48,8 @@ const (
 	cp2kInput   = " # Version information for this restart file \n &GLOBAL\n   PROJECT_NAME ar\n &END GLOBAL\n &FORCE_EVAL\n   &SUBSYS\n     &COORD\nAr 0 0 0\n     &END COORD\n   &END SUBSYS\n &END FORCE_EVAL\n"
 )
 
-// TestPrograms lays out what known programs leave in their directories, with the
-// traps in it: what looks newer, by time or by number, and is not what the
-// program restarts from.
+// TestPrograms makes the directories that known programs leave. They have files that look newer, by time or by
+// number, but from which the program does not restart.
 func TestPrograms(t *testing.T) {
 	at := func(name string, content []byte, age int) entry { return entry{name: name, content: content, age: age} }
 	junk := bytes.Repeat([]byte("\x00\xff data of some kind"), 50)

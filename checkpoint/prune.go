@@ -46,7 +46,7 @@ func ParseKeep(text string) (Keep, error) {
 // one, because a job may write several files at a step.
 func (k Keep) Superfluous(list []Listed) (out []Listed) {
 	good := 0
-	rank := map[int64]int{} // of steps: 1 is the newest
+	rank := map[int64]int{} // the rank of each step; 1 is the newest
 	for _, l := range list {
 		if l.Verdict != Good {
 			continue
@@ -95,7 +95,7 @@ func Remove(dir string, l Listed) error {
 	return failed
 }
 
-// newest returns the last change of some files and directories of dir.
+// newest returns the time of the last change of the files and directories in own.
 func newest(dir string, own []string) (at time.Time, err error) {
 	for _, name := range own {
 		files, err := lookAt(filepath.Join(dir, name))

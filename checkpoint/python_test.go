@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// made are the directories that madeOnce has made, which TestMain removes.
+// made has the directories that madeOnce has made. TestMain removes them.
 var made []string
 
-// madeOnce returns a function that makes a directory of checkpoints, by a Python script that gets its name
-// and then by each function, at the first call. Every call returns that directory.
+// madeOnce returns a function that returns a directory of checkpoints. At the first call, a Python script that
+// gets the name of the directory makes the checkpoints, and then the functions in then add theirs.
 func madeOnce(script string, then ...func(dir string) error) func() (string, error) {
 	return sync.OnceValues(func() (string, error) {
 		dir, err := os.MkdirTemp("", "checkpoint")
@@ -33,10 +33,10 @@ func madeOnce(script string, then ...func(dir string) error) func() (string, err
 	})
 }
 
-// real makes checkpoints with the programs that write them in earnest.
+// real makes checkpoints with the programs that write such checkpoints for users.
 var real = madeOnce(realScript)
 
-// realFile returns what real made under that name.
+// realFile returns the content of a file that real has made.
 func realFile(t testing.TB, name string) []byte {
 	t.Helper()
 	dir, err := real()
@@ -115,8 +115,9 @@ with bz2.open("weights.bz2", "wb") as f:
 dcp("dcp-20")
 `
 
-// dcpScript defines dcp, which writes a checkpoint of torch.distributed.checkpoint, whose classes need a
-// newer torch: pieces that torch.save wrote, one after another, and a pickle with the place of each.
+// dcpScript defines dcp, which writes a checkpoint of torch.distributed.checkpoint. It does not use the classes
+// of torch, which need a newer version. It writes pieces with torch.save, one after another, and a pickle with
+// the place of each.
 const dcpScript = `
 import io, os, pickle, sys, types
 import torch

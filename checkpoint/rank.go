@@ -9,10 +9,11 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/naming"
 )
 
-// rank returns the candidates of the highest tier, newest first: by step; those
-// without one among them by time; then what is only the best; then dir itself,
-// if it is one checkpoint, whose files are none of their own. One whose name
-// says that it was before another follows that one.
+// rank returns the candidates of the highest tier, newest first. The candidates with a step are in the order of
+// their steps, and the candidates without a step are put among them by time. Candidates that are named as the
+// best checkpoint come after the others. A candidate whose name says that it is the previous version of another
+// candidate comes directly after that candidate. whole is true if dir itself is a checkpoint. dir is then the
+// last candidate, and the files in dir are no candidates of their own.
 func rank(dir string, all []candidate, whole bool, join func([]candidate) []candidate) []candidate {
 	highest := tierNone
 	if whole {
@@ -58,8 +59,8 @@ func rank(dir string, all []candidate, whole bool, join func([]candidate) []cand
 	return out
 }
 
-// parted takes out those whose names say that they were before another that is
-// there, and returns them by the path of that one, the latest first.
+// parted separates the candidates whose names say that they are previous versions of another candidate.
+// followers has these, by the path of the newest version, the newest first. rest has all other candidates.
 func parted(all []candidate) (rest []candidate, followers map[string][]candidate) {
 	leads := map[string]bool{}
 	for _, c := range all {

@@ -13,14 +13,16 @@ import (
 )
 
 const (
-	maxAlike  = 64       // files that are looked at to find out what one is
-	maxBegun  = 64 << 10 // bytes at the beginning of a file in which random ones are no opcodes
-	alikeDirs = 5        // directories in which such files are looked for
+	maxAlike = 64 // maximum number of files to which a file is compared
+	// maxBegun is the number of bytes at the beginning of a file that are scanned. Among so many random bytes,
+	// some are not the opcode of a pickle.
+	maxBegun  = 64 << 10
+	alikeDirs = 5 // maximum number of directories in which such files are searched
 )
 
-// isRaw reports whether a file only seems to be a pickle: it begins like one by chance. Its name does not say that it
-// is one, what follows is none, and most files of its kind are raw. root is the candidate: the file, or a directory
-// that has it.
+// isRaw reports whether a file is no pickle, although it begins like one by chance. This is so if its name is
+// not that of a pickle, its first bytes do not continue like a pickle, and most files of the same kind are raw.
+// root is the candidate: the file itself, or a directory that has the file.
 func isRaw(root, path string, head []byte) bool {
 	name := filepath.Base(path)
 	if sniff(name, head) != formatPickle || sniff(name, nil) != formatPlain || beginsPickle(path) {
@@ -39,7 +41,7 @@ func isRaw(root, path string, head []byte) bool {
 	return raw > other
 }
 
-// beginsPickle reports whether a file has a pickle at its beginning, as far as is looked.
+// beginsPickle reports whether the first maxBegun bytes of a file can be the beginning of a pickle.
 func beginsPickle(path string) bool {
 	f, done, err := openFile(context.Background(), path)
 	if err != nil {
@@ -74,7 +76,8 @@ func headOf(path string) ([]byte, error) {
 	return f.Bytes(0, min(f.Size, 64))
 }
 
-// alike returns other files of the same kind as a file: beside it, and in the directories of other steps.
+// alike returns files of the same kind as the file at path. They are beside this file, or in the directories of
+// other steps.
 func alike(root, path string) (all []string) {
 	within, err := filepath.Rel(root, path)
 	if err != nil {
@@ -104,7 +107,8 @@ func alike(root, path string) (all []string) {
 	return all[:min(len(all), maxAlike)]
 }
 
-// ofKind returns the files below dir of the same kind as one that is named within it, but not the file at path.
+// ofKind returns the files below dir whose names differ from within only in their numbers. It leaves out the
+// file at path.
 func ofKind(dir, within, path string) (all []string) {
 	files, _ := lookAt(dir)
 	for _, m := range files {
@@ -115,7 +119,7 @@ func ofKind(dir, within, path string) (all []string) {
 	return all[:min(len(all), maxAlike/2)]
 }
 
-// judged returns the format that a file seems to have, among the others of its kind.
+// judged returns the format that a file seems to have. It takes other files of the same kind into account.
 func judged(root, path string, head []byte) string {
 	format := sniff(filepath.Base(path), head)
 	if format == formatPickle && isRaw(root, path, head) {

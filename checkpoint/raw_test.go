@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRawLikePickle holds that a raw file that begins like a pickle by chance is raw if the others of its kind are, and
-// that one of many pickles that is damaged is not.
+// TestRawLikePickle checks that a raw file that begins like a pickle by chance is raw if the other files of its
+// kind are raw, and that a damaged pickle among many good ones is not raw.
 func TestRawLikePickle(t *testing.T) {
 	raw := bytes.Repeat([]byte{0x11, 0xfe, 0x33}, 2000)
 	chance := append([]byte{0x80, 0x04, 0xfe}, raw[3:]...)
@@ -46,7 +46,7 @@ func TestRawLikePickle(t *testing.T) {
 	}
 }
 
-// TestRawIsOpen holds that a raw file is judged by its size, however it begins.
+// TestRawIsOpen checks that gangrun judges a raw file by its size even if it begins like a pickle.
 func TestRawIsOpen(t *testing.T) {
 	dir := t.TempDir()
 	raw := bytes.Repeat([]byte{0x11, 0xfe, 0x33}, 2000)

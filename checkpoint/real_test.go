@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// checkBytes checks content as a file of that name.
+// checkBytes checks content as the content of a file with that name.
 func checkBytes(name string, content []byte) (string, error) {
 	f := &file{Ctx: context.Background(), R: bytes.NewReader(content), Size: int64(len(content))}
 	if f.Size == 0 {
@@ -78,8 +78,8 @@ func TestRealFilesAreComplete(t *testing.T) {
 	}
 }
 
-// TestTruncatedAnywhere holds that no beginning of a real file is complete,
-// but for those of files that are several checkpoints one after another.
+// TestTruncatedAnywhere checks that no beginning of a real file is complete. It leaves out files that have
+// several checkpoints one after another.
 func TestTruncatedAnywhere(t *testing.T) {
 	for name, format := range realFormats {
 		if format == formatDCP || strings.HasPrefix(name, "several") || name == "mixed.pkl" {
@@ -96,15 +96,15 @@ func TestTruncatedAnywhere(t *testing.T) {
 		if got, err := checkBytes(name, content[:len(content)-1]); !flaw.Is(err) {
 			t.Errorf("all of %s but its last byte is %q (%v)", name, got, err)
 		}
-		// As a power loss may leave it: the right size, and zeros.
+		// A power loss may leave a file of the right size that has only zeros.
 		if got, err := checkBytes(name, make([]byte, len(content))); !flaw.Is(err) && got != formatPlain {
 			t.Errorf("%s of zeros is %q (%v)", name, got, err)
 		}
 	}
 }
 
-// TestTruncatedSeveral holds that what is cut between two checkpoints of one
-// file is all that is taken.
+// TestTruncatedSeveral truncates files that have several checkpoints. Only the beginnings that end between two
+// checkpoints may be complete.
 func TestTruncatedSeveral(t *testing.T) {
 	for name, whole := range map[string]int{"several.pkl": 1, "several.npy": 4} {
 		content := realFile(t, name)
@@ -122,8 +122,7 @@ func TestTruncatedSeveral(t *testing.T) {
 	}
 }
 
-// unpack returns what is in an archive or a compressed file, as other readers
-// see it.
+// unpack returns the content of an archive or a compressed file, as other readers read it.
 func unpack(content []byte) (string, error) {
 	for magic, open := range map[string]func(io.Reader) (io.Reader, error){"\x1f\x8b": compressed.Gzip, "BZ": compressed.Bzip2, "\x78": compressed.Zlib} {
 		if strings.HasPrefix(string(content), magic) {
@@ -153,8 +152,8 @@ func unpack(content []byte) (string, error) {
 	return all.String(), nil
 }
 
-// TestFlippedBits holds that a single bit that is wrong is found in every
-// format with checksums, or that it changes nothing of the content.
+// TestFlippedBits changes single bits in files of every format with checksums. The check must find the wrong
+// bit, or the bit must not change the content.
 func TestFlippedBits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{"zip.pt", "script.pt", "arrays.npz", "packed.npz", "zip64.zip", "weights.gz", "weights.bz2", "joblib.pkl"} {
@@ -221,8 +220,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// nestedZip returns the beginning of an archive that ends with another, whole,
-// that is stored in it.
+// nestedZip returns the beginning of an archive. It ends with another, complete archive that is stored in the
+// first one.
 func nestedZip(t testing.TB) []byte {
 	t.Helper()
 	var inner, outer bytes.Buffer
@@ -250,8 +249,8 @@ func nestedZip(t testing.TB) []byte {
 	return outer.Bytes()[:end]
 }
 
-// TestNoChecksums holds that an archive whose checksums were not computed, as
-// torch.save can be told, is complete.
+// TestNoChecksums checks that an archive without checksums is complete. torch.save can be told to write such
+// archives.
 func TestNoChecksums(t *testing.T) {
 	content := realFile(t, "zip.pt")
 	r, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))

@@ -43,7 +43,7 @@ func Scan(dir string) ([]saves.Found, error) {
 	return found, nil
 }
 
-// describe returns what is known of a candidate that was not verified.
+// describe describes a candidate that was not verified.
 func (c candidate) describe() job.Checkpoint {
 	d := job.Checkpoint{Path: c.path, Step: c.step, Bytes: c.files.bytes(), Time: c.time}
 	if c.files == nil { // a name that stands for several files, or the directory that is a checkpoint itself
@@ -57,7 +57,8 @@ func (c candidate) describe() job.Checkpoint {
 	return d
 }
 
-// members returns the files of a candidate that is no single file and no directory of its own.
+// members returns the files of a candidate whose name stands for several files, or of the examined directory
+// itself.
 func (c candidate) members() (tree, error) {
 	if c.dir {
 		return lookAt(c.path)
@@ -73,7 +74,8 @@ func (c candidate) members() (tree, error) {
 	return all, nil
 }
 
-// born returns when a file was made; zero if its file system does not tell.
+// born returns the time at which a file was created. It returns the zero time if the file system does not
+// record it.
 func born(path string) time.Time {
 	var st unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_DONT_SYNC, unix.STATX_BTIME, &st); err != nil || st.Mask&unix.STATX_BTIME == 0 {
@@ -94,7 +96,7 @@ func Examine(ctx context.Context, dir, path string) (l Listed, small bool, err e
 	if i < 0 {
 		return Listed{}, false, fmt.Errorf("%q: %w", path, fs.ErrNotExist)
 	}
-	all[i].others = nil // whoever asks knows which belong together
+	all[i].others = nil // the caller knows which files belong together
 	j := all[i].judge(ctx, all[i+1:], false)
 	switch {
 	case ctx.Err() != nil:

@@ -24,7 +24,7 @@ func numpyFile(numbers []float64) []byte {
 	return data
 }
 
-// TestScan holds what is found without a verification.
+// TestScan checks what Scan finds without verifying anything.
 func TestScan(t *testing.T) {
 	dir := t.TempDir()
 	if found, err := Scan(filepath.Join(dir, "missing")); err != nil || len(found) > 0 {
@@ -75,8 +75,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestNewestFinite holds that a run that has diverged does not go on with NaN, and that another one does not look
-// at the numbers.
+// TestNewestFinite checks that a run that has diverged does not resume from a checkpoint with NaN. Other runs
+// do not look at the numbers.
 func TestNewestFinite(t *testing.T) {
 	dir := t.TempDir()
 	finite, broken := numpyFile([]float64{1, 2, 3, math.Inf(-1)}), numpyFile([]float64{1, math.NaN(), 3, 4})

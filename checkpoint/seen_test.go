@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// What lay there before is no checkpoint of this run, until it is written anew.
+// TestNewestBut checks that a checkpoint that was there before the run is no checkpoint of the run until it is
+// written again.
 func TestNewestBut(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, age time.Duration) string {

@@ -14,12 +14,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// comparedSteps is how many older steps a step is compared with to find out which files it lacks. A job that goes on
-// with fewer ranks therefore loses only one checkpoint.
+// comparedSteps is how many older steps gangrun compares with a step, to find out which files the step lacks.
+// It is small, so that a job that goes on with fewer ranks loses only one checkpoint.
 const comparedSteps = 2
 
-// together returns the candidates with the files of several ranks that make one checkpoint as one candidate. Its path
-// is that of the lowest rank.
+// together combines candidates that are files of the ranks of one checkpoint into one candidate. The path of
+// this candidate is the path of the lowest rank's file.
 func together(all []candidate) (out []candidate) {
 	at := map[string]int{} // the index in out
 	for _, c := range all {
@@ -108,7 +108,7 @@ func (c candidate) verifyShards(ctx context.Context, seen *blob.Seen) (found job
 	return found, open, err
 }
 
-// kind is what the checkpoints of one job that differ only in their numbers have in common.
+// kind returns a text that is the same for all checkpoints of a job that differ only in their numbers.
 func (c candidate) kind() string {
 	return filepath.Join(filepath.Dir(c.path), naming.Pattern(filepath.Base(c.path)))
 }
@@ -116,8 +116,8 @@ func (c candidate) kind() string {
 // count returns how many files or directories of the checkpoint directory the candidate consists of.
 func (c candidate) count() int { return max(1, len(c.shards)) }
 
-// lacksShards returns why a checkpoint has fewer files than the ones before it, or others; "" if it has as many, from
-// the same first rank on.
+// lacksShards returns why a checkpoint lacks files: it has fewer files than the checkpoints before it, or its
+// files begin with another rank. It returns "" if the checkpoint lacks no files.
 func (c candidate) lacksShards(older []candidate) string {
 	least, like := 0, ""
 	compared, sameFirst := 0, false
@@ -150,8 +150,8 @@ func files(n int) string {
 	return fmt.Sprintf("%d files", n)
 }
 
-// pairs tells each candidate which ones have the same step, itself among them: a job may write weights and optimizer to files of their
-// own.
+// pairs sets the field others of all candidates that have the same step as another candidate. A job may write
+// the weights and the optimizer to two files.
 func pairs(steps []candidate) {
 	for from := 0; from < len(steps); {
 		to := from + 1
@@ -168,8 +168,9 @@ func pairs(steps []candidate) {
 	}
 }
 
-// half returns why a candidate that is good cannot be all of its step: another file of that step is broken, or the
-// steps before it have one more; "" if nothing shows that.
+// half returns why a candidate that is good itself is probably only a part of its step. Either another file of
+// the step is broken, or each of the steps before has one file more. It returns "" if gangrun finds no such
+// reason.
 func (c candidate) half(ctx context.Context, older []candidate, deep bool) string {
 	have := map[string]bool{}
 	for _, o := range c.others {
@@ -184,7 +185,8 @@ func (c candidate) half(ctx context.Context, older []candidate, deep bool) strin
 			}
 		}
 	}
-	usual := map[string]string{} // the kinds that all of the steps before have beside this one, with a name of the latest
+	// usual has, for each kind of file that all compared steps have, the name of the newest such file.
+	usual := map[string]string{}
 	compared := 0
 	for _, o := range older {
 		if compared == comparedSteps {
@@ -213,13 +215,13 @@ func (c candidate) half(ctx context.Context, older []candidate, deep bool) strin
 			missing = append(missing, name)
 		}
 	}
-	if len(missing) == 0 || compared < comparedSteps { // one step says little: something may be written only once
+	if len(missing) == 0 || compared < comparedSteps { // there may be files that the job writes only once
 		return ""
 	}
 	return fmt.Sprintf("suspect: the step before has %s, and this one has nothing like it", slices.Min(missing))
 }
 
-// checked is what the verification of a candidate has shown, so that nothing is read twice.
+// checked keeps the result of verifying a candidate, so that gangrun reads no file twice.
 type checked struct {
 	done  bool
 	found job.Checkpoint
@@ -228,7 +230,7 @@ type checked struct {
 	seen  blob.Seen
 }
 
-// verify verifies a candidate, unless that is done.
+// verify verifies a candidate, or returns the result if it was verified before.
 func (k *checked) verify(ctx context.Context, c candidate) (job.Checkpoint, tree, error) {
 	if !k.done {
 		if c.shards != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestShardsAreOne holds that what ranks have written at one step is one checkpoint, however they name it.
+// TestShardsAreOne checks that the files that ranks have written at one step are one checkpoint, whatever their
+// names are.
 func TestShardsAreOne(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	for _, form := range []string{"ckpt-%d-rank%d.npz", "ckpt_%d_rank_%d.npz", "model.%d.shard-%d.npz", "%d-rank%d.npz", "ckpt-%d.rank%d", "checkpoint_%04d_%04d-of-0002.npz", "%d_part%d/w.npz"} {
@@ -62,7 +63,7 @@ func shardsAreOne(t *testing.T, form string, good []byte) {
 	expect("pruned", top(100, 0)+" 100 broken of 1", top(30, 0)+" 30 good of 2 newest")
 }
 
-// TestOf holds that a name says how many shards there are.
+// TestOf checks that gangrun takes the number of shards from the name.
 func TestOf(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -73,8 +74,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestFewerRanks holds that a job that goes on with fewer ranks loses one checkpoint at most, and one that goes on
-// with more none.
+// TestFewerRanks checks that a job that goes on with fewer ranks loses at most one checkpoint, and that a job
+// that goes on with more ranks loses none.
 func TestFewerRanks(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -97,7 +98,7 @@ func TestFewerRanks(t *testing.T) {
 	}
 }
 
-// TestRanksThatDisagree holds that files of different ranks at different steps are no checkpoints.
+// TestRanksThatDisagree checks that files of different ranks at different steps are no checkpoints.
 func TestRanksThatDisagree(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()
@@ -108,13 +109,14 @@ func TestRanksThatDisagree(t *testing.T) {
 	}
 }
 
-// TestFilesOfOneStep holds that half of a step is not good: its other file is broken, or the steps before have one.
+// TestFilesOfOneStep checks that one of the two files of a step is not good if the other file is broken, or if
+// it is missing and the steps before have it.
 func TestFilesOfOneStep(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	for name, c := range map[string]struct {
-		files []string // those with ! are torn
+		files []string // files with ! are truncated
 		best  string
-		why   string // why others are not taken
+		why   string // why the others are skipped
 	}{
 		"whole":              {[]string{"model-20", "optim-20", "model-40", "optim-40"}, "40", ""},
 		"torn":               {[]string{"model-20", "optim-20", "model-40", "!optim-40"}, "20", "suspect: optim-40.npz, of the same step, is broken: truncated"},
@@ -151,8 +153,8 @@ func TestFilesOfOneStep(t *testing.T) {
 	}
 }
 
-// TestShardOfAvoided holds that none of a set's files is taken when the set is avoided, and that a set that was there
-// before is not new.
+// TestShardOfAvoided checks that no file of a set is used if the set is avoided, and that a set that was there
+// before the run is not new.
 func TestShardOfAvoided(t *testing.T) {
 	good := realFile(t, "arrays.npz")
 	dir := t.TempDir()

@@ -17,7 +17,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/archive"
 )
 
-// bigEnv is how many bytes TestBig verifies, "10000000000" for example; without it, it verifies 64 MB.
+// bigEnv is the variable with the number of bytes that TestBig verifies, for example "10000000000". Without the
+// variable, TestBig verifies 64 MB.
 const bigEnv = "GANGRUN_TEST_BIG"
 
 // writeBig writes the beginning and the end of a file of torch.save or safetensors with about size bytes of
@@ -59,8 +60,8 @@ func writeBig(t *testing.T, path string, size int64) {
 	}
 }
 
-// bigVerify is what the test binary does in TestBig: verify a file deeply, and print the most memory that it
-// has used.
+// bigVerify is what the test binary does in a process that TestBig starts. It verifies a file deeply, and
+// prints the maximum of the memory that it has used.
 func bigVerify(path string) {
 	list, err := List(context.Background(), filepath.Dir(path), true)
 	status, err2 := os.ReadFile("/proc/self/status")
@@ -73,8 +74,8 @@ func bigVerify(path string) {
 	os.Exit(0)
 }
 
-// TestBig verifies big files, with a look at their numbers, in a process of their own, and compares with cat:
-// in less than 64 MiB of memory, and, for 10 GB, at no less than half the speed of cat.
+// TestBig verifies big files and their numbers, each in a process of its own. The process must use less than 64
+// MiB of memory. For 10 GB, it must be at least half as fast as cat.
 func TestBig(t *testing.T) {
 	size := int64(64 << 20)
 	if text := os.Getenv(bigEnv); text != "" {
@@ -93,7 +94,7 @@ func TestBig(t *testing.T) {
 		}
 		cat, ours := time.Duration(1<<62), time.Duration(1<<62)
 		peak := 0
-		for range 2 { // the better of two, in turn: other programs may disturb one
+		for range 2 { // the better of two in turn counts, because other programs may disturb one
 			begin := time.Now()
 			c := exec.Command("cat", path)
 			c.Stdout = io.Writer(nil)

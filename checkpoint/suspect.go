@@ -9,13 +9,12 @@ import (
 )
 
 const (
-	maxSiblings = 5    // that a file's size is compared with
-	minSame     = 4096 // bytes; smaller files are mostly texts, whose sizes differ a little
+	maxSiblings = 5    // number of earlier files with whose sizes a file's size is compared
+	minSame     = 4096 // in bytes; smaller files are mostly texts, whose sizes differ a little
 )
 
-// isOpen reports whether a file of that format that was cut off may look whole:
-// where nothing marks its end, or where several things follow each other in it and their
-// number is not recorded.
+// isOpen reports whether a truncated file of a format can look complete. This is so if the format does not mark
+// the end of a file, or does not record how many parts the file has.
 func isOpen(format string) bool {
 	switch format {
 	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords, formatONNX:
@@ -25,10 +24,10 @@ func isOpen(format string) bool {
 	return p != nil && p.open
 }
 
-// isShort reports whether a file of that size was probably cut off, by the sizes
-// of earlier files of its kind, the latest first. A raw dump has the same size
-// every time: where two or more have, every smaller one is short. Otherwise sizes
-// may differ for good reasons, and only less than half of the median is short.
+// isShort reports whether a file of a size was probably truncated. earlier has the sizes of earlier files of
+// its kind, the newest first. A raw dump has the same size every time: if there are two or more earlier files,
+// all of the same size, every smaller file is short. Otherwise the sizes may differ for good reasons, and a
+// file is short only if it has less than half of the median size.
 func isShort(size int64, earlier []int64) bool {
 	if len(earlier) == 0 {
 		return false
@@ -41,9 +40,8 @@ func isShort(size int64, earlier []int64) bool {
 	return 2*size < median
 }
 
-// suspicion says why the candidate is suspect, by the sizes of those of its files
-// that may have been cut off and of the same files of older candidates; empty
-// when it is not.
+// suspicion returns why the candidate is suspect, or "". open has the candidate's files that may have been
+// truncated. suspicion compares their sizes with the sizes of the same files in older candidates.
 func (c candidate) suspicion(open tree, older []candidate) string {
 	known := map[int]map[string]int64{} // by the index in older
 	for _, m := range open {
@@ -76,8 +74,8 @@ func (c candidate) suspicion(open tree, older []candidate) string {
 	return ""
 }
 
-// siblings returns the sizes of the files of another candidate that is the same as this one, numbers apart, by their
-// names without numbers: the smallest, when there are several.
+// siblings returns the sizes of the files of o, by the patterns of their names. If several files have the same
+// pattern, it returns the smallest size. It returns no sizes if o is not of the same kind as c.
 func (c candidate) siblings(o candidate) map[string]int64 {
 	sizes := map[string]int64{}
 	if o.dir != c.dir || naming.Pattern(filepath.Base(o.path)) != naming.Pattern(filepath.Base(c.path)) {
@@ -92,7 +90,8 @@ func (c candidate) siblings(o candidate) map[string]int64 {
 	return sizes
 }
 
-// sizeBeside formats a number of bytes, to the byte if it would otherwise look like another one.
+// sizeBeside formats the number of bytes n. It gives the exact number if n and other would otherwise look the
+// same.
 func sizeBeside(n, other int64) string {
 	if SizeText(n) == SizeText(other) {
 		return fmt.Sprintf("%d bytes", n)

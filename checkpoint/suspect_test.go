@@ -44,8 +44,8 @@ func TestBytesText(t *testing.T) {
 	}
 }
 
-// TestSuspect holds that a file that is much smaller than its earlier siblings
-// comes after them, where its format does not tell its end.
+// TestSuspect checks that a file that is much smaller than older files of its kind is ranked after them, if its
+// format does not mark its end.
 func TestSuspect(t *testing.T) {
 	at := func(name string, size, age int) entry {
 		return entry{name: name, content: make([]byte, size), age: age}
@@ -81,8 +81,8 @@ func TestSuspect(t *testing.T) {
 	}
 }
 
-// TestNot holds that checkpoints that are not wanted are left out until they
-// change, and still tell how big the others should be.
+// TestNot checks that avoided checkpoints are ignored until they change, and that their sizes are still
+// compared with those of other checkpoints.
 func TestNot(t *testing.T) {
 	dir := t.TempDir()
 	zip := realFile(t, "zip.pt")
@@ -109,7 +109,7 @@ func TestNot(t *testing.T) {
 	if got := next(); got != "a-2.pt" {
 		t.Errorf("a checkpoint that was written anew is not taken, but %q", got)
 	}
-	// A directory that is itself one checkpoint.
+	// This directory is itself one checkpoint.
 	itself := filepath.Join(t.TempDir(), "c")
 	index := []byte(`{"weight_map": {"a": "model-00001-of-00001.safetensors"}}`)
 	lay(t, itself, []entry{{name: "model-00001-of-00001.safetensors", content: safetensorsFile(twoTensors, 32)}, {name: "model.safetensors.index.json", content: index}})

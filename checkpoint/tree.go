@@ -21,15 +21,15 @@ type member struct {
 	time time.Time
 }
 
-// same reports whether a member has not changed.
+// same reports whether m and o have the same name, size and time.
 func (m member) same(o member) bool {
 	return m.name == o.name && m.size == o.size && m.time.Equal(o.time)
 }
 
-// tree is the files of a checkpoint, in the order of their names.
+// tree has the files of a checkpoint, sorted by name.
 type tree []member
 
-// newest returns when the last change of any of them was.
+// newest returns the time of the last change of any file.
 func (t tree) newest() (at time.Time) {
 	for _, m := range t {
 		if m.time.After(at) {
@@ -39,13 +39,13 @@ func (t tree) newest() (at time.Time) {
 	return at
 }
 
-// has reports whether there is a file of that name.
+// has reports whether there is a file with that name.
 func (t tree) has(name string) bool {
 	_, ok := slices.BinarySearchFunc(t, name, func(m member, name string) int { return strings.Compare(m.name, name) })
 	return ok
 }
 
-// bytes returns the size of all of them.
+// bytes returns the size of all files together.
 func (t tree) bytes() (sum int64) {
 	for _, m := range t {
 		sum += m.size
@@ -54,14 +54,13 @@ func (t tree) bytes() (sum int64) {
 }
 
 const (
-	maxDepth   = 8       // of directories in a checkpoint
+	maxDepth   = 8       // levels of directories in a checkpoint
 	maxMembers = 1 << 20 // files of a checkpoint
 )
 
-// lookAt returns the file at path, or the files below it: links to files are
-// followed, links to directories are not, hidden files but .metadata are left
-// out. Files that are not finished and links that lead nowhere are a flaw, with
-// which all the others are returned.
+// lookAt returns the file at path, or the files below the directory at path. It follows links to files, but not
+// links to directories. It leaves out hidden files other than .metadata. If there are unfinished files, or
+// links to nothing, the error is a flaw, and lookAt returns all other files with it.
 func lookAt(path string) (tree, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -81,7 +80,7 @@ func lookAt(path string) (tree, error) {
 type walker struct {
 	root string
 	tree tree
-	flaw error // the first
+	flaw error // the first flaw that was found
 }
 
 func (w *walker) walk(below string, depth int) error {

@@ -27,7 +27,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The formats, as job.Checkpoint names them.
+// The formats of checkpoints, as job.Checkpoint names them.
 const (
 	formatTorch       = archive.Torch  // torch.save's zip archive
 	formatLegacy      = "torch-legacy" // torch.save's older format
@@ -41,15 +41,15 @@ const (
 	formatTensorFlow  = "tensorflow" // .index and .data files
 	formatDCP         = "dcp"        // directory of torch.distributed.checkpoint
 	formatHF          = "hf-sharded" // directory with an index.json
-	formatDirectory   = "directory"  // of any files
+	formatDirectory   = "directory"  // a directory of any other files
 	formatJSON        = "json"
 	formatONNX        = "onnx"
 	formatLightning   = "lightning" // a file of torch.save that Lightning's Trainer wrote
-	formatPlain       = "plain"     // anything else: only its size is looked at
+	formatPlain       = "plain"     // any other file: gangrun looks only at its size
 )
 
-// settle is how long the size of what has no structure to check must not
-// change.
+// settle is how long gangrun waits before it looks again whether a file has changed. It does this for files
+// whose structure does not show that they are complete.
 const settle = 200 * time.Millisecond
 
 // IncompleteError reports why a file or directory is not a complete checkpoint.
@@ -72,8 +72,8 @@ func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
 	return c, err
 }
 
-// verify is Verify. It also returns the files of the checkpoint that may have
-// been cut off though nothing shows it, and what is to be noticed in seen.
+// verify is Verify. It also returns the files of the checkpoint that may have been truncated although their
+// structure does not show it, and records remarks in seen.
 func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, err error) {
 	c, open, rest, err := verifyOnce(ctx, path, seen)
 	if err == nil {
@@ -88,7 +88,8 @@ func verify(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint
 	return c, open, nil
 }
 
-// verifyOnce is verify without the look whether files are still being written. It returns those to look at.
+// verifyOnce is verify, but does not wait to find out whether files are still being written. It returns the
+// files for which the caller must do so.
 func verifyOnce(ctx context.Context, path string, seen *blob.Seen) (c job.Checkpoint, open tree, rest []unsettled, err error) {
 	path = filepath.Clean(path)
 	info, err := os.Stat(path)
@@ -114,7 +115,7 @@ func verifyOnce(ctx context.Context, path string, seen *blob.Seen) (c job.Checkp
 	return c, open, rest, err
 }
 
-// verifyFile checks one file of the candidate root; of a plain one, that it is not empty.
+// verifyFile checks one file of the candidate root. It checks only that a plain file is not empty.
 func verifyFile(ctx context.Context, root, path string, seen *blob.Seen) (job.Checkpoint, error) {
 	f, done, err := blob.Open(ctx, path, seen)
 	if err != nil {
@@ -142,15 +143,15 @@ func verifyFile(ctx context.Context, root, path string, seen *blob.Seen) (job.Ch
 	return job.Checkpoint{Format: format, Bytes: f.Size, Time: info.ModTime()}, nil
 }
 
-// formatNeither is a file whose name promises torch and whose content is not.
+// formatNeither is the format of a file that has the name of a torch file, but not the content of one.
 const formatNeither = "neither"
 
-// pickleNames are the extensions under which a file that begins like a pickle
-// is one.
+// pickleNames has the extensions of pickles. A file that begins like a pickle is one only if it has one of
+// these extensions.
 var pickleNames = []string{"", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".p", ".pk", ".sav", ".tar", ".model", ".joblib"}
 
-// sniff returns a file's format by its first bytes and, if these do not show it, by
-// its name.
+// sniff returns the format of a file. It uses the file's first bytes, and its name if the bytes do not show the
+// format.
 func sniff(name string, head []byte) string {
 	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
 	ext := strings.ToLower(filepath.Ext(name))
@@ -207,8 +208,7 @@ func zlibbed(head []byte) bool {
 	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
 }
 
-// check checks a file as the format that it seems to be and returns the one
-// that it is.
+// check checks a file in the format that the file seems to have, and returns the format that the file has.
 func check(f *file, format, path string) (string, error) {
 	switch format {
 	case formatZip:
@@ -251,8 +251,9 @@ func check(f *file, format, path string) (string, error) {
 	}
 }
 
-// checkJSON checks that an object or a list ends as it begins. More would be
-// too much: Python writes NaN, which is no JSON. Anything else is plain.
+// checkJSON checks that a JSON object or list has a closing bracket at its end. It does not parse the file,
+// because Python writes NaN, which is not valid JSON. A file that does not begin like an object or a list is
+// plain.
 func checkJSON(f *file) (string, error) {
 	const space = " \t\r\n"
 	head, err := f.Bytes(0, min(f.Size, 4<<10))
@@ -277,8 +278,8 @@ func checkJSON(f *file) (string, error) {
 
 var tensorFlowData = re(`\.data-\d{5}-of-\d{5}$`)
 
-// tensorFlowPrefix returns the prefix of the TensorFlow checkpoint that path
-// is, or is a file of.
+// tensorFlowPrefix returns the prefix of a TensorFlow checkpoint. path is this prefix, or a file of the
+// checkpoint.
 func tensorFlowPrefix(path string) (prefix string, ok bool) {
 	prefix = strings.TrimSuffix(path, ".index")
 	if at := tensorFlowData().FindStringIndex(path); at != nil {
@@ -317,13 +318,13 @@ func verifyTensorFlow(ctx context.Context, prefix string, seen *blob.Seen) (job.
 	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: info.ModTime()}, nil
 }
 
-// unsettled is the files below a path, which may still be being written.
+// unsettled has the files below a path that may still be being written.
 type unsettled struct {
 	path  string
 	files tree
 }
 
-// settled looks a second time at files: what is not as before is still being written.
+// settled waits, looks at files again, and returns a flaw if any of them has changed.
 func settled(ctx context.Context, all []unsettled) error {
 	if len(all) == 0 {
 		return nil

@@ -20,7 +20,7 @@ import (
 // for a place.
 var errNotCheap = errors.New("the gang's own size is not cheap to try")
 
-// placeError is that no place was found for a step.
+// placeError is the error if there is no place for a step of the trial.
 type placeError struct{ error }
 
 // Unwrap returns the reason why no place was found.
@@ -48,8 +48,8 @@ func (t *trial) attempt(ctx context.Context, ranks int) (job.Attempt, func(), er
 	}, nil
 }
 
-// place finds a place for a step of that many ranks. For the gang's own size it looks for one
-// host, and does not wait.
+// place finds a place for a step with that many ranks. If this is the number of ranks of the gang, place looks
+// for one host, and does not wait.
 func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), error) {
 	limit := StartLimit + time.Duration(t.spec.Trial.Time) + time.Duration(t.spec.Grace)
 	within, own := ctx, ranks == t.spec.Ranks && ranks > max(2, t.spec.Trial.Ranks)
@@ -73,7 +73,7 @@ func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), er
 	return placement, release, nil
 }
 
-// fill makes the attempt for a place.
+// fill makes the attempt for a placement.
 func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	t.attempts++
 	a = job.Attempt{
@@ -111,8 +111,8 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	return a, nil
 }
 
-// stdin returns the rank of a trial that gets standard input. It is the same rank as in the gang,
-// if the trial has that rank.
+// stdin returns which rank of a trial gets standard input. This is the rank that gets it in the gang, if the
+// trial has that rank.
 func (t *trial) stdin(ranks int) job.Stdin {
 	if t.spec.Stdin == job.StdinAll {
 		return job.StdinAll

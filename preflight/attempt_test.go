@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// TestNoRoomForTrial: where the directories of a trial cannot be made, its place is given
-// back once, and the error names the directory.
+// TestNoRoomForTrial: if the directories of a trial cannot be created, the place of the trial is released once,
+// and the error names the directory.
 func TestNoRoomForTrial(t *testing.T) {
 	for _, test := range []struct {
 		name, want string
@@ -54,7 +54,7 @@ func TestNoRoomForTrial(t *testing.T) {
 	}
 }
 
-// blocked makes a file, in whose place no directory can be made, whoever tries.
+// blocked creates a file at path, so that nobody can create a directory there.
 func blocked(s *scene, path string) string {
 	s.t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

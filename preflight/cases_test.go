@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// soundFacts are those of hosts h1..hN on which everything is well.
+// soundFacts returns the facts of hosts h1 to hN without any problem.
 func soundFacts(n int) []job.Facts {
 	facts := make([]job.Facts, n)
 	for i := range facts {
@@ -34,17 +34,17 @@ func broken(path string, kind job.ErrorKind, text string) job.PathFact {
 	return job.PathFact{Path: path, Kind: kind, Error: text}
 }
 
-// imageFacts are those of a host that can start no container.
+// imageFacts returns the facts of a host that cannot start a container.
 func imageFacts(problem job.ImageProblem, text string) job.Facts {
 	return job.Facts{Host: map[bool]string{true: "h2", false: "h1"}[problem == job.ImageNoRuntime], Image: &job.ImageFact{Name: "x:1", Problem: problem, Error: text}}
 }
 
-// unseen is a path that exists on the host, and not in the container.
+// unseen returns the fact of a path that exists on the host, but not in the container.
 func unseen(path, mount string) job.PathFact {
 	return job.PathFact{Path: path, Kind: job.ErrorMissing, Error: "no such file or directory", HostPath: path, Mount: mount}
 }
 
-// on changes the facts of single hosts, all of them when none is named.
+// on changes the facts of some hosts. If hosts is empty, it changes the facts of all hosts.
 func on(change func(*job.Facts), hosts ...int) func([]job.Facts) {
 	return func(facts []job.Facts) {
 		for i := range facts {

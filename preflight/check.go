@@ -46,7 +46,7 @@ type Hit struct {
 	Evidence []job.Line
 }
 
-// says reports whether h and o say the same, perhaps about different hosts.
+// says reports whether h and o are the same problem, perhaps on different hosts.
 func (h Hit) says(o Hit) bool {
 	return h.Signature == o.Signature && h.Path == o.Path && maps.Equal(h.Values, o.Values)
 }
@@ -89,18 +89,18 @@ var checks = []Check{
 // Checks returns every Check. Each Check comes after the Checks on which it depends.
 func Checks() []Check { return slices.Clone(checks) }
 
-// lookup returns the Check of that code; it must be one of Checks.
+// lookup returns the Check with a code. There must be one in Checks.
 func lookup(code string) Check {
 	return checks[slices.IndexFunc(checks, func(c Check) bool { return c.Code == code })]
 }
 
-// problem returns the Problem of that signature; it must be one of c.Problems.
+// problem returns the Problem with a signature. There must be one in c.Problems.
 func (c Check) problem(signature string) Problem {
 	return c.Problems[slices.IndexFunc(c.Problems, func(p Problem) bool { return p.Signature == signature })]
 }
 
-// finding makes a finding of a Hit. hosts is the number of hosts of the gang. A Hit without Hosts
-// concerns no particular host.
+// finding makes a finding from a Hit. hosts is the number of hosts of the gang. If a Hit has no Hosts, it is
+// not about particular hosts.
 func (c Check) finding(h Hit, hosts int) job.Finding {
 	p := c.problem(h.Signature)
 	pairs := []string{"{hosts}", names(h.Hosts)}
@@ -123,7 +123,7 @@ func (c Check) finding(h Hit, hosts int) job.Finding {
 	return f
 }
 
-// each makes a Judge of a function that looks at one host at a time.
+// each makes a Judge from a function that looks at one host at a time.
 func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []Hit {
 	return func(s job.Spec, facts []job.Facts) []Hit {
 		var hits []Hit
@@ -137,9 +137,8 @@ func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []H
 	}
 }
 
-// pathHits returns the Hit for what is wrong with a path, if anything is. Its
-// signature is prefix-KIND for the kinds that the check distinguishes, and
-// prefix-io for all others.
+// pathHits returns the Hit for a problem with a path, if there is one. Its signature is prefix-KIND for the
+// kinds of errors that the check distinguishes, and prefix-io for all other kinds.
 func pathHits(prefix string, f job.PathFact, kinds ...job.ErrorKind) []Hit {
 	if f.Kind == job.ErrorNone && f.Error == "" {
 		return nil
@@ -154,8 +153,7 @@ func pathHits(prefix string, f job.PathFact, kinds ...job.ErrorKind) []Hit {
 	return []Hit{{Signature: prefix + "-" + string(kind), Path: f.Path, Values: about(f.Path, "error", f.Error)}}
 }
 
-// about returns values for a Problem about a path, and further pairs of name
-// and value.
+// about returns the values of a Hit about a path. pairs has further names and values.
 func about(path string, pairs ...string) map[string]string {
 	values := map[string]string{"path": quote(path)}
 	for i := 0; i+1 < len(pairs); i += 2 {

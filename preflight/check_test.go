@@ -56,8 +56,8 @@ func newScene(t *testing.T, plays ...play) *scene {
 	return s
 }
 
-// check runs the preflight and returns its findings as lines; nothing may be
-// left of what it made for the trial.
+// check runs the preflight and returns its findings as lines. It also checks that the preflight has removed
+// everything that it made for the trial.
 func (s *scene) check(ctx context.Context) ([]string, error) {
 	s.t.Helper()
 	findings, err := s.Check(ctx, s.spec, func(e job.Event) { s.events = append(s.events, e) })
@@ -124,8 +124,8 @@ func TestCheckErrors(t *testing.T) {
 	}
 }
 
-// A Runner may hand back the context's error once the trial has passed and was
-// ended; that is no failure.
+// TestRunnerReturnsCancelled: a Runner may return the error of the context if the trial has passed and was
+// ended. This is not a failure.
 func TestRunnerReturnsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, func(g *gang) { hangs(g); g.err = g.ctx.Err() })

@@ -78,7 +78,7 @@ func mountHits(s job.Spec, f job.PathFact) []Hit {
 	return nil
 }
 
-// stepWords says what could not be done, for the end of "could not".
+// stepWords says which step failed, as the end of a sentence with "could not".
 func stepWords(step string) string {
 	switch step {
 	case "create":
@@ -95,9 +95,8 @@ func stepWords(step string) string {
 	return "use it"
 }
 
-// The room that a checkpoint directory should have, in bytes, whatever is in
-// it: below leastRoom not even the smallest model fits, and below littleRoom a
-// run of some hours is unlikely to end well.
+// A checkpoint directory should have at least this much free space, in bytes. With less than leastRoom, not
+// even the smallest model fits. With less than littleRoom, a run of some hours will probably fail.
 const (
 	leastRoom  = 1 << 20
 	littleRoom = 16 << 20
@@ -138,9 +137,8 @@ var checkpointRoomCheck = Check{
 	},
 }
 
-// roomProblem returns the signature of what is wrong with the room, or "". Some network and FUSE
-// file systems always report that no byte is free. That shows nothing, since a file could be
-// written.
+// roomProblem returns the signature of a problem with the free space, or "". Some network and FUSE file systems
+// always report that no byte is free. This shows nothing, because a file could be written.
 func roomProblem(d job.DirectoryFact) string {
 	switch {
 	case d.Free == 0:
@@ -153,7 +151,7 @@ func roomProblem(d job.DirectoryFact) string {
 	return ""
 }
 
-// roomNeed says what there should be room for.
+// roomNeed says for what there should be enough free space.
 func roomNeed(d job.DirectoryFact) string {
 	switch {
 	case d.Free < d.Largest:

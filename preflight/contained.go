@@ -21,9 +21,9 @@ var services = []string{
 	"SWANLAB_MODE=disabled",
 }
 
-// contained returns what the ranks of a contained trial find, and which directory is their
-// checkpoint directory. It is that of the job, which is empty in the trial. If the job needs
-// something in that directory, it is another directory, which exists only for the trial.
+// contained returns what the ranks of a contained trial find, and the path of their checkpoint directory. This
+// is usually the job's checkpoint directory, which is empty in the trial. If the job needs something in that
+// directory, it is another directory, which exists only for the trial.
 func contained(spec job.Spec, command []string, run string) (job.Containment, string) {
 	c := job.Containment{Work: []string{spec.Workdir}}
 	for _, word := range command {
@@ -36,7 +36,7 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 		path := filepath.Join(spec.Workdir, word)
 		if info, err := os.Stat(path); filepath.IsAbs(word) {
 			c.Needed = append(c.Needed, filepath.Clean(word))
-		} else if err == nil && info.Mode().IsRegular() { // seen from here: its hosts may have others
+		} else if err == nil && info.Mode().IsRegular() { // on this machine; the hosts of the job may have other files
 			c.Needed = append(c.Needed, path)
 		}
 	}
@@ -104,14 +104,14 @@ func mayBeContainment(cause job.Cause, o job.Outcome, a job.Attempt) bool {
 // files.
 func blurred(o job.Outcome, a job.Attempt) bool { return len(a.Placement.Hosts) > 1 || o.Mixed }
 
-// containmentErrors are the texts of the C library for errors that a contained rank may get where
-// others get none.
+// containmentErrors has the C library's texts of errors that a contained rank may get although other ranks do
+// not get them.
 var containmentErrors = []string{
 	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
-	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file from one layer to another
+	"Invalid cross-device link",             // EXDEV: a directory or a file cannot be moved from one layer to another
 	"Device or resource busy",               // EBUSY: a directory that was covered by itself cannot be removed
-	"setuid",                                // a program that has to become root
+	"setuid",                                // a program must become root
 	"Operation not permitted",               // EPERM: there is one user, and no root
-	"Read-only file system",                 // EROFS: a file system that could not be covered
+	"Read-only file system",                 // a file system that could not be covered
 	"Stale file handle",                     // ESTALE: the file system below has changed
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// farFacts are those of hosts h1..hN, each a machine of its own, on which everything
-// is well.
+// farFacts returns the facts of hosts h1 to hN without any problem. Each host is a machine of its own.
 func farFacts(n int) []job.Facts {
 	facts := soundFacts(n)
 	var all []string
@@ -37,7 +36,7 @@ func farFacts(n int) []job.Facts {
 	return facts
 }
 
-// block makes connections fail, each as in "1>2" from h1 to h2.
+// block makes connections fail. In ways, "1>2" is the connection from h1 to h2.
 func block(why string, ways ...string) func([]job.Facts) {
 	return func(facts []job.Facts) {
 		for _, way := range ways {
@@ -54,7 +53,7 @@ func block(why string, ways ...string) func([]job.Facts) {
 	}
 }
 
-// groups makes a checkpoint directory for each group of hosts, as in "h1 h2".
+// groups makes a checkpoint directory for each group of hosts. A list such as "h1 h2" is one group.
 func groups(lists ...string) func([]job.Facts) {
 	return func(facts []job.Facts) {
 		for i := range facts {
@@ -182,7 +181,7 @@ var crossCases = []struct {
 		[]string{"host       program", "h1         missing!", "others: 2  aaaa"}},
 }
 
-// cross are the checks of what hosts are to one another.
+// cross has the checks that compare hosts with each other.
 var cross = []string{"clock", "reach", "checkpoint-shared", "versions"}
 
 func TestCross(t *testing.T) {
@@ -204,7 +203,7 @@ func TestCross(t *testing.T) {
 			if told := m.Lines(false); tt.matrix != nil && !slices.Equal(told, tt.matrix) {
 				t.Errorf("matrix:\n%s\nwant:\n%s", strings.Join(told, "\n"), strings.Join(tt.matrix, "\n"))
 			}
-			// What the findings tell of some hosts is seen in the matrix, and no more.
+			// If a finding is about some of the hosts only, the matrix marks them as odd, and nothing else.
 			some := slices.ContainsFunc(tt.want, func(l string) bool { return !strings.Contains(l, "of all hosts agree") })
 			if m.Odd() != some {
 				t.Errorf("odd is %v with findings %q", m.Odd(), tt.want)
@@ -213,7 +212,7 @@ func TestCross(t *testing.T) {
 	}
 	for _, code := range cross {
 		for _, p := range lookup(code).Problems {
-			_, begin, _ := strings.Cut(p.Text, "} ") // what no value changes
+			_, begin, _ := strings.Cut(p.Text, "} ") // the part that no value changes
 			if before, _, _ := strings.Cut(p.Text, "{"); len(before) > 0 {
 				begin = before
 			}
@@ -225,7 +224,7 @@ func TestCross(t *testing.T) {
 	}
 }
 
-// A job without GPUs runs as well beside another driver.
+// TestDriverWithoutGPUs: a job without GPUs may run on hosts with different drivers.
 func TestDriverWithoutGPUs(t *testing.T) {
 	facts := farFacts(2)
 	version(0, "560.1")(&facts[1])
@@ -256,7 +255,8 @@ func TestMatrixWhole(t *testing.T) {
 	}
 }
 
-// Of hosts of one machine nothing is compared that they cannot differ in.
+// TestMatrixOneMachine: for simulated hosts on one machine, the matrix leaves out the facts in which they
+// cannot differ.
 func TestMatrixOneMachine(t *testing.T) {
 	m := Compare(testSpec(), soundFacts(2))
 	if want := []string{"workdir", "program", "script", "inputs", "checkpoints"}; !slices.Equal(m.Columns, want) || m.Odd() {

@@ -56,7 +56,8 @@ var cudaCheck = Check{
 		least := leastDriver(c.Runtime)
 		has := c.Driver
 		if job.CompareVersions(c.Compat, has) > 0 {
-			has = c.Compat // NVIDIA's container toolkit, or LD_LIBRARY_PATH, has programs load it
+			// NVIDIA's container toolkit or LD_LIBRARY_PATH makes programs load the compatibility library.
+			has = c.Compat
 		}
 		if job.CompareVersions(has, least) >= 0 {
 			return nil

@@ -17,8 +17,8 @@ func variables(vars map[string]string) []string {
 	return env
 }
 
-// trialEnviron returns the environment that the trial's ranks get: base with the
-// job's variables and those of its trial over it.
+// trialEnviron returns the environment of the trial's ranks. It is base with the variables of the job and of
+// the trial.
 func trialEnviron(base []string, spec job.Spec) []string {
 	return environ.Overlay(base, variables(spec.Env), variables(spec.Trial.Env))
 }

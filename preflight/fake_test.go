@@ -14,7 +14,7 @@ import (
 // play is what one run of a fake gang does.
 type play func(g *gang)
 
-// gang is a fake gang in the hands of a play.
+// gang is a fake gang that a play controls.
 type gang struct {
 	ctx     context.Context
 	attempt job.Attempt
@@ -23,7 +23,7 @@ type gang struct {
 	err     error
 }
 
-// fakeRunner plays its plays one after the other and keeps the attempts.
+// fakeRunner runs its plays one after the other, and keeps the attempts.
 type fakeRunner struct {
 	t        *testing.T
 	plays    []play
@@ -50,7 +50,7 @@ func (r *fakeRunner) Run(ctx context.Context, a job.Attempt, emit func(job.Event
 	return g.outcome, g.err
 }
 
-// start emits what starting every rank emits.
+// start emits the events of starting every rank.
 func (g *gang) start() {
 	for _, r := range g.attempt.Placement.Ranks {
 		g.emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
@@ -58,8 +58,7 @@ func (g *gang) start() {
 	g.emit(job.Event{Kind: job.KindAllStarted, Attempt: g.attempt.Number})
 }
 
-// wait lets time pass; when the gang is ended meanwhile, its ranks end and it
-// returns false.
+// wait waits. If the gang is ended meanwhile, its ranks end, and wait returns false.
 func (g *gang) wait(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -72,9 +71,9 @@ func (g *gang) wait(d time.Duration) bool {
 	}
 }
 
-// stop ends every rank as a launcher does that was told to.
+// stop ends every rank as a launcher does.
 func (g *gang) stop() {
-	time.Sleep(300 * time.Millisecond) // a rank takes its time over SIGTERM
+	time.Sleep(300 * time.Millisecond) // a rank needs some time after SIGTERM
 	for _, r := range g.attempt.Placement.Ranks {
 		g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Signalled, Signal: 15, Stopped: true})
 	}
@@ -95,7 +94,7 @@ func (g *gang) progress(rank int, step int64) {
 	g.emit(job.Event{Kind: job.KindProgress, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}})
 }
 
-// succeeds is a play: the ranks end well after a while.
+// succeeds is a play in which the ranks succeed after a while.
 func succeeds(g *gang) {
 	g.start()
 	if g.wait(1300 * time.Millisecond) {
@@ -103,8 +102,8 @@ func succeeds(g *gang) {
 	}
 }
 
-// dies returns a play: the ranks print a line and exit with 1. The fake
-// diagnosis takes the line's first word for the category.
+// dies returns a play in which the ranks print a line and exit with code 1. The fake diagnosis takes the first
+// word of the line as the category.
 func dies(text string) play {
 	return func(g *gang) {
 		g.start()
@@ -115,14 +114,14 @@ func dies(text string) play {
 	}
 }
 
-// hangs is a play: the ranks live until they are ended.
+// hangs is a play in which the ranks live until they are ended.
 func hangs(g *gang) {
 	g.start()
 	<-g.ctx.Done()
 	g.stop()
 }
 
-// fakeDiagnose takes the first line's first word for the category.
+// fakeDiagnose takes the first word of the first line as the category.
 func fakeDiagnose(e job.Evidence) job.Cause {
 	if !e.Trial || e.Ranks == 0 || len(e.Command) == 0 {
 		return job.Cause{Category: job.Unknown, Text: "the evidence is not complete"}
@@ -144,7 +143,7 @@ func fakeWorldSize(e job.Evidence) (job.Line, bool) {
 	return job.Line{}, false
 }
 
-// fakeSurveyor answers the same facts each time.
+// fakeSurveyor returns the same facts each time.
 type fakeSurveyor struct {
 	facts    []job.Facts
 	err      error

@@ -25,7 +25,7 @@ var healthCheck = Check{
 	},
 }
 
-// measures returns what the health check asks of the hosts.
+// measures returns what the health check measures on the hosts.
 func (p *Preflight) measures(spec job.Spec, facts []job.Facts) job.Measure {
 	m := job.Measure{Kinds: job.SpeedKinds(), CheckpointDir: spec.CheckpointDir, LogDir: p.LogDir, Env: variables(spec.Env)}
 	if spec.GPUs == 0 {

@@ -11,12 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// speed makes the speed of a part.
+// speed returns the speed of a part.
 func speed(kind job.SpeedKind, host, of string, value float64) job.Speed {
 	return job.Speed{Host: host, Kind: kind, Of: of, Value: value}
 }
 
-// farLinks are the links of n hosts, of 1 GB/s and .1 ms, but those for which slow is true.
+// farLinks returns the speeds of the links between n hosts: 1 GB/s and 0.1 ms, except for those links for which
+// slow returns true.
 func farLinks(n int, slow func(from, to int) bool) (all []job.Speed) {
 	for i := 1; i <= n; i++ {
 		for j := 1; j <= n; j++ {
@@ -86,7 +87,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// The hosts are measured only if the job asks for that, and not after an error.
+// TestCheckMeasures: the hosts are measured only if the job asks for it, and not after an error.
 func TestCheckMeasures(t *testing.T) {
 	links := farLinks(4, func(a, b int) bool { return a == 3 || b == 3 })
 	for name, test := range map[string]struct {
@@ -135,7 +136,7 @@ func TestCheckCannotMeasure(t *testing.T) {
 	}
 }
 
-// brokenMeasure cannot measure.
+// brokenMeasure is a Surveyor that cannot measure.
 type brokenMeasure struct{ fakeSurveyor }
 
 func (*brokenMeasure) Measure(_ context.Context, _ job.Measure) ([]job.Speed, error) {

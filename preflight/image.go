@@ -70,8 +70,8 @@ var imageCheck = Check{
 	}),
 }
 
-// startWith returns how a command line begins that runs a program in an image by apptainer, singularity or
-// enroot.
+// startWith returns the beginning of a command line that runs a program in an image with apptainer, singularity
+// or enroot.
 func startWith(runtime string) string {
 	if runtime == "enroot" {
 		return "enroot start NAME"
@@ -98,8 +98,8 @@ var imageSameCheck = Check{
 	},
 }
 
-// unmounted returns the Problem of a path that a container does not see; what names it, as in "the
-// script".
+// unmounted returns the Problem of a path that does not exist in the container. what says what the path is, as
+// in "the script".
 func unmounted(prefix, what string) Problem {
 	return Problem{prefix + "-unmounted", job.SeverityError, job.IncorrectInputs,
 		what + " {path} exists on the host, but not in the container: it is not mounted",

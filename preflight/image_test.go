@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// inImages are signatures that the tests of this file and TestCUDA show.
+// inImages has the signatures that the tests of this file and TestCUDA cover.
 var inImages = []string{"checkpoint-dir-mount", "image-other-runtime", "cuda-driver-old", "cuda-compat-old"}
 
-// said returns findings as lines.
+// said formats findings as lines.
 func said(findings []job.Finding) string {
 	lines := make([]string, len(findings))
 	for i, f := range findings {
@@ -19,7 +19,7 @@ func said(findings []job.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestCheckpointMount has mounts of the user that cover the checkpoint directory.
+// TestCheckpointMount tests mounts of the user that cover the checkpoint directory.
 func TestCheckpointMount(t *testing.T) {
 	readOnly := broken("/c", job.ErrorReadOnly, "read-only file system")
 	for _, c := range []struct {
@@ -42,7 +42,7 @@ func TestCheckpointMount(t *testing.T) {
 	}
 }
 
-// TestImageHints has hints that depend on what there is on the host.
+// TestImageHints tests hints that depend on what is on the host.
 func TestImageHints(t *testing.T) {
 	for _, c := range []struct {
 		fact       job.ImageFact

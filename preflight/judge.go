@@ -15,18 +15,18 @@ type judgement string
 // The judgements. All except good are also the ends of the Problems' signatures.
 const (
 	good         judgement = "good"
-	bad          judgement = "failed"       // the gang would fail as well
-	few          judgement = "few-ranks"    // it failed, perhaps only because the gang has more ranks
+	bad          judgement = "failed"       // the gang would fail, too
+	few          judgement = "few-ranks"    // the attempt failed, perhaps only because it had fewer ranks than the gang
 	worldSize    judgement = "world-size"   // the program itself says that it needs more ranks
-	outOfMemory  judgement = "memory"       // too few ranks for the job's memory
-	full         judgement = "full"         // it wrote more than a contained one may
-	containing   judgement = "contained"    // it failed, perhaps only because it was contained
-	inconclusive judgement = "inconclusive" // it was ended by what may pass
+	outOfMemory  judgement = "memory"       // there were too few ranks for the memory that the job needs
+	full         judgement = "full"         // the attempt wrote more than a contained attempt may write
+	containing   judgement = "contained"    // the attempt failed, perhaps only because it was contained
+	inconclusive judgement = "inconclusive" // the attempt ended for a reason that may be temporary
 	waiting      judgement = "stdin"        // a rank waits for standard input, which a trial does not have
 	late         judgement = "late"         // the ranks did not start in time
 )
 
-// step is a judgement with what it rests on.
+// step is a judgement with the facts on which it rests.
 type step struct {
 	judgement
 	result
@@ -35,7 +35,7 @@ type step struct {
 	line  job.Line  // of a worldSize
 }
 
-// judge says what an attempt shows.
+// judge decides what an attempt shows.
 func (t *trial) judge(a job.Attempt, res result) step {
 	s := step{judgement: good, result: res, ranks: len(a.Placement.Ranks)}
 	if res.passed != "" {
@@ -62,8 +62,8 @@ func (t *trial) judge(a job.Attempt, res result) step {
 	return s
 }
 
-// weigh judges an attempt by the cause of its failure. fewer says that the gang has more ranks than
-// the attempt had.
+// weigh judges an attempt by the cause of its failure. fewer is true if the gang has more ranks than the
+// attempt.
 func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement {
 	switch {
 	case fixed(cause), ofStorage(cause.Category) && ofAgent(cause):
@@ -88,7 +88,7 @@ func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement 
 	return bad
 }
 
-// fixed reports whether a cause ends a gang of any size, contained or not. If something cannot be
+// fixed reports whether a cause would end a gang of any size, whether contained or not. If something cannot be
 // imported, parsed, linked or executed, another number of ranks does not change that.
 func fixed(c job.Cause) bool {
 	switch c.Category {
@@ -98,8 +98,8 @@ func fixed(c job.Cause) bool {
 	return false
 }
 
-// ofAgent reports whether gangrun itself had the failure, outside of the contained part: it could
-// not store what the ranks printed.
+// ofAgent reports whether gangrun itself failed, outside of the contained part, because it could not store what
+// the ranks printed.
 func ofAgent(c job.Cause) bool {
 	n := len(c.Evidence)
 	return n > 0 && c.Evidence[n-1].Source == job.SourceAgent
@@ -117,8 +117,8 @@ func numbered(c job.Cause, ranks int) bool {
 	return slices.Contains(numbers, strconv.Itoa(ranks))
 }
 
-// passing reports whether a cause may be gone at the next start. Such a cause says nothing about
-// the program, so gangrun never refuses a gang for it.
+// passing reports whether a cause may be gone at the next start. Such a cause says nothing about the program,
+// so gangrun never refuses a gang because of it.
 func passing(c job.Category) bool {
 	if c.Fault() == job.FaultRun {
 		return c != job.Unknown && c != ""
@@ -126,7 +126,7 @@ func passing(c job.Category) bool {
 	return c == job.Killed || c.Action() == job.RetryAgain || c.Action() == job.RetryElsewhere
 }
 
-// endedHow says how a gang ended if no cause was found.
+// endedHow says how an attempt ended if no cause was found.
 func endedHow(o job.Outcome) string {
 	if e, ok := o.First(); ok {
 		return e.String()
@@ -134,7 +134,7 @@ func endedHow(o job.Outcome) string {
 	return "it ended before it could pass"
 }
 
-// finding makes a finding of a step that is not good.
+// finding makes a finding from a step that is not good.
 func (s step) finding(spec job.Spec) job.Finding {
 	code := s.code()
 	var hosts []string
@@ -158,7 +158,7 @@ func (s step) finding(spec job.Spec) job.Finding {
 	return f
 }
 
-// unreaped says which ranks of the step may still be running.
+// unreaped returns findings about the ranks of the step that may still be running.
 func (s step) unreaped() []job.Finding {
 	var findings []job.Finding
 	for _, u := range s.outcome.Unreaped {

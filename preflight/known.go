@@ -31,8 +31,8 @@ var knownCheck = Check{
 	},
 }
 
-// known emits the fingerprint of the job, and returns what the history knows of it. It emits that
-// before it returns, so that the user can end the run before the trial.
+// known emits the fingerprint of the job, and returns findings about earlier failures from the history. The
+// findings are emitted before the trial, so that the user can end the run.
 func (p *Preflight) known(ctx context.Context, spec job.Spec, facts []job.Facts, emit func(job.Event)) []job.Finding {
 	if p.Known == nil || p.Input == UnknownInput {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestKnown has a history that knows the job, or does not.
+// TestKnown tests histories that know the job, and histories that do not.
 func TestKnown(t *testing.T) {
 	const text = "run r0 of this job failed at 2026-01-01 08:00:00 with semantic-error (python-key-error): KeyError: 'x'; its program, code, arguments, environment and inputs have not changed since"
 	at := time.Date(2026, 1, 1, 8, 0, 0, 0, time.Local)
@@ -24,7 +24,7 @@ func TestKnown(t *testing.T) {
 		ok     bool
 		err    error
 		want   []string
-		trial  bool // one was made
+		trial  bool // a trial was made
 		asked  bool // the history was asked
 	}{
 		"known":      {nil, true, nil, []string{"known-failure warning semantic-error known-failure " + text}, true, true},
@@ -71,7 +71,7 @@ func TestKnown(t *testing.T) {
 			if (len(asked) == 1) != tt.asked || tt.asked && (events[0].Kind != job.KindFingerprint || events[0].Text != asked[0]) {
 				t.Errorf("asked for %q; events %+v", asked, events)
 			}
-			// The user hears of it before the trial.
+			// The user gets the finding before the trial.
 			if finding := len(findings) > 0 && findings[0].Check == CodeKnown; finding && (events[1].Kind != job.KindFinding || events[1].Finding.Text != findings[0].Text) {
 				t.Errorf("events %+v", events)
 			}

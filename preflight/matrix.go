@@ -13,10 +13,10 @@ import (
 // Matrix is a table of the facts of a gang's hosts.
 type Matrix = compare.Matrix
 
-// marked is a compare.Cell whose value may be odd.
+// marked returns a Cell. odd is true if its value is odd.
 func marked(text string, odd bool) compare.Cell { return compare.Cell{Text: text, Odd: odd} }
 
-// columns fill a cell for each host.
+// columns has a function for each column, which returns the cells of all hosts.
 var columns = []struct {
 	name string
 	fill func([]job.Facts) []compare.Cell
@@ -100,7 +100,7 @@ func Compare(spec job.Spec, facts []job.Facts) Matrix {
 	return m
 }
 
-// cells fills a cell for each host by itself.
+// cells returns a cell for each host. fill looks at one host at a time.
 func cells(facts []job.Facts, fill func(job.Facts) compare.Cell) []compare.Cell {
 	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
@@ -109,8 +109,8 @@ func cells(facts []job.Facts, fill func(job.Facts) compare.Cell) []compare.Cell 
 	return out
 }
 
-// same fills cells with values that should be the same on every host. value may also report that a
-// value is wrong in itself.
+// same returns cells whose values should be the same on every host. value may also report that a value is wrong
+// in itself.
 func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []compare.Cell {
 	out, values := make([]compare.Cell, len(facts)), make([]string, len(facts))
 	for i, f := range facts {
@@ -136,10 +136,10 @@ func pathCell(f job.PathFact) compare.Cell {
 	return compare.Cell{Text: "ok"}
 }
 
-// short is the beginning of a hash.
+// short returns the beginning of a hash.
 func short(hash string) string { return hash[:min(len(hash), 8)] }
 
-// driver is the version of the host's driver.
+// driver returns the version of the host's GPU driver.
 func driver(f job.Facts) string {
 	for _, v := range f.Versions {
 		if v.Kind == job.VersionDriver {
@@ -162,15 +162,15 @@ func clockCells(facts []job.Facts) []compare.Cell {
 	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
 		out[i] = marked(fmt.Sprintf("%+.2f s", f.Skew.Seconds()), odd[i])
-		if f.Skew.Abs() <= f.SkewWithin { // it may be none
+		if f.Skew.Abs() <= f.SkewWithin { // there may be no difference
 			out[i].Text = fmt.Sprintf("±%.2f s", f.SkewWithin.Seconds())
 		}
 	}
 	return out
 }
 
-// reachCells shows how many of the others a host reaches, the longest time that
-// takes, and how many reach it.
+// reachCells shows how many other hosts a host reaches, the longest time that this takes, and how many hosts
+// reach it.
 func reachCells(facts []job.Facts) []compare.Cell {
 	out := make([]compare.Cell, len(facts))
 	for i, f := range facts {
@@ -200,7 +200,7 @@ func reachCells(facts []job.Facts) []compare.Cell {
 		}
 		out[i].Text += fmt.Sprintf(", from %d/%d", from, tried)
 	}
-	// As the check reports it: for a host that is cut off, not for all hosts that miss it.
+	// A host that is cut off is odd, as in the check. The hosts that do not reach it are not.
 	for _, h := range reachCheck.Judge(job.Spec{}, facts) {
 		for i, f := range facts {
 			if slices.Contains(h.Hosts, f.Host) || h.Signature == "reach-one-way" && h.Values["to"] == f.Host {

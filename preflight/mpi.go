@@ -31,7 +31,7 @@ var mpiCheck = Check{
 	},
 }
 
-// asked reports whether a user has named the MPI.
+// asked reports whether the user has named the MPI family.
 func asked(s job.Spec) bool { return s.MPI == job.MPIMPICH || s.MPI == job.MPIOpenMPI }
 
 func flavour(s job.Spec, f job.Facts) []Hit {
@@ -79,7 +79,7 @@ func mixed(s job.Spec, facts []job.Facts) []Hit {
 		"openmpi", names(hosts[job.MPIOpenMPI]), "mpich", names(hosts[job.MPIMPICH]))}}
 }
 
-// family is what people call a family of MPI libraries.
+// family returns the usual name of a family of MPI libraries.
 func family(m job.MPI) string {
 	if m == job.MPIOpenMPI {
 		return "Open MPI"
@@ -113,8 +113,8 @@ var mpiSameCheck = Check{
 	},
 }
 
-// libraryVersion is what a library's file name says of its version, as in
-// "40.30.4"; empty when nothing.
+// libraryVersion returns the version in the file name of a library, as in "40.30.4". It returns "" if there is
+// none.
 func libraryVersion(path string) string {
 	_, version, _ := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ".so.")
 	return version

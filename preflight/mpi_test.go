@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// needs sets what the program of a host needs.
+// needs sets which MPI and which library the program of a host needs.
 func needs(f *job.Facts, mpi job.MPI, library string) {
 	f.Script, f.Program.MPI, f.Program.Library = nil, mpi, library
 	if mpi == job.MPIOpenMPI {
@@ -20,7 +20,7 @@ func openMPI(f *job.Facts) { needs(f, job.MPIOpenMPI, "/usr/lib/libmpi.so.40.30.
 
 func mpich(f *job.Facts) { needs(f, job.MPIMPICH, "/usr/lib/libmpich.so.12.2.2") }
 
-// perHost changes the facts of each host in turn.
+// perHost changes the facts of each host with its own function.
 func perHost(change ...func(*job.Facts)) func([]job.Facts) {
 	return func(facts []job.Facts) {
 		for i := range facts {

@@ -126,8 +126,8 @@ var programSameCheck = Check{
 	},
 }
 
-// interpreter reports whether a program is known to run scripts. If such programs differ between
-// hosts, their versions differ, and not the job's own code.
+// interpreter reports whether a program is known to run scripts. If such a program differs between hosts, then
+// its version differs, but not the job's own code.
 func interpreter(path string) bool {
 	base := path[strings.LastIndexByte(path, '/')+1:]
 	for _, name := range []string{"python", "pypy", "perl", "ruby", "julia", "Rscript", "node"} {

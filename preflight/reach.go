@@ -27,7 +27,8 @@ var reachCheck = Check{
 		w := waysOf(facts)
 		var hits []Hit
 		for {
-			// The host with most peers is what is wrong with all of them.
+			// The host that lacks connections to most other hosts is probably the cause of all of these
+			// problems.
 			worst, peers := "", []string(nil)
 			for _, f := range facts {
 				if p := w.peers(facts, f.Host); len(p) > len(peers) {
@@ -53,13 +54,13 @@ var reachCheck = Check{
 	},
 }
 
-// mostReach is how many hosts and pairs are reported one by one.
+// mostReach is the maximum number of hosts and pairs of hosts that are reported one by one.
 const mostReach = 4
 
-// ways are the connections between hosts that fail.
+// ways has the connections between hosts that failed.
 type ways struct {
-	broken  map[[2]string]string // why, by from and to
-	address map[string]string    // of a host
+	broken  map[[2]string]string // the reasons, by the hosts from which and to which a connection failed
+	address map[string]string    // address of each host
 }
 
 func waysOf(facts []job.Facts) ways {
@@ -89,7 +90,7 @@ func (w ways) peers(facts []job.Facts, host string) (list []string) {
 	return list
 }
 
-// pair is the Hit for two hosts.
+// pair returns the Hit for two hosts.
 func (w ways) pair(a, b string) Hit {
 	there, back := w.broken[[2]string{a, b}], w.broken[[2]string{b, a}]
 	if there == "" {
@@ -106,9 +107,9 @@ func (w ways) pair(a, b string) Hit {
 		"address": w.address[a], "other": w.address[b], "error": there}}
 }
 
-// cutOff is the Hit for a host with several peers.
+// cutOff returns the Hit for a host that has no connection to several peers.
 func (w ways) cutOff(host string, peers []string) Hit {
-	// The hosts of each error, there and back.
+	// These are the hosts for each error, in both directions.
 	var texts []string
 	for _, to := range []bool{true, false} {
 		var errors []string
@@ -137,7 +138,7 @@ func (w ways) cutOff(host string, peers []string) Hit {
 		"host": host, "address": w.address[host], "ways": strings.Join(texts, "; ")}}
 }
 
-// more is the Hit for everything that is broken.
+// more returns the Hit for all connections that failed.
 func (w ways) more(facts []job.Facts) Hit {
 	var hosts []string
 	all := 0

@@ -10,8 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// key returns the key of the job's trial in the memory; it is empty for a trial
-// that is not remembered.
+// key returns the key of the job's trial in the Memory. It returns "" if the trial must not be remembered.
 func (t *trial) key(facts []job.Facts) string {
 	env := trialEnviron(t.p.Env, t.spec)
 	key, ok := memory.Key(t.spec, env, facts)
@@ -25,8 +24,8 @@ func (t *trial) key(facts []job.Facts) string {
 	return key
 }
 
-// recall reports whether a good trial with that key is remembered. If so, it says that and
-// emits what the trial showed about MPI, so that the gang starts as it would after the trial.
+// recall reports whether a trial with that key has passed recently. If so, it tells the user, and emits what
+// the trial showed about MPI, so that the gang starts as it would after the trial.
 func (t *trial) recall(key string) bool {
 	passed, ok := t.p.Memory.Recall(key, t.p.now())
 	if !ok || t.spec.Ranks < passed.Ranks {
@@ -40,7 +39,7 @@ func (t *trial) recall(key string) bool {
 	return true
 }
 
-// remember keeps the good trial of that key, which passed on that many ranks.
+// remember stores that the trial with that key has passed. ranks is the number of its ranks.
 func (t *trial) remember(key string, ranks int) {
 	if key == "" {
 		return
@@ -50,7 +49,8 @@ func (t *trial) remember(key string, ranks int) {
 	}
 }
 
-// sayOpenMPI tells the user how the gang is started because of what the trial showed.
+// sayOpenMPI tells the user that the gang is started with Open MPI because the trial showed that it uses Open
+// MPI.
 func (t *trial) sayOpenMPI(up *job.Wireup) {
 	t.say("it uses Open MPI (%s), which the gang is started with, then", up.Library)
 }

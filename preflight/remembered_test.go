@@ -44,8 +44,8 @@ func TestTrialRemembered(t *testing.T) {
 	})
 }
 
-// A trial that showed that the job uses Open MPI is remembered with that: the gang
-// hears of it as after the trial.
+// TestTrialRememberedOpenMPI: if a trial showed that the job uses Open MPI, this is remembered. The gang starts
+// as it would after the trial.
 func TestTrialRememberedOpenMPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := &job.Wireup{MPI: job.MPINone, In: []int{}, Silent: []int{0}, Library: "/usr/lib/libmpi.so.40", Lasting: true}
@@ -81,7 +81,7 @@ func TestTrialRememberedOpenMPI(t *testing.T) {
 	})
 }
 
-// What had something to say, or showed nothing, is tried again.
+// TestTrialNotRemembered: a trial that had findings, or that showed nothing, is repeated.
 func TestTrialNotRemembered(t *testing.T) {
 	for name, tt := range map[string]struct {
 		play  play
@@ -115,7 +115,7 @@ func TestTrialNotRemembered(t *testing.T) {
 	}
 }
 
-// A trial whose memory cannot be written has passed all the same.
+// TestTrialMemoryBroken: a trial has passed even if this cannot be written to the Memory.
 func TestTrialMemoryBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, succeeds)
@@ -131,7 +131,8 @@ func TestTrialMemoryBroken(t *testing.T) {
 	})
 }
 
-// A trial that read a file is repeated for another one, and one that read a pipe always.
+// TestTrialRememberedByInput: a trial that read a file is repeated if the file is another one. A trial that
+// read a pipe is always repeated.
 func TestTrialRememberedByInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, succeeds, succeeds, succeeds, succeeds, succeeds)
@@ -150,7 +151,7 @@ func TestTrialRememberedByInput(t *testing.T) {
 	})
 }
 
-// A trial that passed on several ranks shows nothing of a gang of fewer.
+// TestTrialRememberedByRanks: a trial that passed on several ranks does not count for a gang of fewer ranks.
 func TestTrialRememberedByRanks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, dies("assertion: x"), succeeds, dies("assertion: x"), dies("assertion: x"))

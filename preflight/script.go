@@ -69,8 +69,8 @@ var syntaxCheck = Check{
 	},
 }
 
-// alike returns the hosts that have the same script as the host that compiled it: only one host has
-// to compile it.
+// alike returns the hosts that have the same script as the host that compiled it. Only one host needs to
+// compile it.
 func alike(compiled job.Facts, facts []job.Facts) []string {
 	var hosts []string
 	for _, f := range facts {

@@ -7,11 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// slips are the signatures of mistyped commands.
+// slips has the signatures of mistyped commands.
 var slips = []string{"program-here", "program-assignment", "program-quoted", "program-shell"}
 
-// TestSlips: a command that is mistyped in a usual way gets a hint of one line that
-// says what to type.
+// TestSlips: the finding about a command with a common mistake has a hint of one line that says what to type.
 func TestSlips(t *testing.T) {
 	const general = "program-missing"
 	shown := map[string]bool{}

@@ -43,7 +43,7 @@ func Static(spec job.Spec, facts []job.Facts) []job.Finding {
 	return findings
 }
 
-// collapse joins hits that say the same of different hosts.
+// collapse joins hits that are the same problem on different hosts.
 func collapse(hits []Hit) []Hit {
 	var out []Hit
 	for _, h := range hits {

@@ -54,10 +54,10 @@ func signatureOf(f job.Finding) string {
 	return f.Cause.Signature
 }
 
-// leftover is a {name} that no value has replaced.
+// leftover matches a {name} that was not replaced by a value.
 var leftover = regexp.MustCompile(`[^{]\{[a-z]+\}`)
 
-// checkFinding holds a finding against what every one must be.
+// checkFinding checks what must be true of every finding.
 func checkFinding(t *testing.T, f job.Finding) {
 	t.Helper()
 	if leftover.MatchString(f.Text) || leftover.MatchString(f.Hint) || f.Hint == "" {
@@ -132,7 +132,7 @@ func TestChecksDeclared(t *testing.T) {
 	}
 }
 
-// A gang of many hosts is told as shortly as one of few.
+// TestStaticManyHosts: the findings about a gang of many hosts are as short as those about few hosts.
 func TestStaticManyHosts(t *testing.T) {
 	facts := soundFacts(1000)
 	for i := range 500 {

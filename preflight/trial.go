@@ -16,12 +16,12 @@ type trial struct {
 	spec     job.Spec
 	emit     func(job.Event)
 	attempts int
-	wireup   *job.Wireup // shows that it used Open MPI and was not started with it; nil where it did not
+	wireup   *job.Wireup // set if the trial used Open MPI and was not started with it
 	changed  []job.Changed
 }
 
-// mostTried is the largest gang that is tried with all of its ranks. placeLimit is how long such a
-// trial waits for its place. Both are small, because a trial must cost little.
+// mostTried is the number of ranks of the largest gang that is tried with all of its ranks. placeLimit is how
+// long such a trial waits for a place. Both are small, because a trial must be cheap.
 const (
 	mostTried  = 64
 	placeLimit = 10 * time.Second
@@ -49,8 +49,8 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 	return findings, nil
 }
 
-// steps runs the trial's rounds until one passes or shows what becomes of the gang, and
-// returns the last one.
+// steps runs the rounds of the trial until one of them passes or shows that the gang would fail. It returns the
+// last round.
 func (t *trial) steps(ctx context.Context) (findings []job.Finding, last step, err error) {
 	for i, ranks := range sizes(t.spec) {
 		s, err := t.step(ctx, ranks)
@@ -87,8 +87,8 @@ func sizes(spec job.Spec) []int {
 	return all
 }
 
-// step tries the job on that many ranks. It tries a second time if the cause of the first failure
-// may be gone, unless the job allows no retries.
+// step tries the job with that many ranks. If the cause of a failure may be temporary, it tries a second time,
+// unless the job allows no retries.
 func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	var s step
 	for range 1 + min(1, t.spec.Retries) {
@@ -108,7 +108,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 		t.changed = append(t.changed, res.outcome.Changed...)
 		if up := res.outcome.Wireup; t.spec.MPI == job.MPIAuto && up != nil && up.Library != "" {
 			t.sayOpenMPI(up)
-			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the steps that follow; the gang gets it from the event
+			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the following steps; the gang gets it from the event
 		}
 		s = t.judge(a, res)
 		t.report(s)
@@ -119,7 +119,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	return s, nil
 }
 
-// report reports the result of a step.
+// report tells the user the result of a step.
 func (t *trial) report(s step) {
 	switch s.judgement {
 	case good:
@@ -137,7 +137,7 @@ func (t *trial) report(s step) {
 	}
 }
 
-// begin says that a step begins.
+// begin tells the user that a step begins.
 func (t *trial) begin(a job.Attempt) {
 	text := fmt.Sprintf("%s (passes at exit 0, %s or %s)", placed(a.Placement), text.Count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
 	t.emit(job.Event{Time: t.p.now(), Kind: job.KindTrial, Text: text, Placement: &a.Placement, LogDir: a.LogDir})
@@ -147,7 +147,7 @@ func (t *trial) say(format string, args ...any) {
 	t.emit(job.Event{Time: t.p.now(), Kind: job.KindTrial, Text: fmt.Sprintf(format, args...)})
 }
 
-// forward lets through what the journal keeps of a trial's ranks.
+// forward emits those events of a trial's ranks that the journal keeps.
 func (t *trial) forward(e job.Event) {
 	switch e.Kind {
 	case job.KindStarted, job.KindExit, job.KindWireup, job.KindGPU:
@@ -156,7 +156,7 @@ func (t *trial) forward(e job.Event) {
 	}
 }
 
-// placed says where a trial goes, as in "2 ranks on h1 and h2".
+// placed describes where a trial runs, as in "2 ranks on h1 and h2".
 func placed(p job.Placement) string {
 	hosts := make([]string, len(p.Hosts))
 	for i, h := range p.Hosts {

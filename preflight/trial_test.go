@@ -264,7 +264,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// Every category either refuses the gang or does not, and none is forgotten.
+// TestPassing: every category either refuses the gang or does not. The test names all of them.
 func TestPassing(t *testing.T) {
 	refused := strings.Fields(`incorrect-inputs semantic-error syntax-error import-error permission-error traceback
 		assertion cpu-oom gpu-oom model-diverged output-error core-dump invalid-memory-access cuda-version

@@ -10,7 +10,7 @@ import (
 
 const (
 	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: N}` or `trial: {args: [...]}`, or omit the trial with --trial off"
-	// leaveOut ends the hint of a trial that failed; the cause's own stands before it.
+	// leaveOut is the end of the hint about a trial that failed. The hint of the cause comes before it.
 	leaveOut = "{hint}--trial off omits the trial"
 )
 
@@ -28,8 +28,8 @@ var trialRanksCheck = Check{
 	Problems: trialProblems(CodeTrialRanks),
 }
 
-// trialProblems returns the Problems of a round of the trial. If the cause of a failure was
-// diagnosed, it takes the place of a Cause made from the Problem.
+// trialProblems returns the Problems of a round of the trial. If the cause of a failure was diagnosed, the
+// finding has this cause instead of a Cause that is made from the Problem.
 func trialProblems(code string) []Problem {
 	return []Problem{
 		{code + "-failed", job.SeverityError, "",
@@ -61,7 +61,7 @@ func trialProblems(code string) []Problem {
 	}
 }
 
-// uncontained says why there was no trial.
+// uncontained returns the finding that says why there was no trial.
 func (t *trial) uncontained(e *job.UncontainedError) job.Finding {
 	f := trialCheck.finding(Hit{Signature: "trial-uncontained", Hosts: []string{e.Host}, Values: map[string]string{"reason": e.Error()}}, 0)
 	if cause := t.p.Diagnose(job.Evidence{Lines: []job.Line{{Source: job.SourceAgent, Host: e.Host, Rank: -1, Text: e.Reason}}}); ofStorage(cause.Category) {
@@ -70,7 +70,7 @@ func (t *trial) uncontained(e *job.UncontainedError) job.Finding {
 	return f
 }
 
-// ofStorage reports whether a cause may be that a file system refused something.
+// ofStorage reports whether a category may mean that a file system refused an operation.
 func ofStorage(c job.Category) bool {
 	return c == job.DiskFull || c == job.StorageError || c == job.OutputError
 }
@@ -91,7 +91,7 @@ var trialFilesCheck = Check{
 	},
 }
 
-// files says which of the job's files a trial has changed.
+// files returns findings about the job's files that a trial has changed.
 func (t *trial) files() []job.Finding {
 	var findings []job.Finding
 	add := func(c job.Changed, signature string, paths []string, more int64, values map[string]string) {
@@ -124,7 +124,7 @@ func quoted(paths []string) []string {
 	return out
 }
 
-// shellQuoted quotes paths for a shell, for a person who pastes them.
+// shellQuoted quotes paths so that the user can paste them into a shell.
 func shellQuoted(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, p := range paths {

@@ -57,7 +57,7 @@ func TestTrialAttempts(t *testing.T) {
 	})
 }
 
-// A checkpoint directory that holds what the job needs is not found empty.
+// TestContained: in a contained trial, the checkpoint directory is not empty if the job needs something in it.
 func TestContained(t *testing.T) {
 	for _, c := range []struct {
 		dir, empty, given string
@@ -74,8 +74,8 @@ func TestContained(t *testing.T) {
 	}
 }
 
-// The ranks of a trial that is not contained get a checkpoint directory of their own, which
-// is removed, and the job's files are watched.
+// TestUncontainedAttempt: the ranks of a trial that is not contained get a checkpoint directory of their own,
+// which is removed afterwards. The job's files are watched.
 func TestUncontainedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, succeeds)
@@ -110,8 +110,8 @@ func TestTrialStdin(t *testing.T) {
 	}
 }
 
-// What a failure shows depends on its cause, on what the ranks printed and on how they
-// were contained.
+// TestWeigh: what a failure shows depends on its cause, on what the ranks printed, and on how they were
+// contained.
 func TestWeigh(t *testing.T) {
 	missing := job.Cause{Category: job.IncorrectInputs, Signature: "missing-file", Text: "No such file: mesh.part.3"}
 	cause := func(c job.Category) job.Cause { return job.Cause{Category: c} }
@@ -166,12 +166,12 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// What a trial's ranks did in time counts, though gangrun itself comes to it only when
-// the time is over.
+// TestTrialToldInTime: what a trial's ranks reported in time counts, even if gangrun reads it only after the
+// time limit.
 func TestTrialToldInTime(t *testing.T) {
 	exit := job.Exit{Status: job.Exited, Code: 1}
 	for name, c := range map[string]struct {
-		slow job.Kind // after which event gangrun stands still
+		slow job.Kind // the event after which gangrun stands still
 		ends []job.Event
 		want string
 	}{
@@ -179,7 +179,7 @@ func TestTrialToldInTime(t *testing.T) {
 		"its end":        {job.KindWireup, nil, ""},
 		"that it starts": {job.KindStarted, []job.Event{{Kind: job.KindAllStarted}}, "still running"},
 	} {
-		for range 20 { // either is first by chance
+		for range 20 { // which of the two is first is chance
 			synctest.Test(t, func(t *testing.T) {
 				run := func(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 					emit(job.Event{Kind: job.KindStarted})

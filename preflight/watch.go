@@ -22,14 +22,13 @@ type watch struct {
 	failed  bool
 	good    int
 	seen    map[[2]int64]bool // epoch, step
-	// waits says that a rank waits for standard input.
+	// waits is true if a rank waits for standard input.
 	waits bool
-	// passed says why the attempt has passed; empty as long as it has not.
+	// passed says why the attempt has passed. It is "" if it has not passed yet.
 	passed string
 }
 
-// see takes one more event. Progress counts once for each step, whichever
-// ranks report it.
+// see adds an event. Each step counts once, even if several ranks report it.
 func (w *watch) see(e job.Event) {
 	switch {
 	case w.passed != "" || w.failed || w.waits:
@@ -51,18 +50,18 @@ func (w *watch) see(e job.Event) {
 	}
 }
 
-// expire says that the limit has passed since the ranks were started.
+// expire is called when the time limit after the start of the ranks has passed.
 func (w *watch) expire() {
 	if w.started && w.passed == "" && !w.failed && !w.waits {
 		w.passed = "still running"
 	}
 }
 
-// result is how one trial attempt went.
+// result says how one attempt of a trial went.
 type result struct {
-	passed  string // why it passed; empty when it did not
+	passed  string // why it passed; "" if it did not
 	late    bool   // its ranks did not start within StartLimit
-	waits   bool   // a rank waited for standard input, and the attempt was ended for it
+	waits   bool   // a rank waited for standard input, and so gangrun ended the attempt
 	outcome job.Outcome
 	elapsed time.Duration
 }
@@ -100,7 +99,7 @@ func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Dur
 		case e := <-events:
 			take(e)
 		case <-timer.C:
-			select { // a report that came in time counts, even if this process reads it late
+			select { // a report that came in time counts even if this process reads it late
 			case e := <-events:
 				timer.Reset(0)
 				take(e)

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// mostNames is how many names a sentence lists before it counts the others.
+// mostNames is the maximum number of names that a sentence lists. It counts the other names.
 const mostNames = 8
 
 func quote(s string) string { return strconv.Quote(s) }
@@ -21,8 +21,7 @@ func names(list []string) string {
 	return text.And(list)
 }
 
-// where says on which of a gang's hosts something holds, as the end of a
-// sentence.
+// where says on which of the hosts of a gang something is true, as the end of a sentence.
 func where(hosts []string, all int) string {
 	if len(hosts) == all {
 		return fmt.Sprintf(" (on all %d hosts)", all)

@@ -14,18 +14,18 @@ import (
 	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// request is what is known of the last request for a checkpoint.
+// request is what gangrun knows of the last request for a checkpoint.
 type request struct {
-	before *job.Checkpoint // the newest good one when the ranks were asked; nil if there was none
-	waited time.Duration   // until gangrun ended them; 0 if they ended before
-	found  *job.Checkpoint // that they have written, and that is complete; nil if none was found
+	before *job.Checkpoint // the newest good checkpoint when the ranks were asked; nil if there was none
+	waited time.Duration   // time until gangrun ended the ranks; 0 if they ended before
+	found  *job.Checkpoint // complete checkpoint that the ranks have written; nil if none was found
 }
 
-// atOnce says how a user ends ranks that are being ended already.
+// atOnce tells a user how to end ranks at once that gangrun is already ending.
 const atOnce = "a second signal, or gangrun stop --now, ends them at once"
 
-// asking returns the event that the ranks are asked for a checkpoint. If the run is being ended, it has the order: a controller
-// that takes over then carries it out.
+// asking returns the event that the ranks are asked for a checkpoint. If gangrun is ending the run, the event
+// has the order to do so. A controller that takes over then carries out the order.
 func (g *gangEnd) asking(s job.Spec) job.Event {
 	e := job.Event{
 		Kind: job.KindNote, Attempt: g.number,
@@ -46,13 +46,14 @@ type noWait string
 // Error says why.
 func (n noWait) Error() string { return string(n) }
 
-// follow watches for what ends the wait for a checkpoint early, and calls skip then. A call of stop ends the watch.
+// follow watches for a reason to end the wait for a checkpoint early, and calls skip with it. stop ends the
+// watch.
 func (l *loop) follow(ctx context.Context, g *gangEnd, skip context.CancelCauseFunc) (stop func()) {
 	g.mu.Lock()
 	g.skip, g.heard = skip, map[string]bool{}
 	g.mu.Unlock()
 	run, user := g.run.Done(), l.info.User.Done()
-	if g.run.Err() != nil && !byWatch(context.Cause(g.wish)) { // that is why the gang ends
+	if g.run.Err() != nil && !byWatch(context.Cause(g.wish)) { // the gang ends because the run does
 		run = nil
 	}
 	var watching sync.WaitGroup
@@ -127,9 +128,10 @@ func (g *gangEnd) signalled(e job.Event) {
 	g.skip(noWait("no rank handles the signal"))
 }
 
-// answered marks the ranks that have ended because they were asked for a checkpoint as ended by gangrun. A gang that has
-// made all its steps has ended by itself. A rank that has ended in any other way has failed. Many programs exit with code 1
-// whenever they end early: that is an answer if nothing was found that explains it, and there is a new good checkpoint.
+// answered marks the ranks as ended by gangrun that have ended because they were asked for a checkpoint. A gang
+// that has made all its steps has ended by itself. A rank that has ended in any other way has failed. Many
+// programs exit with code 1 whenever they end early. gangrun takes this as an answer if there is a new good
+// checkpoint and if it finds no other explanation.
 func (l *loop) answered(ctx context.Context, g *gangEnd, o job.Outcome, ranks int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -166,9 +168,10 @@ func (l *loop) renewed(ctx context.Context) bool {
 	return ok && fresh(l.resume.request.before, c)
 }
 
-// kept reports whether a run that was stopped early has the checkpoint for which it was worth running: the newest was written
-// when the verdict was already true, or because the ranks were asked for one. It is not if what the ranks have written when
-// they were asked is broken.
+// kept reports whether a run that was stopped early has a checkpoint from which somebody can use its result.
+// The newest checkpoint must have been written when the verdict was already true, or because the ranks were
+// asked for one. kept returns false if the checkpoint that the ranks have written when they were asked is
+// broken.
 func (l *loop) kept() bool {
 	c := l.resume.newest
 	if c == nil {
@@ -188,8 +191,9 @@ func (l *loop) kept() bool {
 	return false
 }
 
-// failedAnswer returns the verdict on an attempt that gangrun was stopping early, and that has failed by itself meanwhile.
-// It is not ok for other attempts. A model that has diverged is another matter: its job may go back to a checkpoint.
+// failedAnswer returns the verdict on an attempt that failed by itself while gangrun was stopping it early. ok
+// is false for other attempts. ok is also false if the model has diverged, because then the job may go back to
+// an earlier checkpoint.
 func failedAnswer(o job.Outcome, cause job.Cause, lost error) (v job.Verdict, ok bool) {
 	var curve StoppedEarly
 	if !errors.As(lost, &curve) || earlystop.Spoils(curve.Verdict.Kind) || !failedByItself(o) {

@@ -65,7 +65,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// stoppedHere is the exit of the other rank: it answers too, unless the launcher has ended it because of the first.
+// stoppedHere returns the exit of the other rank. This rank answers, too, unless the launcher has ended it
+// because of the first one.
 func stoppedHere(first job.Exit) job.Exit {
 	x := exited(1, 0)
 	if !first.Good() {
@@ -74,7 +75,7 @@ func stoppedHere(first job.Exit) job.Exit {
 	return x
 }
 
-// TestFailedAnswerToUser: a rank that fails when the user ends the run has failed, too.
+// TestFailedAnswerToUser: a rank that fails while gangrun ends the run for the user has failed.
 func TestFailedAnswerToUser(t *testing.T) {
 	x := exited(0, 7)
 	x.Text = string(job.Traceback)
@@ -88,7 +89,8 @@ func TestFailedAnswerToUser(t *testing.T) {
 	}
 }
 
-// TestGoodForAGoodReason: a run that was stopped early ends with 0 only if it has a checkpoint of a model that was good enough.
+// TestGoodForAGoodReason: a run that was stopped early ends with code 0 only if it has a checkpoint of the
+// model that was good enough.
 func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5, at 6 s
 	unnamed := func(second int) *job.Checkpoint { c := ckpt(1, second); c.Step = -1; return c }
 	stale := ckpt(9, 7)
@@ -144,8 +146,9 @@ func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5,
 	}
 }
 
-// TestNumbersOfHugeCheckpoints: the numbers of the checkpoint of a run that was stopped early are read for worthLook at most. If
-// that is not enough, a checkpoint that was found to be complete when the ranks had written it counts.
+// TestNumbersOfHugeCheckpoints: gangrun reads the numbers in the checkpoint of a run that was stopped early for
+// at most worthLook. If that is not enough, a checkpoint counts if gangrun found it complete when the ranks had
+// written it.
 func TestNumbersOfHugeCheckpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask    bool
@@ -196,7 +199,8 @@ func (h huge) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint
 	return h.Newest(ctx, dir, not)
 }
 
-// TestBrokenAnswer: if what the ranks have written when they were asked is broken, an older checkpoint does not make up for it.
+// TestBrokenAnswer: if the ranks wrote a broken checkpoint when they were asked, an older checkpoint does not
+// count in its place.
 func TestBrokenAnswer(t *testing.T) {
 	g := shows(judge.Reached)
 	g.exits, g.answers, g.saves = works().exits, time.Second, ckpt(5, 5)
@@ -216,8 +220,9 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestTakeoverDuringTheWait: a controller that dies while it waits for a checkpoint has journalled why it ends the run. The
-// one that takes over ends it for the same reason, whether the ranks are still there or not, and starts nothing.
+// TestTakeoverDuringTheWait: if a controller dies while it waits for a checkpoint, the journal has the reason
+// why it ends the run. The controller that takes over ends the run for the same reason, and starts nothing. It
+// does not matter whether the ranks still exist.
 func TestTakeoverDuringTheWait(t *testing.T) {
 	saves := func(g gang) gang {
 		g.saves, g.answers, g.exits = ckpt(7, 30), 4*time.Second, works().exits
@@ -274,8 +279,8 @@ func TestTakeoverDuringTheWait(t *testing.T) {
 	}
 }
 
-// TestTakeoverAfterTheTimeLimit: a run that was being stopped early when its controller died ends for that reason, also if its
-// time limit has passed meanwhile. Nobody waits for a checkpoint any longer.
+// TestTakeoverAfterTheTimeLimit: the controller of a run died while it was stopping the run early. The run ends
+// for that reason even if its time limit has passed since. gangrun does not wait for a checkpoint any longer.
 func TestTakeoverAfterTheTimeLimit(t *testing.T) {
 	world := func() *world {
 		g := shows(judge.Reached) // at 6 s
@@ -301,7 +306,7 @@ func TestTakeoverAfterTheTimeLimit(t *testing.T) {
 	}
 }
 
-// TestAnswersOfBefore: a rank that had answered before the takeover has not failed.
+// TestAnswersOfBefore: a rank that answered before the takeover has not failed.
 func TestAnswersOfBefore(t *testing.T) {
 	l := &loop{Supervisor: &Supervisor{}, spec: job.Default()}
 	l.spec.BeforeStop = job.BeforeStopUSR1
@@ -322,7 +327,8 @@ func TestAnswersOfBefore(t *testing.T) {
 	}
 }
 
-// TestWaitIsCutShort: the ranks are waited for no longer than it can help, and a user who ends the run meanwhile learns how.
+// TestWaitIsCutShort: gangrun does not wait for the ranks for longer than it can help. A user who ends the run
+// meanwhile learns how to end it at once.
 func TestWaitIsCutShort(t *testing.T) {
 	slow := shows(judge.Reached) // at 6 s
 	slow.answers, slow.saves, slow.exits = 20200*time.Millisecond, ckpt(7, 30), works().exits
@@ -363,8 +369,8 @@ func TestWaitIsCutShort(t *testing.T) {
 	}
 }
 
-// TestToldOfTheSecondSignal: a user who ends a run while its gang is being ended already, for any reason, is told how to end the
-// ranks at once. What was decided first remains the reason, but a gang that would have been started again is not.
+// TestToldOfTheSecondSignal: gangrun tells a user who ends a run while its gang is already being ended how to
+// end the ranks at once. The earlier decision remains the reason, but gangrun does not start the gang again.
 func TestToldOfTheSecondSignal(t *testing.T) {
 	long := gang{launch: time.Second, life: time.Hour, steps: -1, answers: 20 * time.Second, saves: ckpt(7, 30)}
 	failing := dies(exited(0, 7), job.NetworkError, -1) // at 16 s
@@ -411,7 +417,8 @@ func TestToldOfTheSecondSignal(t *testing.T) {
 	}
 }
 
-// TestWaitIsNoStandstill: that ranks make no steps while they are waited for does not look like a gang that hangs.
+// TestWaitIsNoStandstill: ranks that make no steps while gangrun waits for their checkpoint do not look like a
+// gang that hangs.
 func TestWaitIsNoStandstill(t *testing.T) {
 	idle := job.Duration(4 * time.Second)
 	l := &loop{Supervisor: &Supervisor{Emit: func(job.Event) error { return nil }}}

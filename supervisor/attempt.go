@@ -29,8 +29,8 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	return l.judge(ctx, number, lease.Placement, l.resume.newest, outcome, lost)
 }
 
-// judge decides what follows the end of an attempt that started from that checkpoint. It returns
-// nil, after the back-off, if the gang is to be started again.
+// judge decides what follows the end of an attempt. resumed is the checkpoint from which the attempt started.
+// judge returns nil, after the back-off, if the gang is to be started again.
 func (l *loop) judge(ctx context.Context, number int, placement job.Placement, resumed *job.Checkpoint, outcome job.Outcome, lost error) (e *end) {
 	if endedWell(outcome, len(placement.Ranks)) {
 		const reason = "every rank ended well"
@@ -93,7 +93,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	return ending(verdict, cause)
 }
 
-// ending is the end of a run whose last verdict is not to restart.
+// ending returns the end of a run after a verdict that does not restart the gang.
 func ending(verdict job.Verdict, cause job.Cause) *end {
 	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
 	if yes, worth := earlystop.By(cause); yes {
@@ -105,8 +105,8 @@ func ending(verdict job.Verdict, cause job.Cause) *end {
 	return e
 }
 
-// launch runs the gang in its place and then releases the place. lost is why the gang lost its
-// lease, or the guard has ended it; it is nil if neither has, or if the run had to end anyway.
+// launch runs the gang at its place and then releases the place. lost is not nil if the gang lost its lease, or
+// if the guard has ended it. It is nil if the run had to end anyway.
 func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, e *end, lost error) {
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)
@@ -118,7 +118,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	l.learnPast(ctx)
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
-	l.withdraw(ctx) // what a controller that died has left
+	l.withdraw(ctx) // remove what a controller that died has left
 	defer l.withdraw(context.WithoutCancel(ctx))
 	end := l.endOf(ctx, number, lease.Placement, nil)
 	defer end.release()
@@ -249,8 +249,8 @@ func onlyEnded(err error) bool {
 		errors.As(err, &lost) || errors.As(err, &left)
 }
 
-// endedBy returns why gangrun ended the gang with its run. If a rank had failed by itself before, it is a
-// failure like any other. If gangrun had begun to stop the run early, for which the gang was lost, that remains the reason.
+// endedBy returns why gangrun ended the gang together with its run. If a rank had failed by itself before, the
+// attempt counts as failed. If gangrun had begun to stop the run early, that remains the reason.
 func (l *loop) endedBy(ctx context.Context, o job.Outcome, lost error) job.Ended {
 	if ctx.Err() == nil || failedByItself(o) || l.remains(ctx, lost) {
 		return job.EndedNot
@@ -272,7 +272,7 @@ func failedByItself(o job.Outcome) bool {
 	})
 }
 
-// cause returns why the gang did not end well.
+// cause returns why the gang did not succeed.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	var curve StoppedEarly
 	early := errors.As(lost, &curve) && !failedByItself(o)
@@ -316,12 +316,12 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	if c.Retry == "" {
 		c.Retry = retry.CategoryOf(c).Action()
 	}
-	c.Evidence = append(l.signs(c.Host), c.Evidence...) // the decisive line stays the last
+	c.Evidence = append(l.signs(c.Host), c.Evidence...) // the decisive line remains the last one
 	return c
 }
 
-// raised returns the exception of Python for which a gang hung: one that a rank that holds up the others has printed
-// as its last words. ok is false if there is none.
+// raised returns the Python exception that made a gang hang. A rank that holds up the others has printed it
+// before it stopped printing. ok is false if there is no such exception.
 func (l *loop) raised(h job.HangReport, o job.Outcome) (c job.Cause, ok bool) {
 	guilty := func(rank int) bool { return slices.Contains(h.Ranks, rank) && slices.Contains(h.Raised, rank) }
 	if !slices.ContainsFunc(h.Ranks, guilty) || secret.Unknown(l.spec) {
@@ -340,11 +340,11 @@ func (l *loop) raised(h job.HangReport, o job.Outcome) (c job.Cause, ok bool) {
 	return c, true
 }
 
-// maxSigns bounds the signs of ill health that are evidence.
+// maxSigns is the maximum number of signs of ill health that become evidence.
 const maxSigns = 5
 
-// signs returns the latest signs of ill health in the current attempt, of a host or, if host is
-// empty, of all hosts. Notes are not among them.
+// signs returns the latest signs of ill health of a host in the current attempt. If host is "", it returns
+// those of all hosts. It leaves out notes.
 func (l *loop) signs(host string) []job.Line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -365,8 +365,8 @@ func (l *loop) step() int64 {
 	return l.folder.Report().Last().Step
 }
 
-// activity returns what the ranks of the current attempt were doing when their gang
-// was to end. Ranks that were asked for a checkpoint make no steps from then on: that time does not count.
+// activity returns what the ranks of the current attempt were doing when gangrun decided to end the gang. Ranks
+// that were asked for a checkpoint make no steps while they write it, so this time does not count.
 func (l *loop) activity() []job.Activity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -379,7 +379,7 @@ func (l *loop) activity() []job.Activity {
 	return all
 }
 
-// devicesOf names the GPUs of a rank among those of all hosts.
+// devicesOf returns the IDs of the GPUs of a rank.
 func devicesOf(p job.Placement, rank int) []string {
 	i := slices.IndexFunc(p.Ranks, func(r job.Rank) bool { return r.Rank == rank })
 	if i < 0 {

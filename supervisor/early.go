@@ -14,14 +14,14 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// StoppedEarly is the cause (see context.Cause) of a gang's context that ends because of what a curve of the
-// job shows.
+// StoppedEarly is the cause (see context.Cause) of a gang's context that ends because of a curve of the job.
 type StoppedEarly struct{ Verdict job.CurveVerdict }
 
 // Error says what the curve shows.
 func (e StoppedEarly) Error() string { return e.Verdict.Text }
 
-// curve decides what is done about a verdict on a curve, journals it, and ends the gang if it is to end.
+// curve decides what to do about a verdict on a curve, writes it to the journal, and ends the gang if
+// necessary.
 func (g *guard) curve(e job.Event, emit func(job.Event)) {
 	v := *e.Curve
 	v.Action = g.spec.EarlyStop.For(v.Kind)
@@ -44,7 +44,7 @@ func (g *guard) curve(e job.Event, emit func(job.Event)) {
 	}
 }
 
-// maxSpoilt bounds how many checkpoints are looked at after a divergence.
+// maxSpoilt is the maximum number of checkpoints that are examined after a divergence.
 const maxSpoilt = 100
 
 // spoilt returns the checkpoints from which a job that has diverged must not start, because they were written after the
@@ -63,7 +63,8 @@ func (l *loop) spoilt(ctx context.Context, past []retry.Past, v job.CurveVerdict
 // skipSteps is the variable that has Diverge.SkipSteps.
 const skipSteps = "GANGRUN_SKIP_STEPS"
 
-// env returns the user's variables for the next attempt: once the job has diverged, also those for that.
+// env returns the user's variables for the next attempt. If the job has diverged and goes back to an earlier
+// checkpoint, env adds skipSteps, if it applies, and the user's variables for this case.
 func (l *loop) env() map[string]string {
 	past := l.before()
 	last := -1

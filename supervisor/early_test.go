@@ -14,12 +14,12 @@ import (
 	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// ckpt is a checkpoint of a step, written at that second of the run.
+// ckpt returns a checkpoint of a step that was written at the given second of the run.
 func ckpt(step int64, second int) *job.Checkpoint {
 	return &job.Checkpoint{Path: "/ckpt/step-" + strings.Repeat("i", int(step)), Step: step, Time: time.Date(2000, 1, 1, 0, 0, second, 0, time.UTC)}
 }
 
-// shows is a gang of which a curve shows something for sure. It then lives for an hour.
+// shows returns a gang with a sure verdict on its curve. The gang then lives for an hour.
 func shows(kind judge.Kind) gang {
 	return gang{launch: time.Second, life: time.Hour, steps: -1, curve: job.CurveVerdict{
 		Kind: string(kind), Metric: "loss", Since: 5, SinceTime: time.Date(2000, 1, 1, 0, 0, 6, 0, time.UTC), Step: 9, Text: "so it is", Confidence: 0.95, Sure: true,
@@ -88,7 +88,8 @@ func TestEarlyStop(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeTheEnd: before each end that gangrun decides, the ranks are asked for a checkpoint, once, and waited for.
+// TestAskedBeforeTheEnd: before gangrun ends a gang by its own decision, it asks the ranks for a checkpoint
+// once, and waits for it.
 func TestAskedBeforeTheEnd(t *testing.T) {
 	saves := func(g gang) gang {
 		g.saves, g.answers, g.exits = ckpt(7, 30), 4200*time.Millisecond, works().exits
@@ -142,7 +143,7 @@ func TestAskedBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// partsAsker asks ranks that write parts of a checkpoint one after the other.
+// partsAsker is an Asker for ranks that write the parts of a checkpoint one after the other.
 type partsAsker struct {
 	Asker
 	write func()
@@ -151,7 +152,8 @@ type partsAsker struct {
 // Ask implements Asker.
 func (a partsAsker) Ask(ctx context.Context) error { a.write(); return a.Asker.Ask(ctx) }
 
-// TestAskedForAllParts: the ranks have time until nothing of the step changes any more, as far as their limit allows.
+// TestAskedForAllParts: gangrun waits until no part of the step changes any more, but not longer than the
+// limit.
 func TestAskedForAllParts(t *testing.T) {
 	part := func(name string, bytes int64) saves.Found {
 		return saves.Found{Path: "/ckpt/" + name, Step: 7, Bytes: bytes, Files: 1, Unfinished: strings.HasSuffix(name, ".tmp")}
@@ -200,7 +202,8 @@ func TestAskedForAllParts(t *testing.T) {
 	}
 }
 
-// TestAskedAgainAndAgain: ranks that save in each step, as long as the file asks them, are not waited for until the limit.
+// TestAskedAgainAndAgain: gangrun does not wait until the limit for ranks that save in each step as long as the
+// file asks them.
 func TestAskedAgainAndAgain(t *testing.T) {
 	w := newWorld(t, gang{launch: time.Second, life: time.Hour, steps: -1, exits: works().exits})
 	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter, w.signal = "/ckpt", job.BeforeStopFile, time.Minute, syscall.SIGTERM
@@ -219,7 +222,7 @@ func TestAskedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestJobThatEndsWhenAsked: a job that was asked, and has made its last step, has succeeded.
+// TestJobThatEndsWhenAsked: a job that was asked for a checkpoint, and has made its last step, has succeeded.
 func TestJobThatEndsWhenAsked(t *testing.T) {
 	w := newWorld(t, gang{launch: time.Second, life: time.Minute, steps: 100, exits: works().exits})
 	w.spec.CheckpointDir, w.spec.BeforeStop, w.cancelAfter = "/ckpt", job.BeforeStopTERM, 50*time.Second
@@ -229,7 +232,7 @@ func TestJobThatEndsWhenAsked(t *testing.T) {
 	}
 }
 
-// TestStragglerIsAsked: a gang that is restarted elsewhere is asked for a checkpoint before.
+// TestStragglerIsAsked: gangrun asks a gang for a checkpoint before it restarts the gang elsewhere.
 func TestStragglerIsAsked(t *testing.T) {
 	good := gang{launch: time.Second, life: time.Second, steps: 100, exits: []job.Exit{exited(0, 0), exited(1, 0), exited(2, 0), exited(3, 0)}}
 	w := newWorld(t, good, good)
@@ -245,7 +248,8 @@ func TestStragglerIsAsked(t *testing.T) {
 	}
 }
 
-// TestRetryOnDiverge: the job goes back to a checkpoint from before the rise, which has no NaN, as often as it may.
+// TestRetryOnDiverge: the job goes back to a checkpoint from before the rise that has no NaN. It does so as
+// often as the user allows.
 func TestRetryOnDiverge(t *testing.T) {
 	diverges := func(saves ...*job.Checkpoint) gang {
 		g := shows(judge.Diverged)
@@ -299,7 +303,8 @@ func TestRetryOnDiverge(t *testing.T) {
 	}
 }
 
-// TestNotAsked: who cannot answer, or shall not, is not asked.
+// TestNotAsked: gangrun does not ask ranks that hang, ranks whose model is useless, or ranks that the user ends
+// at once.
 func TestNotAsked(t *testing.T) {
 	for _, c := range []struct {
 		cause error
@@ -314,7 +319,8 @@ func TestNotAsked(t *testing.T) {
 	}
 }
 
-// TestTakeoverOfEarlyStop: a controller that takes over a gang that was being stopped early ends it for the same reason.
+// TestTakeoverOfEarlyStop: a controller that takes over a gang that was being stopped early ends it for the
+// same reason.
 func TestTakeoverOfEarlyStop(t *testing.T) {
 	v := shows(judge.Diverged).curve
 	v.Action = job.EarlyEnd

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/order"
 )
 
-// The run is cancelled, or its time is up, in each of its states.
+// TestEndedFromOutside cancels a run, or lets its time limit pass, in each of its states.
 func TestEndedFromOutside(t *testing.T) {
 	long := gang{launch: 10 * time.Second, life: time.Hour}
 	preflight, waiting, launching, running := time.Second, 4*time.Second, 6*time.Second, time.Minute
@@ -130,7 +130,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// The report has what a cancelled gang saved at the last moment.
+// TestSavedWhenCancelled: the report has the checkpoint that a cancelled gang has written at the last moment.
 func TestSavedWhenCancelled(t *testing.T) {
 	w := newWorld(t, gang{life: time.Hour}.saving(7))
 	w.spec.CheckpointDir, w.checkpoints.wait, w.cancelAfter = "/ckpt", time.Second, time.Minute
@@ -140,7 +140,7 @@ func TestSavedWhenCancelled(t *testing.T) {
 	}
 }
 
-// The hint of a run that was ended names --resume if there is a checkpoint to resume from.
+// TestHintAtResume: the hint of a run that was ended names --resume if there is a checkpoint.
 func TestHintAtResume(t *testing.T) {
 	const hint, more = "do as you like", ", or run with --resume to go on from the last checkpoint"
 	limit := func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }
@@ -174,8 +174,7 @@ func TestHintAtResume(t *testing.T) {
 	}
 }
 
-// A gang that is being ended is not running any more, though its last rank may
-// start only then.
+// TestLateStart: a gang that is being ended is not running, even if its last rank starts only then.
 func TestLateStart(t *testing.T) {
 	var states []job.State
 	l := &loop{Supervisor: &Supervisor{Emit: func(e job.Event) error {
@@ -193,7 +192,7 @@ func TestLateStart(t *testing.T) {
 	}
 }
 
-// A panic is nobody's to swallow, and the lease is given back all the same.
+// TestPanicsPass: gangrun does not recover from a panic, but releases the lease.
 func TestPanicsPass(t *testing.T) {
 	w := newWorld(t, dies(exited(0, 7), job.NetworkError, -1))
 	w.supervisor.Diagnose = func(job.Evidence) job.Cause { panic("a bug") }
@@ -208,8 +207,8 @@ func TestPanicsPass(t *testing.T) {
 	t.Errorf("no panic, but %v", err)
 }
 
-// TestLostLeaseIsNamed: nobody has told gangrun to end a gang that has lost its
-// lease.
+// TestLostLeaseIsNamed: if a gang has lost its lease, the stop event gives this reason, and not that somebody
+// told gangrun to end the gang.
 func TestLostLeaseIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*world)

@@ -21,7 +21,7 @@ const CoolDown = 10 * time.Minute
 // lookEvery is the time between two looks at hosts that cannot be used.
 const lookEvery = 5 * time.Second
 
-// exclusion is what a verdict has excluded from placements, and when.
+// exclusion has the hosts and GPUs that a verdict has excluded from placements, and the time of the verdict.
 type exclusion struct {
 	job.Excluded
 	since time.Time
@@ -40,7 +40,7 @@ func inForce(exclusions []exclusion, now time.Time) (out, over job.Excluded) {
 	return out, less(over, out)
 }
 
-// forget returns the exclusions without the hosts and GPUs in used, which are used again.
+// forget returns the exclusions without the hosts and GPUs in used, which the run may use again.
 func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 	for _, w := range exclusions {
 		if w.Excluded = less(w.Excluded, used); !w.Empty() {
@@ -50,9 +50,9 @@ func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 	return left
 }
 
-// goingBack decides for a gang that has no room without what is excluded, after it has waited for
-// some time. used is what the gang uses again. still has the hosts that stay excluded because they
-// cannot be used. vain is true if there is no reason to wait for these hosts.
+// goingBack decides which excluded hosts and GPUs a gang uses again that does not fit on the others. waited is
+// how long the gang has waited. used is what the gang uses again. still has the hosts that stay excluded
+// because they cannot be used. vain is true if there is no reason to wait for these hosts.
 func goingBack(out job.Excluded, unfit map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
 	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, bad := unfit[h]; return !bad })
 	return less(out, still), still, still.Empty() || waited >= CoolDown
@@ -69,10 +69,10 @@ func lostHosts(o job.Outcome) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// excluded returns what is excluded now. It first checks the hosts whose CoolDown has passed, and
-// the hosts that were lost together with the one that the verdict blames. Those that cannot be
-// used are excluded too. The Placer checks GPUs whose CoolDown has passed: it uses none that its
-// driver calls faulty.
+// excluded returns the hosts and GPUs that are excluded now. It first checks the hosts whose CoolDown has
+// passed, and the hosts that were lost together with the one that the verdict blames. Hosts that fail this
+// check are excluded, too. The Placer checks the GPUs whose CoolDown has passed: it uses none that its driver
+// calls faulty.
 func (l *loop) excluded(ctx context.Context) job.Excluded {
 	now := time.Now()
 	out, over := inForce(l.avoid.exclusions, now)
@@ -103,9 +103,9 @@ func (l *loop) unfit(ctx context.Context, hosts []string) map[string]string {
 	return l.Looker.Unfit(ctx, hosts)
 }
 
-// goBack places a gang that has no room without the excluded hosts and GPUs; err is the Placer's
-// error. It uses those excluded hosts again that can be used. If that is not enough, it waits
-// until others can be used.
+// goBack places a gang that does not fit without the excluded hosts and GPUs. err is the error of the Placer.
+// goBack uses those of the excluded hosts that pass the checks. If that is not enough, it waits until more
+// hosts do.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
 	out = less(out, l.avoid.barred)
 	begun, reported := time.Now(), ""
@@ -148,7 +148,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 	}
 }
 
-// inVain adds the hosts to the error for which the gang has waited in vain.
+// inVain adds to the error the hosts for which the gang has waited in vain.
 func (e NoPlacement) inVain(still job.Excluded, unfit map[string]string) NoPlacement {
 	if still.Empty() {
 		return e
@@ -160,7 +160,7 @@ func (e NoPlacement) inVain(still job.Excluded, unfit map[string]string) NoPlace
 	}
 }
 
-// reasons returns in one text why hosts cannot be used.
+// reasons joins the reasons why hosts cannot be used.
 func reasons(unfit map[string]string) string {
 	var words []string
 	for _, host := range slices.Sorted(maps.Keys(unfit)) {

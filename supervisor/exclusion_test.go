@@ -39,7 +39,7 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// alike compares what two exclude, whether lists are nil or empty.
+// alike reports whether a and b exclude the same. A nil list equals an empty one.
 func alike(a, b job.Excluded) bool {
 	return slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Devices, b.Devices)
 }
@@ -79,8 +79,7 @@ func TestGoingBack(t *testing.T) {
 	}
 }
 
-// fakeLooker is about hosts that answer from a time on; looks take 10 s where one does
-// not.
+// fakeLooker has hosts that answer from a given time on. A look takes 10 s if a host does not answer.
 type fakeLooker struct {
 	begun  time.Time
 	mended map[string]time.Duration // after the first look; absent is at once
@@ -104,7 +103,7 @@ func (f *fakeLooker) Unfit(ctx context.Context, hosts []string) map[string]strin
 	return silent
 }
 
-// roomy places a gang only where at most so many hosts are left out.
+// roomy places a gang only if at most that many hosts are excluded.
 type roomy struct {
 	*fakePlacer
 	most int
@@ -115,8 +114,8 @@ func (r roomy) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit 
 	return r.fakePlacer.Place(ctx, spec, not, emit)
 }
 
-// A gang that has no room without a host that was lost looks whether it answers before
-// an attempt is spent on it.
+// TestNoRoomWithout: if a gang does not fit without a host that was lost, gangrun checks whether the host
+// answers before it spends an attempt on it.
 func TestNoRoomWithout(t *testing.T) {
 	lost := func(rank int) gang {
 		g := dies(job.Exit{Rank: rank, Status: job.Lost}, job.HostLost, -1)
@@ -221,7 +220,7 @@ func TestNoRoomWithout(t *testing.T) {
 	}
 }
 
-// Of hosts that were lost together those are left out, too, that are not blamed and do
+// TestLostTogether: if several hosts were lost together, gangrun also excludes those that are not blamed and do
 // not answer.
 func TestLostTogether(t *testing.T) {
 	both := gang{launch: time.Second, life: time.Second, steps: -1, exits: []job.Exit{
@@ -248,8 +247,7 @@ func TestLostTogether(t *testing.T) {
 	}
 }
 
-// A host whose cool-down is over is used again where it answers, and left out anew where
-// it does not.
+// TestCoolDownIsOver: a host whose cool-down is over is used again if it answers, and otherwise excluded again.
 func TestCoolDownIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		mended time.Duration
@@ -275,7 +273,7 @@ func TestCoolDownIsOver(t *testing.T) {
 	}
 }
 
-// A GPU is used again when its cool-down is over, though there is room without it.
+// TestCoolDownOfGPU: a GPU is used again when its cool-down is over, even if the gang fits without it.
 func TestCoolDownOfGPU(t *testing.T) {
 	bad, long := dies(exited(0, 1), job.CUDAInit, -1), dies(exited(0, 7), job.NetworkError, -1)
 	long.life = CoolDown

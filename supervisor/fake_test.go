@@ -18,34 +18,33 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The fakes below block and honour their contexts as the real parts do. All run
-// on the false clock of a synctest bubble.
+// The fakes below block and obey their contexts as the real parts do. They use the fake clock of a synctest
+// bubble.
 
-// gang is what becomes of one attempt: after its life it has the exits, unless
-// its context is done first.
+// gang says what happens in one attempt. After its life, it has the exits, unless its context ends first.
 type gang struct {
 	launch time.Duration // until every rank has started
 	life   time.Duration // from then on
-	steps  int64         // told at the end of life, one by one; -1 for none
-	unread []string      // hosts that tell before that that nothing printed there was progress
+	steps  int64         // reported at the end of life, one by one; -1 for none
+	unread []string      // hosts that report before that that no line printed there was progress
 	exits  []job.Exit
 	left   []job.Unreaped
 	err    error
-	// endErr is returned when ctx is done, beside the exits of the ended ranks.
+	// endErr is returned together with the exits of the ended ranks if ctx ends.
 	endErr  error
 	catches bool // ranks catch SIGTERM and exit with 0
-	// unstarted ranks are what is left when ctx is done before all have started.
+	// unstarted is true if ranks remain unstarted when ctx ends before all ranks have started.
 	unstarted bool
 	dying     time.Duration // from the first exit until all are gone, whatever ctx says
-	// saves is the checkpoint that lies in the directory afterwards.
+	// saves is the checkpoint that is in the directory afterwards.
 	saves *job.Checkpoint
 	older []*job.Checkpoint // beside it
-	// curve is reported once every rank has started, if it has a Kind. answers is what ranks do when they are asked for
-	// a checkpoint: after that time they have written it, and if quits is true, they exit.
+	// curve is reported when every rank has started, if it has a Kind. If the ranks are asked for a checkpoint,
+	// they have written it after the time answers. If quits is true, they then exit.
 	curve   job.CurveVerdict
 	answers time.Duration
 	quits   bool
-	deaf    int // on so many hosts, no rank handles the signal that asks
+	deaf    int // number of hosts on which no rank handles the signal that asks for a checkpoint
 }
 
 type fakeLauncher struct {
@@ -57,7 +56,7 @@ type fakeLauncher struct {
 	asked  fakeAsker
 }
 
-// fakeAsker asks the ranks of the gang that runs.
+// fakeAsker asks the ranks of the gang that is running.
 type fakeAsker struct {
 	mu               sync.Mutex
 	answer           func()
@@ -158,10 +157,10 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	return job.Outcome{Exits: g.exits, Unreaped: g.left}, nil
 }
 
-// toldToEnd is what a launcher says when its context is done.
+// toldToEnd is the text of a launcher whose context has ended.
 const toldToEnd = "gangrun was told to end the gang"
 
-// end ends the gang as a launcher does, with SIGTERM and in its time.
+// end ends the gang as a launcher does, with SIGTERM and within the grace period.
 func (f *fakeLauncher) end(a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
 	emit(job.Event{Kind: job.KindStop, Stop: job.StopOrder, Text: toldToEnd})
 	time.Sleep(time.Duration(a.Grace))
@@ -184,22 +183,22 @@ func (f *fakeLauncher) end(a job.Attempt, emit func(job.Event), g gang) (job.Out
 type fakePlacer struct {
 	wait time.Duration
 	err  error
-	full bool // there is no place as soon as something is excluded
+	full bool // there is no place if anything is excluded
 	lose time.Duration
-	deaf bool // waits on when ctx is done
-	bare bool // GPUs have no UUIDs: each host's is GPU0
+	deaf bool // keeps waiting when ctx has ended
+	bare bool // GPUs have no UUIDs: the GPU of each host is GPU0
 	held int
 	nots []job.Excluded
 }
 
-// Hold is of a gang that was placed before, whose lease is lost after lose.
+// Hold implements Holder for a gang that was placed before. Its lease is lost after the time lose.
 func (f *fakePlacer) Hold(job.Placement) (context.Context, func()) {
 	f.held++
 	held, lost := f.lease(context.Background())
 	return held, func() { lost(); f.held-- }
 }
 
-// lease is lost after lose, once.
+// lease returns a lease that is lost after the time lose. Only the first lease is lost.
 func (f *fakePlacer) lease(ctx context.Context) (held context.Context, release func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	if f.lose == 0 {
@@ -238,7 +237,7 @@ func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded,
 	}, nil
 }
 
-// place puts each rank on a host and a GPU of its own.
+// place gives each rank a host and a GPU of its own.
 func place(ranks int) job.Placement {
 	var p job.Placement
 	for i := range ranks {
@@ -278,14 +277,14 @@ type fakeCheckpoints struct {
 	notes  []string
 	err    error
 	wait   time.Duration
-	freeze bool // until the run is being ended, nothing answers
+	freeze bool // nothing answers until the run is being ended
 	late   bool // a search may end after the run
-	// infinite have NaN or infinite numbers.
+	// infinite has the checkpoints with NaN or infinite numbers.
 	infinite []job.Checkpoint
 	parts    []saves.Found // of what Newest does not find
 }
 
-// put makes these the checkpoints of the directory.
+// put sets the checkpoints of the directory.
 func (f *fakeCheckpoints) put(newest *job.Checkpoint, older []*job.Checkpoint) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -316,7 +315,7 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Chec
 	return nil, f.notes, nil
 }
 
-// Scan returns the checkpoints, and the parts that are no checkpoints yet.
+// Scan returns the checkpoints, and the parts of unfinished checkpoints.
 func (f *fakeCheckpoints) Scan(string) (found []saves.Found, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -328,7 +327,7 @@ func (f *fakeCheckpoints) Scan(string) (found []saves.Found, err error) {
 	return append(found, f.parts...), nil
 }
 
-// NewestFinite leaves out the checkpoints in infinite.
+// NewestFinite ignores the checkpoints in infinite.
 func (f *fakeCheckpoints) NewestFinite(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
 	return f.Newest(ctx, dir, slices.Concat(not, f.infinite))
 }

@@ -11,7 +11,7 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// kept is a checkpoint of that step as a run leaves it.
+// kept returns a checkpoint of a step as a run leaves it.
 func kept(step int64) *job.Checkpoint {
 	return &job.Checkpoint{Path: fmt.Sprintf("/ckpt/step-%d", step), Step: step, Time: now.Add(time.Duration(step) * time.Second)}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The limit on restarts without progress, and what is known of checkpoints, hold over all starts of
+// TestLegs: the limit on restarts without progress, and the knowledge about checkpoints, apply to all starts of
 // a batch job.
 func TestLegs(t *testing.T) {
 	saves := dies(signalled(1, 9), job.Killed, 45)

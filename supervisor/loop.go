@@ -34,25 +34,25 @@ type loop struct {
 	avoid   avoid        // what the next placement must not use
 	resume  resume
 	pace    pace
-	learnt  watch.Learnt // of the gaps in the job's progress
+	learnt  watch.Learnt // from the gaps between the steps of the job
 	adopted adopted      // the attempt that was running when this controller took over
 }
 
-// told is what the notes of a run have said.
+// told is what gangrun has already told the user in notes.
 type told struct {
 	unsaved bool // that the journal cannot be written
 	unread  watch.Unread
 }
 
-// avoid is what placements must not use.
+// avoid has the hosts and GPUs that placements must not use.
 type avoid struct {
 	exclusions []exclusion  // what verdicts exclude
 	lost       []string     // hosts that were lost with ranks of the last attempt
 	barred     job.Excluded // hosts on which ranks may still be running
 }
 
-// emit stamps, folds, shows and journals an event. If the journal cannot be written, the run goes
-// on, because the gang is worth more than its record; a note says so once.
+// emit adds the time to an event, and adds the event to the report and the journal. If the journal cannot be
+// written, the run goes on, because the gang matters more than the journal. A note says so once.
 func (l *loop) emit(e job.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *loop) emitLocked(e job.Event) {
 	if l.clean != nil {
 		e = secret.Hide(e, l.clean)
 	}
-	e.Time = e.Time.Round(0) // without the monotonic clock, as it will be read from the journal
+	e.Time = e.Time.Round(0) // without the monotonic clock, which the journal does not keep
 	l.folder.Add(e)
 	if err := l.Emit(e); err != nil && !l.told.unsaved {
 		l.told.unsaved = true
@@ -99,9 +99,9 @@ func (l *loop) run(ctx context.Context) *end {
 	return l.attempts(ctx, 1)
 }
 
-// attempts starts the gang, from the attempt of that number on, until the run ends.
+// attempts starts the gang again and again until the run ends. number is the number of the next attempt.
 func (l *loop) attempts(ctx context.Context, number int) *end {
-	l.adopted = adopted{} // what follows is this controller's own
+	l.adopted = adopted{} // from here on, the attempts are this controller's own
 	for ; ; number++ {
 		if e := l.attempt(ctx, number); e != nil {
 			return l.sum(ctx, e)
@@ -109,7 +109,7 @@ func (l *loop) attempts(ctx context.Context, number int) *end {
 	}
 }
 
-// sum adds to the end of a run what its exit code depends on.
+// sum adds to the end of a run the facts on which its exit code depends.
 func (l *loop) sum(ctx context.Context, e *end) *end {
 	if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
 		e.ending.Cause = &l.past[last].Cause
@@ -127,7 +127,7 @@ func (l *loop) sum(ctx context.Context, e *end) *end {
 	return e
 }
 
-// preflight returns nil when the gang may be started.
+// preflight does the preflight. It returns nil if the gang may be started.
 func (l *loop) preflight(ctx context.Context) *end {
 	l.state(job.StatePreflight, "")
 	var emitted []job.Finding
@@ -189,8 +189,8 @@ func (l *loop) policy(ctx context.Context) retry.Policy {
 	}
 }
 
-// place waits for a place. If there is no room without the hosts and GPUs that verdicts exclude,
-// it uses them again (goBack); the retry budget bounds that.
+// place waits for a place for the gang. If the gang does not fit without the hosts and GPUs that verdicts
+// exclude, place uses them again (see goBack). The retry budget limits how often this happens.
 func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if ctx.Err() != nil {
 		return Lease{}, l.interrupted(ctx, " before the gang was placed")

@@ -277,7 +277,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// A look at slow storage does not hold up a run that was cancelled.
+// TestLastLookIsBounded: a search on slow storage does not delay the end of a cancelled run.
 func TestLastLookIsBounded(t *testing.T) {
 	w := newWorld(t, gang{life: time.Hour})
 	w.spec.CheckpointDir, w.checkpoints.wait, w.cancelAfter = "/ckpt", time.Hour, 2*time.Hour
@@ -314,8 +314,7 @@ func TestAttemptAndEvidence(t *testing.T) {
 	}
 }
 
-// The back-off is spread, so that jobs that failed together do not come back
-// together.
+// TestJitter: back-offs differ, so that jobs that failed together do not restart together.
 func TestJitter(t *testing.T) {
 	for _, tt := range []struct {
 		random float64

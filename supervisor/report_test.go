@@ -16,8 +16,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// twoAttempts is the journal of a run that is killed and resumed: preflight 2 s,
-// waiting 3 s, launching 1 s, running 10 s, back-off 1 s, then the same again.
+// twoAttempts returns a run that is killed and resumed. Its preflight takes 2 s, waiting 3 s, launching 1 s,
+// running 10 s and the back-off 1 s. Then the same follows again.
 func twoAttempts(t *testing.T) *world {
 	g := dies(signalled(1, 9), job.Killed, 40).saving(40) // saved 10 s after the start of the clock
 	w := newWorld(t, g, works())
@@ -52,8 +52,7 @@ func TestReportTimes(t *testing.T) {
 	}
 }
 
-// The names that the design promises are there, whatever the run came to, and
-// no list is null.
+// TestReportJSON: the report has all documented names in every state of the run, and no list is null.
 func TestReportJSON(t *testing.T) {
 	w := twoAttempts(t)
 	for n := range len(w.events) + 1 {
@@ -93,7 +92,7 @@ func TestReportJSON(t *testing.T) {
 	}
 }
 
-// has checks that an object has the keys, those with [] as lists.
+// has checks that an object has the keys. A key that ends in [] must have a list.
 func has(t *testing.T, object any, keys ...string) {
 	t.Helper()
 	m, _ := object.(map[string]any)
@@ -125,7 +124,7 @@ func TestFoldCutOff(t *testing.T) {
 	if r := upTo(job.KindVerdict, 1); r.Attempts[0].Verdict.Action != job.Restart || r.Cause().Category != job.Killed || r.State != job.StateStopping {
 		t.Errorf("after the verdict: %+v", r)
 	}
-	// A journal that has lost its beginning still tells the rest.
+	// A journal without its beginning still gives a report.
 	if r := runreport.Fold(w.events[len(w.events)-4:]); r.State != job.StateSucceeded || len(r.Attempts) != 1 || r.Attempts[0].Number != 2 {
 		t.Errorf("the tail: %+v", r)
 	}
@@ -134,7 +133,7 @@ func TestFoldCutOff(t *testing.T) {
 	}
 }
 
-// What a report holds is not changed by later events.
+// TestReportIsASnapshot: later events do not change a report.
 func TestReportIsASnapshot(t *testing.T) {
 	w := twoAttempts(t)
 	var f runreport.Folder
@@ -152,7 +151,7 @@ func TestReportIsASnapshot(t *testing.T) {
 	}
 }
 
-// Whatever stands in a journal, folding and telling it works.
+// FuzzFold: folding and summarizing work with any journal.
 func FuzzFold(f *testing.F) {
 	for _, seed := range []string{
 		`[]`,
@@ -183,8 +182,7 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// TestLastNoteOfAWait: what a gang said of a wait before is not worth a line in the
-// end.
+// TestLastNoteOfAWait: the report keeps only the last note about a wait.
 func TestLastNoteOfAWait(t *testing.T) {
 	var f runreport.Folder
 	note := func(text string, s job.State) { f.Add(job.Event{Kind: job.KindNote, State: s, Text: text}) }
@@ -207,8 +205,8 @@ func TestLastNoteOfAWait(t *testing.T) {
 	}
 }
 
-// What the ranks were doing when their gang was to end is in the report and before
-// the diagnosis; what the agent of a host tells again to a later controller is known.
+// TestActivity: the report has what the ranks were doing when gangrun decided to end the gang, and the
+// diagnosis gets it, too. If agents report it again to a later controller, it counts as known.
 func TestActivity(t *testing.T) {
 	w := newWorld(t, gang{life: time.Hour})
 	w.spec.Timeout = job.Duration(time.Minute)

@@ -13,27 +13,28 @@ import (
 	"github.com/gangrun/gangrun/supervisor/retry"
 )
 
-// lastLook limits the search for a checkpoint once the run's context is done. Only the report
-// needs the result then, and the user is waiting.
+// lastLook limits the search for a checkpoint after the run's context has ended. Only the report then needs the
+// result, and the user is waiting.
 const lastLook = 5 * time.Second
 
-// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good enough: all numbers
-// of the checkpoint are read. As with checkpoints that a running gang writes, 10 minutes are enough for some hundred GB.
+// worthLook limits the search for the checkpoint of a run that was stopped early because its model is good
+// enough. The search reads all numbers of the checkpoint. As for checkpoints that a running gang writes, 10
+// minutes are enough for some hundred GB.
 const worthLook = 10 * time.Minute
 
-// resume is what is known of a run's checkpoints.
+// resume has what gangrun knows of the checkpoints of a run.
 //
-// A run without --resume starts from the beginning of the job. So do its restarts until the run
-// has written a checkpoint: one that was there before may be another job's.
+// A run without --resume starts from the beginning of the job. Its restarts also start from the beginning until
+// the run has written a checkpoint: a checkpoint that was there before may be another job's.
 type resume struct {
-	foreign *job.Checkpoint // was there before the run, which must not resume from it
+	foreign *job.Checkpoint // existed before the run; the run must not resume from it
 	blind   time.Time       // set if the first search failed: older checkpoints are foreign
-	start   *job.Checkpoint // the first attempt's, when the job resumes
-	best    *job.Checkpoint // the furthest ever seen, by which progress is measured
+	start   *job.Checkpoint // from which the first attempt starts, if the job resumes
+	best    *job.Checkpoint // the furthest checkpoint seen so far, by which progress is measured
 	newest  *job.Checkpoint // from which the next attempt starts
-	broken  bool            // there are newer ones, which are not good
+	broken  bool            // there are newer checkpoints that are not good
 	request *request        // of the last attempt; nil if its ranks were not asked for a checkpoint
-	turn    turn.Turn       // of those who ask the file system
+	turn    turn.Turn       // serializes the searches in the file system
 }
 
 // own reports whether this run may resume from c.
@@ -45,7 +46,7 @@ func (r resume) own(c *job.Checkpoint) bool {
 	return !c.Time.Before(r.blind)
 }
 
-// restore records what the journal has of a checkpoint. resumes says that the job resumes.
+// restore records a checkpoint from the journal. resumes is true if the job resumes.
 func (r *resume) restore(e job.Event, resumes bool) {
 	switch {
 	case e.Attempt > 0:
@@ -68,11 +69,11 @@ func (r resume) path() string {
 	return r.newest.Path
 }
 
-// orResume is added to the hint of a run that was ended from outside, if there is a checkpoint
-// directory.
+// orResume is added to the hint of a run that has a checkpoint directory and was ended from outside.
 const orResume = ", or run with --resume to go on from the last checkpoint"
 
-// resumeHint returns the hint of a cause for which a run that has a checkpoint directory was ended from outside.
+// resumeHint returns the hint for a run that has a checkpoint directory and was ended from outside. c is the
+// cause.
 func (l *loop) resumeHint(c job.Cause) string {
 	switch known := retry.CategoryOf(c) == job.Cancelled || retry.CategoryOf(c) == job.Preempted; {
 	case !known:
@@ -107,9 +108,8 @@ func (l *loop) lookFirst(ctx context.Context) {
 	}
 }
 
-// lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just
-// failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
-// was known to be good.
+// lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just failed. If the
+// directory cannot be read, the next attempt starts from the last checkpoint that was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []retry.Past) {
 	_, worth := earlystop.By(past[len(past)-1].Cause)
 	if worth {
@@ -148,11 +148,11 @@ func (l *loop) lookAvoiding(ctx context.Context, past []retry.Past) (found *job.
 	return found, notes, ok
 }
 
-// find is a search for the newest good checkpoint.
+// find is the type of functions that search for the newest good checkpoint.
 type find func(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 
-// find returns how to search after the past attempts: if one of them has diverged, or was
-// stopped early because the model is good enough, the numbers of a good checkpoint are finite.
+// find returns the function with which to search after the past attempts. If one of them has diverged, or was
+// stopped early because the model is good enough, all numbers of a good checkpoint must be finite.
 func (l *loop) find(past []retry.Past) find {
 	switch {
 	case l.Checkpoints == nil:
@@ -202,5 +202,5 @@ func (l *loop) search(ctx context.Context, not []job.Checkpoint, find find) (*jo
 	return a.c, a.notes, err
 }
 
-// searchSlack is how long a search that is over may take to notice.
+// searchSlack is how long a search may take to return after its context has ended.
 const searchSlack = 100 * time.Millisecond

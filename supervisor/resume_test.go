@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Agents that have ended before the takeover make the attempt fail, and exclude no host.
-// Ranks whose end was recorded before are not lost.
+// TestResumeWithoutAgents: agents that have ended before the takeover make the attempt fail, but exclude no
+// host. Ranks whose exits are in the journal are not lost.
 func TestResumeWithoutAgents(t *testing.T) {
 	gone := func(ctx context.Context, a job.Attempt, emit func(job.Event)) (o job.Outcome, err error) {
 		for _, r := range a.Placement.Ranks {
@@ -74,8 +74,8 @@ func TestResumeWithoutAgents(t *testing.T) {
 	})
 }
 
-// TestResumeToEnd: who goes on with a run only to end it starts nothing, and says of
-// what it did not end that it was gone.
+// TestResumeToEnd: a controller that continues a run only to end it starts nothing. If it did not end the gang
+// itself, it says that the gang was gone.
 func TestResumeToEnd(t *testing.T) {
 	whole := newWorld(t, works())
 	whole.run(t)
@@ -127,7 +127,7 @@ func TestResumeToEnd(t *testing.T) {
 	}
 }
 
-// TestResumeUnknownSecret: where a secret is not known, no line of a rank is told.
+// TestResumeUnknownSecret: if a secret is not known, the events have no line of a rank.
 func TestResumeUnknownSecret(t *testing.T) {
 	whole := newWorld(t, works())
 	whole.spec.Env, whole.spec.Secret = map[string]string{"TOKEN": "hush-hush"}, []string{"TOKEN"}
@@ -146,8 +146,7 @@ func TestResumeUnknownSecret(t *testing.T) {
 	}
 }
 
-// TestResumeLeaseLost: an adopted gang that loses its lease is ended, and started
-// again with another.
+// TestResumeLeaseLost: an adopted gang that loses its lease is ended, and started again with another lease.
 func TestResumeLeaseLost(t *testing.T) {
 	whole := newWorld(t, works())
 	whole.run(t)
@@ -164,7 +163,8 @@ func TestResumeLeaseLost(t *testing.T) {
 	once(t, slices.Concat(cut(whole.events, job.KindAllStarted, 1), w.events))
 }
 
-// TestResumeCancelled: what its user had ended is not started again, and has the exit code of the signal that ended it.
+// TestResumeCancelled: a run that its user has cancelled is not started again. It has the exit code of the
+// signal that ended it.
 func TestResumeCancelled(t *testing.T) {
 	failing := dies(exited(0, 7), job.NetworkError, -1) // at 16 s
 	failing.dying = 5 * time.Second
@@ -195,7 +195,8 @@ func TestResumeCancelled(t *testing.T) {
 	}
 }
 
-// TestResumeOrder: the order that a controller had begun to carry out counts for the next one, whatever has come since.
+// TestResumeOrder: an order that a controller had begun to carry out also counts for the next controller,
+// whatever order has come since.
 func TestResumeOrder(t *testing.T) {
 	user := order.Interrupted{Signal: syscall.SIGTERM, By: "gangrun stop (ann on h0)"}
 	now := order.Interrupted{Signal: syscall.SIGTERM, By: "gangrun stop --now (ann on h1)", Now: true}
@@ -229,8 +230,8 @@ func TestResumeOrder(t *testing.T) {
 	}
 }
 
-// TestResumeStopped: a gang that is taken over while it is being ended is started again
-// after its lease was lost, and not after the run was cancelled.
+// TestResumeStopped: a gang that is taken over while it is being ended is started again if it lost its lease,
+// but not if the run was cancelled.
 func TestResumeStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		set   func(*world)
@@ -256,7 +257,7 @@ func TestResumeStopped(t *testing.T) {
 	}
 }
 
-// TestResumeTimeLimit: the time in which there was no controller counts.
+// TestResumeTimeLimit: the time without a controller counts.
 func TestResumeTimeLimit(t *testing.T) {
 	whole := newWorld(t, works())
 	whole.run(t)
@@ -269,7 +270,7 @@ func TestResumeTimeLimit(t *testing.T) {
 	}
 }
 
-// TestResumeForeignCheckpoint: what lay there before the run is still not its own.
+// TestResumeForeignCheckpoint: a checkpoint that was there before the run still does not belong to the run.
 func TestResumeForeignCheckpoint(t *testing.T) {
 	make := func(gangs ...gang) *world {
 		w := newWorld(t, gangs...)
@@ -290,7 +291,7 @@ func TestResumeForeignCheckpoint(t *testing.T) {
 	}
 }
 
-// TestResumeLauncherFails: gangrun's own failure is told as such.
+// TestResumeLauncherFails: a failure of gangrun itself is reported as such.
 func TestResumeLauncherFails(t *testing.T) {
 	whole := newWorld(t, works())
 	whole.run(t)

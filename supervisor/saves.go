@@ -14,11 +14,11 @@ import (
 // everyEnv is the variable that tells ranks how often they should save, in seconds.
 const everyEnv = "GANGRUN_CHECKPOINT_EVERY_S"
 
-// adviseAfter are the numbers of good checkpoints of an attempt after which gangrun computes how often the job
-// should save: their costs are known better each time.
+// adviseAfter has the numbers of good checkpoints of an attempt after which gangrun computes how often the job
+// should save. With each of them, gangrun knows the cost of a checkpoint better.
 var adviseAfter = map[int]bool{3: true, 10: true, 30: true, 100: true, 300: true, 1000: true}
 
-// learnPast reads the attempts of the past, once, if the job writes checkpoints.
+// learnPast reads the attempts of earlier runs, if the job writes checkpoints. It does so only once.
 func (l *loop) learnPast(ctx context.Context) {
 	if l.info.Past == nil || l.spec.CheckpointDir == "" || l.pace.read {
 		return
@@ -30,7 +30,7 @@ func (l *loop) learnPast(ctx context.Context) {
 	l.pace.read, l.pace.past = true, past
 }
 
-// pace is what is known of the checkpoints and failures of earlier attempts.
+// pace has what gangrun knows of the checkpoints and failures of earlier attempts.
 type pace struct {
 	read bool
 	past []saves.Span
@@ -45,8 +45,8 @@ func (l *loop) failures(hosts []string) job.SaveInterval {
 	return saves.Rate(past, runreport.JobName(l.spec.Name, l.spec.Command), hosts)
 }
 
-// hints returns the variable that tells the ranks how often to save, if what their checkpoints cost is known
-// from an earlier attempt of the job.
+// hints returns the variable that tells the ranks how often to save. It returns nothing if no earlier attempt
+// of the job shows the cost of a checkpoint.
 func (l *loop) hints(p job.Placement) []string {
 	if l.spec.CheckpointDir == "" {
 		return nil
@@ -69,7 +69,7 @@ func (l *loop) hints(p job.Placement) []string {
 	return []string{fmt.Sprintf("%s=%d", everyEnv, int(math.Round(time.Duration(advice.Best).Seconds())))}
 }
 
-// advise computes how often the job should save, when enough of its checkpoints are known.
+// advise computes how often the job should save, when enough checkpoints are known.
 func (l *loop) advise(number int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestDiverged holds that a run that has diverged goes on from a checkpoint whose numbers are finite, and that the
-// numbers do not matter otherwise.
+// TestDiverged: a run that has diverged resumes from a checkpoint whose numbers are finite. Other runs do not
+// look at the numbers.
 func TestDiverged(t *testing.T) {
 	for what, want := range map[job.Category]string{job.ModelDiverged: "/ckpt/step-20", job.Killed: "/ckpt/step-40"} {
 		bad := dies(exited(0, 1), what, 45)
@@ -48,7 +48,8 @@ func (l *writing) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	})
 }
 
-// each10 are good checkpoints, one each 10 minutes, which took 4 s and stopped the training for 2 s.
+// each10 returns good checkpoints that were written every 10 minutes. Each took 4 s, and stopped the training
+// for 2 s.
 func each10(n int) (all []job.SaveReport) {
 	stall := job.Duration(2 * time.Second)
 	for i := range n {
@@ -59,7 +60,7 @@ func each10(n int) (all []job.SaveReport) {
 	return all
 }
 
-// TestInterval holds what a run says of how often it saves, and what it tells its ranks.
+// TestInterval checks what a run says about how often it saves, and what it tells its ranks.
 func TestInterval(t *testing.T) {
 	failing := saves.Span{Job: `["python" "train.py"]`, Hosts: []string{"h1", "h2"}, Ran: 4 * time.Hour, Failed: true, Write: 4 * time.Second}
 	stall := 2 * time.Second
@@ -118,7 +119,7 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestHintOfRun holds that a later attempt knows what the checkpoints of an earlier one cost.
+// TestHintOfRun: a later attempt knows the costs of an earlier attempt's checkpoints.
 func TestHintOfRun(t *testing.T) {
 	w := newWorld(t, dies(signalled(1, 9), job.Killed, 45), works())
 	l := &writing{fakeLauncher: w.launcher, saves: each10(1)}
@@ -130,7 +131,7 @@ func TestHintOfRun(t *testing.T) {
 	}
 }
 
-// TestSpansOfReport holds what the history keeps of a run.
+// TestSpansOfReport checks what the history keeps of a run.
 func TestSpansOfReport(t *testing.T) {
 	w := newWorld(t, dies(signalled(1, 9), job.Killed, 45), dies(exited(1, 1), job.SemanticError, 50))
 	w.supervisor.Launcher = &writing{fakeLauncher: w.launcher, saves: each10(3)}

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSignsAreEvidence holds that the signs of ill health of the host that is to blame are in front
-// of the evidence, that all are in the report, and that a sign which agents tell again is known.
+// TestSignsAreEvidence: the signs of ill health of the blamed host come first in the evidence. The report has
+// all signs. A sign that agents report again counts as known.
 func TestSignsAreEvidence(t *testing.T) {
 	failed := exited(1, 7)
 	failed.Host = "h2"
@@ -56,7 +56,7 @@ func TestSignsAreEvidence(t *testing.T) {
 	if signs := w.report.Last().Signs; len(signs) != len(events) || signs[0].Host != "h1" || signs[0].Text != "another host" || signs[0].Hint != "do it" || signs[3].GPU.XID != 79 {
 		t.Errorf("signs %+v", signs)
 	}
-	// What a second host says of a file system that both share is noted once.
+	// If two hosts report the same about a file system that they share, there is one note.
 	notes := []string{"on h1: another host", "on h2: a note", "on h2: memory", "on h2: XID 79", "on h2: shared", "on h2: disk 0", "on h2: disk 1", "on h2: disk 2", "on h2: disk 3"}
 	if !slices.Equal(w.report.Notes, notes) {
 		t.Errorf("notes %q, want %q", w.report.Notes, notes)

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// TestStorageEnds: a run that a file system has ended may be run again, one that
-// gangrun has failed is gangrun's fault.
+// TestStorageEnds: a run that a file system has ended may be run again. A failure of gangrun itself is reported
+// as such.
 func TestStorageEnds(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -39,8 +39,8 @@ func TestStorageEnds(t *testing.T) {
 	}
 }
 
-// TestRefusedLogDirectory: where the directory of an attempt's logs cannot be made, that
-// is the cause of the attempt, and the report has its hint.
+// TestRefusedLogDirectory: if the directory for an attempt's logs cannot be created, this is the cause of the
+// attempt, and the report has its hint.
 func TestRefusedLogDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.logDir = func(int) (string, error) {

@@ -10,12 +10,11 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch"
 )
 
-// slowLauncher runs gangs whose pulses come once a second. In the first of them, rank 1 is held up by a
-// limit.
+// slowLauncher runs gangs whose pulses come once a second. In the first gang, a CPU limit holds up rank 1.
 type slowLauncher struct {
 	*fakeLauncher
 	lasts time.Duration
-	// started makes the first gang one whose ranks have all been started before its pulses begin.
+	// started is true if all ranks of the first gang have started before its pulses begin.
 	started bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// The summaries are what testdata/summary holds; UPDATE=1 rewrites it.
+// TestSummary compares the summaries with testdata/summary. With UPDATE=1, it writes the file.
 func TestSummary(t *testing.T) {
 	many := func(t *testing.T) *world {
 		var exits []job.Exit

@@ -96,9 +96,8 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. Launcher, Placer, Diagnose and Emit must be set. Checkpoints is needed for
-// jobs with a checkpoint directory, Checker for jobs whose preflight is not off, and Holder for
-// Resume.
+// Supervisor runs jobs. Launcher, Placer, Diagnose and Emit must be set. Checkpoints is needed for jobs with a
+// checkpoint directory, Checker for jobs whose preflight is not off, and Holder for Resume.
 type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer
@@ -175,8 +174,8 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (ru
 	})
 }
 
-// conduct does what every run begins and ends with, and calls body in between. past has the events
-// that earlier controllers have journalled.
+// conduct does what is the same at the beginning and at the end of every run, and calls body in between. past
+// has the events that earlier controllers have written to the journal.
 func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (runreport.Report, error) {
 	if info.User == nil {
 		info.User = ctx
@@ -225,9 +224,9 @@ type end struct {
 	err    error  // gangrun itself failed
 }
 
-// failed returns the end of a run that gangrun cannot continue, by its own fault or by that of a
-// file system. A file system's fault is recorded as the cause of the attempt; attempt is 0 if
-// there is none.
+// failed returns the end of a run that gangrun cannot continue because of its own fault or a fault of a file
+// system. A fault of a file system is recorded as the cause of the attempt. attempt is 0 if there is no
+// attempt.
 func (l *loop) failed(doing string, err error, attempt int) *end {
 	err = fmt.Errorf("%s: %w", doing, err)
 	storage := OfStorage(err)

@@ -27,12 +27,12 @@ func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, events
 	return s.conduct(ctx, info, spec, events, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, events) })
 }
 
-// trace is the state of a run that earlier controllers have left.
+// trace is the state in which earlier controllers have left a run.
 type trace struct {
 	checked bool // the preflight has passed
-	looked  bool // checkpoints were looked for, before the first attempt
+	looked  bool // gangrun has looked for checkpoints before the first attempt
 
-	// These describe the newest attempt that was placed; number is 0 if there is none.
+	// The fields below describe the newest attempt that was placed. number is 0 if there is none.
 	number    int
 	placement job.Placement
 	from      string          // checkpoint
@@ -47,22 +47,22 @@ type trace struct {
 	judged  time.Time
 }
 
-// ordered is what gangrun had begun to do about the attempt.
+// ordered has what the earlier controller had begun to do to end the attempt.
 type ordered struct {
 	stopping  bool
-	cancelled bool              // the run was being ended
-	order     *job.Order        // why; nil in records of older versions
-	early     *job.CurveVerdict // for which it was being ended
+	cancelled bool              // the earlier controller was ending the run
+	order     *job.Order        // why the run was being ended; nil in records of older versions
+	early     *job.CurveVerdict // the verdict for which the run was being ended
 }
 
-// take records an order to end the run. The first one counts.
+// take records an order to end the run, unless there is one already.
 func (o *ordered) take(from *job.Order) {
 	if from != nil && o.order == nil {
 		o.order, o.cancelled = from, true
 	}
 }
 
-// adopted is what the journal says of the attempt that is adopted.
+// adopted has what the journal says of the attempt that this controller has taken over.
 type adopted struct {
 	told     map[string]bool
 	exits    []job.Exit // the newest exit of each rank, in the order in which they were reported
@@ -158,7 +158,7 @@ func (l *loop) restore(past []job.Event) trace {
 	return t
 }
 
-// stepOf returns the furthest step of an attempt; -1 if there is none.
+// stepOf returns the furthest step of an attempt, or -1 if there is none.
 func (l *loop) stepOf(number int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
 	var by order.Interrupted
 	if now := errors.As(context.Cause(ctx), &by) && by.Now; t.cancelled && !now {
-		if t.order != nil { // it came before that for which ctx may have ended meanwhile
+		if t.order != nil { // the order came before the reason for which ctx may have ended since
 			ctx = context.WithoutCancel(ctx)
 		}
 		var cancel context.CancelCauseFunc
@@ -203,12 +203,11 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	return l.attempts(ctx, t.number+1)
 }
 
-// finish brings the attempt that was running to its end. It returns nil if the gang is to be
-// started again.
+// finish brings the attempt that was running to its end. It returns nil if the gang is to be started again.
 func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
-		l.resume.best = t.before // its checkpoints are found again
+		l.resume.best = t.before // judge finds the attempt's checkpoints again
 		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, l.stopping(ctx, t))
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
@@ -236,8 +235,8 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	return ending(*t.verdict, cause)
 }
 
-// stopping returns for which early stop the earlier controller was ending the gang, unless the user has cancelled the run since;
-// nil if for none.
+// stopping returns the early stop for which the earlier controller was ending the gang. It returns nil if there
+// was none, or if the user has cancelled the run since.
 func (l *loop) stopping(ctx context.Context, t trace) error {
 	if t.early == nil || ctx.Err() != nil && !l.remains(ctx, StoppedEarly{*t.early}) {
 		return nil
@@ -245,7 +244,7 @@ func (l *loop) stopping(ctx context.Context, t trace) error {
 	return StoppedEarly{*t.early}
 }
 
-// adopt continues a gang that another controller has started.
+// adopt takes over a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	defer l.withdraw(context.WithoutCancel(ctx))
 	end := l.endOf(ctx, t.number, t.placement, l.stopping(ctx, t))
@@ -271,7 +270,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	})
 }
 
-// add records an event that the journal has of the attempt.
+// add records an event of the attempt that is in the journal.
 func (a *adopted) add(e job.Event) {
 	if key := eventkey.Of(e); key != "" {
 		a.told[key] = true
@@ -300,8 +299,8 @@ func (a *adopted) of(rank int) int {
 	return slices.IndexFunc(a.exits, func(x job.Exit) bool { return x.Rank == rank })
 }
 
-// knows reports whether an event of the adopted gang is already in the journal: agents report
-// all events again. A rank whose exit is in the journal is not lost with its agent.
+// knows reports whether an event of the adopted gang is already in the journal. Agents report all events again.
+// A rank whose exit is in the journal is not lost with its agent.
 func (a *adopted) knows(e job.Event) bool {
 	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
 		return true
@@ -328,8 +327,8 @@ func (a *adopted) complete(o job.Outcome) job.Outcome {
 	return o
 }
 
-// cause returns the cause of an adopted gang that did not end well: the cause in the journal, or
-// the death of the controller. It returns false if it is neither.
+// cause returns the cause of an adopted gang that did not succeed. This is the cause in the journal, or the
+// death of the controller. It returns false if neither applies.
 func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	if a.known != nil {
 		return *a.known, true

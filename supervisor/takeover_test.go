@@ -12,8 +12,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// resume has another supervisor go on with what w has told up to an event, after a
-// while.
+// resume lets another supervisor continue the run from the events in past, after a while.
 func (w *world) resume(t *testing.T, past []job.Event, after time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,8 +32,7 @@ func (w *world) resume(t *testing.T, past []job.Event, after time.Duration) {
 	}
 }
 
-// adopter is a fakeLauncher whose gangs outlive a controller, and tell everything
-// anew.
+// adopter is a fakeLauncher whose gangs outlive a controller, and report everything again.
 type adopter struct {
 	*fakeLauncher
 	adopted []int
@@ -48,8 +46,8 @@ func (a *adopter) Run(ctx context.Context, o job.Attempt, emit func(job.Event)) 
 	return a.fakeLauncher.Run(ctx, o, emit)
 }
 
-// TestResumeAnywhere cuts runs off at each of their events: who goes on from there
-// comes to the same end, and nothing is told twice.
+// TestResumeAnywhere cuts runs off after each of their events. The supervisor that continues the run comes to
+// the same end, and emits no event twice.
 func TestResumeAnywhere(t *testing.T) {
 	killed := dies(signalled(1, 9), job.Killed, 5)
 	worlds := map[string]func(t *testing.T) *world{
@@ -108,7 +106,7 @@ func TestResumeAnywhere(t *testing.T) {
 				extra := 0
 				want := fmt.Sprint(whole.report.State, *whole.report.ExitCode)
 				if begun > 0 && !started {
-					extra = 1 // it is lost, and another is made
+					extra = 1 // the attempt is lost, and another one is made
 					if w.spec.Retries == 0 {
 						want = fmt.Sprint(job.StateFailed, exitcode.MayPass)
 					}
@@ -141,8 +139,8 @@ func TestResumeAnywhere(t *testing.T) {
 	}
 }
 
-// lastAttempt returns the number of the attempt that is on its way, 0 for none, and
-// whether all of it has started.
+// lastAttempt returns the number of the attempt that is running, or 0, and whether all of its ranks have
+// started.
 func lastAttempt(past []job.Event) (number int, started bool) {
 	for _, e := range past {
 		switch e.Kind {
@@ -157,7 +155,7 @@ func lastAttempt(past []job.Event) (number int, started bool) {
 	return number, started
 }
 
-// once checks that no event of an attempt is journalled twice.
+// once checks that no event of an attempt is in the journal twice.
 func once(t *testing.T, events []job.Event) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// world is a supervisor among fakes, and what it told.
+// world has a supervisor with fakes, and what the supervisor has emitted.
 type world struct {
 	launcher    *fakeLauncher
 	placer      *fakePlacer
@@ -27,7 +27,7 @@ type world struct {
 	// cancelAfter ends the run's context with order.Interrupted{signal}.
 	cancelAfter time.Duration
 	signal      syscall.Signal
-	order       error // why a run that is resumed is to end at once; nil for none
+	order       error // why a run that is resumed must end at once; nil if it need not
 	logDir      func(int) (string, error)
 	emitErr     error
 	legs        [][]job.Event // of earlier starts of the batch job
@@ -40,8 +40,8 @@ type world struct {
 	took     time.Duration
 }
 
-// newWorld returns a world in which the job of two ranks meets those gangs; what
-// a failed one died of is the category that its first exit's Text names.
+// newWorld returns a world with a job of two ranks and these gangs. The category of a failed gang is the Text
+// of its first exit.
 func newWorld(t *testing.T, gangs ...gang) *world {
 	w := &world{spec: job.Default(), signal: syscall.SIGINT}
 	w.spec.Command, w.spec.Ranks, w.spec.Workdir = []string{"python", "train.py"}, 2, "/work"
@@ -91,7 +91,7 @@ func (w *world) run(t *testing.T) {
 		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
 		if w.checkpoints.freeze || w.checkpoints.late {
-			time.Sleep(time.Hour) // then what was left behind has ended
+			time.Sleep(time.Hour) // until the processes that were left behind have ended
 		}
 		synctest.Wait()
 	})
@@ -108,7 +108,7 @@ func (w *world) run(t *testing.T) {
 	}
 }
 
-// story tells the events in short, without those of single ranks.
+// story describes the events in short. It omits those of single ranks.
 func (w *world) story() string {
 	var words []string
 	for _, e := range w.events {
@@ -133,7 +133,7 @@ func (w *world) story() string {
 
 func (w *world) notes() string { return strings.Join(w.report.Notes, "\n") }
 
-// dies is a gang whose rank fails after 10 s, having told that step.
+// dies returns a gang whose rank fails after 10 s. It reports the step before.
 func dies(x job.Exit, why job.Category, step int64) gang {
 	x.Text, x.Host = string(why), fmt.Sprintf("h%d", x.Rank+1)
 	other := stopped(signalled(1-x.Rank, 15))
@@ -141,7 +141,7 @@ func dies(x job.Exit, why job.Category, step int64) gang {
 	return gang{launch: time.Second, life: 10 * time.Second, steps: step, exits: []job.Exit{x, other}}
 }
 
-// works is a gang that ends well after 10 s.
+// works returns a gang that succeeds after 10 s.
 func works() gang {
 	return gang{launch: time.Second, life: 10 * time.Second, steps: 100, exits: []job.Exit{exited(1, 0), exited(0, 0)}}
 }
@@ -151,7 +151,7 @@ func (g gang) saving(step int64) gang {
 	return g
 }
 
-// placerFunc calls before and then the next Placer.
+// placerFunc returns a Placer that calls before, and then next.
 func placerFunc(before func(), next Placer) Placer { return &hooked{before, next} }
 
 type hooked struct {

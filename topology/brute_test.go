@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The brute force: every way to place a gang, with scoring of its own that
-// follows the words of Cost and of Choice.Level.
+// The brute force tries every way to place a gang. It has its own scoring, which follows the documentation of
+// Cost and of Choice.Level.
 
-// worth is the score of a link.
+// worth returns the score of a link.
 func worth(l job.Link) int {
 	for i, name := range []job.Link{"SYS", "NODE", "PHB", "PXB", "PIX", "PSB"} {
 		if l == name {
@@ -33,7 +33,7 @@ func linkOf(h job.Host, a, b int) int {
 	return worth(h.Links[a][b])
 }
 
-// ringThrough tries every order of the GPUs.
+// ringThrough returns the bottleneck of the best ring. It tries every order of the GPUs.
 func ringThrough(h job.Host, gpus []int) int {
 	if len(gpus) == 1 {
 		return NoRing
@@ -89,7 +89,7 @@ func nicsOf(h job.Host, gpus []int) (sum int) {
 	return sum
 }
 
-// bestPairs is the best matching of the GPUs.
+// bestPairs returns the sum of the best matching of the GPUs.
 func bestPairs(h job.Host, gpus []int) int {
 	if len(gpus) < 2 {
 		return 0
@@ -102,7 +102,7 @@ func bestPairs(h job.Host, gpus []int) int {
 	return best
 }
 
-// wholeGPUs are the devices that are not cut into others.
+// wholeGPUs returns the devices that are not divided into others.
 func wholeGPUs(h job.Host) (list []int) {
 	for i, d := range h.Devices {
 		if !slices.ContainsFunc(h.Devices, func(e job.Device) bool { return e.GPU == d.UUID && e.UUID != d.UUID }) {
@@ -112,7 +112,7 @@ func wholeGPUs(h job.Host) (list []int) {
 	return list
 }
 
-// stays is what free GPUs of a host are worth.
+// stays returns the value of free GPUs of a host.
 func stays(h job.Host, free []int) int {
 	all := wholeGPUs(h)
 	kind := func(a, b int) int { return min(100, linkOf(h, a, b)) }
@@ -125,7 +125,7 @@ func stays(h job.Host, free []int) int {
 		}
 	}
 	value := bestPairs(h, free)
-	island := map[int]int{} // GPU to its lowest fellow
+	island := map[int]int{} // the lowest GPU of the island of each GPU
 	for _, a := range all {
 		island[a] = a
 	}
@@ -149,8 +149,8 @@ func stays(h job.Host, free []int) int {
 	return value
 }
 
-// mayUse lists the GPUs of a host that a gang with so many a rank may have; with
-// idle, busy ones too.
+// mayUse returns the GPUs of a host that a gang with each GPUs for a rank may have. If idle is true, it
+// includes busy GPUs.
 func mayUse(h job.Host, each int, not job.Excluded, idle bool) (list []int) {
 	if slices.Contains(not.Hosts, h.Name) {
 		return nil
@@ -176,7 +176,7 @@ func mayUse(h job.Host, each int, not job.Excluded, idle bool) (list []int) {
 	return list
 }
 
-// subsetsOf lists the subsets of a list.
+// subsetsOf returns the subsets of a list.
 func subsetsOf(list []int) (all [][]int) {
 	for m := range 1 << len(list) {
 		var sub []int
@@ -190,7 +190,7 @@ func subsetsOf(list []int) (all [][]int) {
 	return all
 }
 
-// part is one host's share of a placement with its scores.
+// part is what one host gives to a placement, with its scores.
 type part struct {
 	gpus                   []int
 	ring, links, nic, left int
@@ -205,7 +205,7 @@ func scored(h job.Host, gpus, free []int, size int) part {
 	return p
 }
 
-// costOf sums up the shares; host i is given parts[i], or nothing.
+// costOf adds up the parts. Host i gives parts[i], or nothing if that is nil.
 func costOf(hosts []job.Host, parts []*part) Cost {
 	c := Cost{Bottleneck: NoRing}
 	racks, switches := map[string]bool{}, map[string]bool{}
@@ -225,15 +225,15 @@ func costOf(hosts []job.Host, parts []*part) Cost {
 	return c
 }
 
-// better compares tuples in the words of the issue.
+// better compares costs field by field.
 func better(a, b Cost) bool {
 	x := []int{a.Racks, a.Switches, a.Hosts, -a.Bottleneck, -a.Links, a.NIC, -a.Left}
 	y := []int{b.Racks, b.Switches, b.Hosts, -b.Bottleneck, -b.Links, b.NIC, -b.Left}
 	return slices.Compare(x, y) < 0
 }
 
-// bestIsland reports whether no set of as many GPUs of the host, busy or not, has
-// a better ring, or as good a one and better links.
+// bestIsland reports whether no set of the same size of the host, busy or not, has a better ring, or an equally
+// good ring and better links.
 func bestIsland(h job.Host, gpus []int, each int, not job.Excluded) bool {
 	ring, links := ringThrough(h, gpus), linksAmong(h, gpus)
 	for _, sub := range subsetsOf(mayUse(h, each, not, true)) {
@@ -248,7 +248,7 @@ func bestIsland(h job.Host, gpus []int, each int, not job.Excluded) bool {
 	return true
 }
 
-// brute finds the best cost of all placements, if there is one.
+// brute returns the lowest cost of all placements, if there is a placement.
 func brute(want Want, inventory job.Inventory, not job.Excluded, idle bool) (best Cost, found bool) {
 	hosts := inventory.Hosts
 	size := want.Ranks * want.GPUs
@@ -300,8 +300,7 @@ func brute(want Want, inventory job.Inventory, not job.Excluded, idle bool) (bes
 	return best, found
 }
 
-// closest is the best sum of links within sets of a size that some GPUs can be
-// parted into.
+// closest returns the best sum of links within sets of the size each, into which GPUs can be divided.
 func closest(h job.Host, gpus []int, each int) int {
 	if len(gpus) == 0 {
 		return 0
@@ -317,8 +316,7 @@ func closest(h job.Host, gpus []int, each int) int {
 	return best
 }
 
-// bestRound is the best sum of links along a ring whose links are no weaker than
-// low.
+// bestRound returns the best sum of links along a ring whose links are not weaker than low.
 func bestRound(h job.Host, gpus []int, low int) int {
 	best := -1
 	rest := slices.Clone(gpus[1:])
@@ -342,10 +340,9 @@ func bestRound(h job.Host, gpus []int, low int) int {
 	return best
 }
 
-// bestEffort is NVIDIA's policy of that name for one host, from the description
-// in go-gpuallocator: of all ways to part the free GPUs into sets of the size,
-// with one that may be smaller, take that whose sets have the best sum of link
-// scores, and of it the best set that has the size.
+// bestEffort is NVIDIA's policy of that name for one host, by its description in go-gpuallocator. It divides
+// the free GPUs into sets of the given size and one that may be smaller, so that the sum of the link scores
+// within the sets is highest. Then it takes the best set of the given size.
 func bestEffort(h job.Host, free []int, size int) []int {
 	if len(free) < size {
 		return nil

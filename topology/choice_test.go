@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// check holds a choice, or its absence, against the brute force.
+// check compares a choice, or the error, with the brute force.
 func check(t *testing.T, want Want, inventory job.Inventory, not job.Excluded) (Choice, bool) {
 	t.Helper()
 	c, err := PlaceGPUs(want, inventory, not)
@@ -54,7 +54,7 @@ func check(t *testing.T, want Want, inventory job.Inventory, not job.Excluded) (
 	return c, true
 }
 
-// verify scores what was placed and holds it against what is said of it.
+// verify computes the scores of a placement, and compares them with what the Choice says.
 func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, c Choice) {
 	t.Helper()
 	p := c.Placement
@@ -147,7 +147,7 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 	}
 }
 
-// tell is the cost that the words for a choice tell of.
+// tell returns the cost that the words for a choice describe.
 func tell(c Choice) Cost {
 	sum := func(t census) (sum int) {
 		for score, n := range t {
@@ -173,7 +173,7 @@ func tell(c Choice) Cost {
 	return told
 }
 
-// given lists the indices of the GPUs of a choice in rank order.
+// given returns the indices of the GPUs of a choice in the order of the ranks.
 func given(c Choice) (list []int) {
 	for _, r := range c.Placement.Ranks {
 		for _, uuid := range r.Devices {

@@ -32,7 +32,7 @@ func TestUnite(t *testing.T) {
 	}
 }
 
-// TestCPUsOfARank holds that a rank may use the CPUs of all its GPUs.
+// TestCPUsOfARank checks that a rank may use the CPUs of all its GPUs.
 func TestCPUsOfARank(t *testing.T) {
 	h := hgxH100("h")
 	for i := range h.Devices {
@@ -49,7 +49,7 @@ func TestCPUsOfARank(t *testing.T) {
 	}
 }
 
-// cpuSet is the CPUs of lists that can be read.
+// cpuSet returns the CPUs of lists that can be read.
 func cpuSet(t *testing.T, lists ...string) map[int]bool {
 	t.Helper()
 	set := map[int]bool{}

@@ -28,7 +28,7 @@ type DeviceState int
 const (
 	DeviceFree DeviceState = iota
 	DeviceBusy             // another program or gang uses it
-	DeviceSick             // the device, or the GPU that it is part of, has a fault
+	DeviceSick             // the device has a fault, or the GPU to which it belongs has one
 	DeviceCut              // a GPU that is divided into MIG instances, which are devices of their own
 )
 

@@ -78,7 +78,7 @@ func PlaceGPUs(want Want, inventory job.Inventory, excluded job.Excluded) (Choic
 		return Choice{}, s.nowhere(inventory, excluded)
 	}
 	second := s.second(best)
-	if second.compare(best) < 0 { // only where the search is not exact
+	if second.compare(best) < 0 { // this can happen only if the search is not exact
 		best, second = second, best
 	}
 	choice := s.choice(best)
@@ -122,8 +122,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// choose finds the best plan that does not use the host skip. If skip is -1, all hosts may
-// be used.
+// choose finds the best plan without the host skip. If skip is -1, all hosts may be used.
 func (s *survey) choose(skip int) *plan {
 	if p := s.onOne(skip); p != nil || s.want.Locality == job.LocalityIsland || s.want.Locality == job.LocalityHost {
 		return p
@@ -155,8 +154,7 @@ func (s *survey) onOne(skip int) *plan {
 	return &plan{1, 1, best.ring, best.vec, []pick{{at, s.want.Ranks, best.set}}}
 }
 
-// isIsland reports whether no other GPUs of the host are better connected than those of the
-// option.
+// isIsland reports whether the option has a best set of GPUs of the host (see Choice.Level).
 func (s *survey) isIsland(view int, o *option) bool {
 	v := &s.views[view]
 	size := s.want.Ranks * s.want.GPUs
@@ -251,7 +249,7 @@ func (s *survey) asGood(p *plan) (found bool) {
 	return found
 }
 
-// choice makes a Choice of a plan, by numbering its ranks.
+// choice makes a Choice from a plan, and numbers the ranks.
 func (s *survey) choice(p *plan) Choice {
 	c := Choice{Cost: p.cost(), Level: job.LocalityAny, facts: s.facts(p)}
 	switch {

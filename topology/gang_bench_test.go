@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// cluster is hosts of eight GPUs, of which about half are busy, in racks of so
-// many hosts with two switches each, or in no racks.
+// cluster returns hosts of eight GPUs, of which about half are busy. rack is the number of hosts of each rack.
+// Each rack has two switches. If rack is 0, there are no racks.
 func cluster(hosts, rack int) job.Inventory {
 	r := rand.New(rand.NewPCG(1, uint64(hosts)))
 	var inventory job.Inventory
@@ -32,7 +32,7 @@ func cluster(hosts, rack int) job.Inventory {
 	return inventory
 }
 
-// BenchmarkPlace is a gang of 256 on 1,250 hosts of eight GPUs, half of them busy.
+// BenchmarkPlace places a gang of 256 ranks on 1,250 hosts of eight GPUs, of which half are busy.
 func BenchmarkPlace(b *testing.B) {
 	for _, rack := range []int{0, 32, 4, 1} {
 		for _, want := range []Want{{256, 1, ""}, {64, 4, ""}, {1, 1, ""}, {8, 1, ""}, {9, 1, ""}, {64, 1, ""}, {1024, 1, ""}, {4096, 1, ""}} {
@@ -43,7 +43,7 @@ func BenchmarkPlace(b *testing.B) {
 	}
 }
 
-// BenchmarkNowhere is a gang that has to wait for one host of the same.
+// BenchmarkNowhere tries to place a gang on one host of a cluster in which it fits on none.
 func BenchmarkNowhere(b *testing.B) {
 	inventory := cluster(1250, 32)
 	for i := range inventory.Hosts {
@@ -57,8 +57,8 @@ func BenchmarkNowhere(b *testing.B) {
 	}
 }
 
-// BenchmarkPlaceWide is gangs on hosts whose GPUs are many: 16 of them, or eight
-// that are cut into seven MIG instances each.
+// BenchmarkPlaceWide places gangs on hosts with many GPUs: 16 GPUs, or eight that are divided into seven MIG
+// instances each.
 func BenchmarkPlaceWide(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, make := range map[string]func(string) job.Host{"16": sixteen, "MIG": cut} {
@@ -80,7 +80,7 @@ func BenchmarkPlaceWide(b *testing.B) {
 	}
 }
 
-// BenchmarkPlaceGrowth is gangs of one GPU in 40 on 100 to 10,000 GPUs.
+// BenchmarkPlaceGrowth places gangs on 100 to 10,000 GPUs. A gang has one GPU for each 40 GPUs of the cluster.
 func BenchmarkPlaceGrowth(b *testing.B) {
 	for _, gpus := range []int{100, 320, 1000, 3200, 10000} {
 		for _, rack := range []int{0, 32} {

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestMachines places gangs of 1, 2, 3, 4 and 8 on every named machine, empty and
-// half busy, against the brute force.
+// TestMachines places gangs of 1, 2, 3, 4 and 8 ranks on every named machine, empty and half busy. It compares
+// the placements with the brute force.
 func TestMachines(t *testing.T) {
 	for _, m := range named {
 		for _, use := range [][]int{nil, {0, 2, 4, 6}, {0, 1, 2, 3}, {1, 3, 4, 6}, {0, 3, 5, 7}} {
@@ -35,7 +35,7 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestByHand holds placements that a person can see to be right.
+// TestByHand checks placements that a person can see to be right.
 func TestByHand(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -110,7 +110,7 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// TestAlone holds what is said of a gang without a runner-up.
+// TestAlone checks what is said about a gang without a runner-up.
 func TestAlone(t *testing.T) {
 	blind := hgxH100("h")
 	blind.Links = nil
@@ -144,8 +144,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestUnknownLinks holds that nothing is said of how well GPUs are joined where
-// that is not known.
+// TestUnknownLinks checks that nothing is said about how well GPUs are connected if it is not known.
 func TestUnknownLinks(t *testing.T) {
 	blind := hgxH100("h")
 	blind.Links = nil
@@ -162,9 +161,9 @@ func TestUnknownLinks(t *testing.T) {
 	}
 }
 
-// TestSlices holds that ranks of several GPUs get no MIG instances, and are told so.
+// TestSlices checks that ranks of several GPUs get no MIG instances, and that the user is told so.
 func TestSlices(t *testing.T) {
-	two := []job.Host{sliced("a"), sliced("b")} // a whole GPU each, and five instances
+	two := []job.Host{sliced("a"), sliced("b")} // each has one whole GPU and five instances
 	c, ok := check(t, Want{12, 1, ""}, job.Inventory{Hosts: two}, job.Excluded{})
 	if !ok || len(c.Placement.Ranks) != 12 {
 		t.Fatal("ranks of one GPU get instances")
@@ -195,11 +194,11 @@ func TestSlices(t *testing.T) {
 	}
 }
 
-// TestLarge places gangs on more hosts than the brute force can follow: all that
-// is said of them is true, and racks and hosts are as few as can be.
+// TestLarge places gangs on more hosts than the brute force can handle. Everything that is said about the
+// placements must be true, and there must be as few racks and hosts as possible.
 func TestLarge(t *testing.T) {
 	for _, test := range []struct {
-		hosts, ranks, rack int // hosts in a rack; 0 is no racks
+		hosts, ranks, rack int // rack is the number of hosts of a rack; 0 means no racks
 	}{{200, 150, 0}, {200, 600, 0}, {100, 100, 4}, {100, 300, 4}, {100, 60, 10}, {60, 40, 1}} {
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
 			inventory := cluster(test.hosts, test.rack)

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestTies holds choices of one cost of which one leaves more whole.
+// TestTies checks that, of choices with the same cost, the one is taken that leaves more whole.
 func TestTies(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -31,12 +31,12 @@ func TestTies(t *testing.T) {
 	}
 }
 
-// TestKeepsWhole holds that of choices of one cost that is taken which leaves best
-// joined sets of the most sizes.
+// TestKeepsWhole checks that, of choices with the same cost, the one is taken that leaves best connected sets
+// of the most sizes.
 func TestKeepsWhole(t *testing.T) {
 	for _, make := range []func(string) job.Host{dgx1v, pcie} {
 		f := newFleet(1, 1, func(int) func(string) job.Host { return make })
-		// sizes counts the sizes of which a set of free GPUs holds a best joined one.
+		// sizes returns the number of sizes for which the free GPUs contain a best connected set.
 		sizes := func(free gpuMask) (n int) {
 			for size := 2; size <= free.count(); size++ {
 				if f.islandIn(0, free, size) != 0 {

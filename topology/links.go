@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// paths are the links other than NVLinks, the closest first, with their descriptions.
+// paths has the links other than NVLinks, the closest first, with descriptions.
 var paths = []struct {
 	link  job.Link
 	words string
@@ -147,11 +147,11 @@ func linkScores(h job.Host, devices []int) [][]int32 {
 	return scores
 }
 
-// census counts links by score.
+// census has the number of links for each score.
 type census map[int32]int
 
-// words describes the links, the best first, as in "4 pairs by NV1 (1 NVLink), 2 by SYS".
-// It describes only links that are not in explained yet, and adds them.
+// words describes the links, the best first, as in "4 pairs by NV1 (1 NVLink), 2 by SYS". It describes a kind
+// of link only if explained does not have it yet, and adds it there.
 func (t census) words(thing string, explained map[int32]bool) string {
 	scores := slices.Collect(maps.Keys(t))
 	sortDescending(scores)
@@ -166,8 +166,8 @@ func (t census) words(thing string, explained map[int32]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// linkText names the link with a score. If it is not in explained, linkText also describes
-// it and adds it there.
+// linkText names the link with a score. If explained does not have the link, linkText also describes the link,
+// and adds it to explained.
 func linkText(score int32, explained map[int32]bool) string {
 	l := LinkOf(int(score))
 	switch {

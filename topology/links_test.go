@@ -77,9 +77,9 @@ func TestIslands(t *testing.T) {
 	}
 }
 
-// TestNeverAGPUAndItsInstances places gangs on machines whose inventory lists GPUs
-// beside their MIG instances, in any order, until nothing is left: no GPU that is
-// cut is ever given, though it is idle, and so none twice.
+// TestNeverAGPUAndItsInstances places gangs until nothing is left, on machines whose inventory lists GPUs and
+// their MIG instances in any order. A GPU that is divided must never be given to a gang, even though it is
+// idle.
 func TestNeverAGPUAndItsInstances(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for n := range 200 {
@@ -129,14 +129,14 @@ func ever(err error) bool {
 	return ok && none.Ever
 }
 
-// pcieCut is eight PCIe GPUs of which the fourth is an instance of the first.
+// pcieCut returns eight PCIe GPUs, of which the fourth is an instance of the first.
 func pcieCut(name string) job.Host {
 	h := pcie(name)
 	h.Devices[3].GPU = h.Devices[0].UUID
 	return h
 }
 
-// shuffle brings the GPUs of a host into another order.
+// shuffle changes the order of the GPUs of a host.
 func shuffle(r *rand.Rand, h job.Host) job.Host {
 	order := r.Perm(len(h.Devices))
 	to := h
@@ -152,7 +152,7 @@ func shuffle(r *rand.Rand, h job.Host) job.Host {
 	return to
 }
 
-// TestWords holds what is said of choices by hand.
+// TestWords checks what is said about some choices.
 func TestWords(t *testing.T) {
 	const sys = "SYS (through the interconnect between CPU sockets, the slowest way)"
 	mixed := []job.Host{in(busy(pcie("p"), 0), "r1", ""), in(busy(dgx1v("v"), 0, 2, 5), "r2", "")}

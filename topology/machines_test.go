@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// machine makes a host of a table as nvidia-smi topo -m prints it: a line for
-// each GPU, its links to the GPUs and then to the NICs.
+// machine returns a host from a table as nvidia-smi topo -m prints it. Each line has a GPU, its links to the
+// GPUs, and its links to the NICs.
 func machine(name, table string) job.Host {
 	h := job.Host{Name: name, Rack: "", Slots: 64}
 	lines := strings.Split(strings.TrimSpace(table), "\n")
@@ -33,7 +33,7 @@ func machine(name, table string) job.Host {
 	return h
 }
 
-// dgx1v is the hybrid cube mesh of NVIDIA's DGX-1 with V100s.
+// dgx1v returns the hybrid cube mesh of NVIDIA's DGX-1 with V100s.
 func dgx1v(name string) job.Host {
 	return machine(name, `
 X   NV1 NV1 NV2 NV2 SYS SYS SYS  PIX PHB SYS SYS
@@ -46,7 +46,7 @@ SYS SYS NV1 SYS NV1 NV2 X   NV2  SYS SYS PHB PIX
 SYS SYS SYS NV1 NV2 NV1 NV2 X    SYS SYS PHB PIX`)
 }
 
-// grid is a machine of so many GPUs, with the link of each pair, and perhaps with NICs.
+// grid returns a machine with the given numbers of GPUs and NICs. link and nic return the links.
 func grid(name string, gpus, nics int, link func(i, j int) string, nic func(i, nic int) string) job.Host {
 	var table strings.Builder
 	for i := range gpus {
@@ -65,8 +65,8 @@ func grid(name string, gpus, nics int, link func(i, j int) string, nic func(i, n
 	return machine(name, table.String())
 }
 
-// nvswitch is eight GPUs that are all joined by as many NVLinks, with NICs as
-// the DGX-A100 (pairs behind one switch) or the HGX-H100 (one each) has them.
+// nvswitch returns eight GPUs, of which each pair is connected by the same number of NVLinks. The NICs are as
+// in the DGX-A100 (pairs behind one switch) or, if each is true, as in the HGX-H100 (one for each GPU).
 func nvswitch(name string, links int, each bool) job.Host {
 	return grid(name, 8, 8, func(i, j int) string { return fmt.Sprint("NV", links) }, func(i, nic int) string {
 		switch {
@@ -84,7 +84,7 @@ func nvswitch(name string, links int, each bool) job.Host {
 func dgxA100(name string) job.Host { return nvswitch(name, 12, false) }
 func hgxH100(name string) job.Host { return nvswitch(name, 18, true) }
 
-// pairs is four PCIe GPUs on two sockets, with NVLink bridges between two each.
+// pairs returns four PCIe GPUs on two sockets, with NVLink bridges between two GPUs each.
 func pairs(name string) job.Host {
 	return machine(name, `
 X   NV4 SYS SYS  PHB
@@ -93,8 +93,8 @@ SYS SYS X   NV4  SYS
 SYS SYS NV4 X    SYS`)
 }
 
-// pcie is eight PCIe GPUs on two sockets: behind several switches on the first,
-// behind several host bridges on the second.
+// pcie returns eight PCIe GPUs on two sockets. On the first socket, they are behind several switches. On the
+// second one, they are behind several host bridges.
 func pcie(name string) job.Host {
 	return machine(name, `
 X   PIX PXB PXB  SYS SYS SYS SYS   PXB
@@ -107,8 +107,8 @@ SYS SYS SYS SYS  NODE NODE X   PIX SYS
 SYS SYS SYS SYS  NODE NODE PIX X   SYS`)
 }
 
-// sliced is a machine of three A100s; the first two are cut into three and two
-// MIG instances, the third is whole.
+// sliced returns three A100s. The first is divided into three MIG instances, the second into two, and the third
+// is whole.
 func sliced(name string) job.Host {
 	h := machine(name, `
 X   PSB PSB PSB NODE NODE NODE NODE PIX
@@ -128,8 +128,8 @@ NODE NODE NODE NODE PXB PXB PXB X NODE`)
 	return h
 }
 
-// sixteen is two boards of eight GPUs on one NVSwitch fabric, as in the DGX-2,
-// where the fabric between the boards is halved.
+// sixteen returns two boards of eight GPUs on one NVSwitch fabric, as in the DGX-2. The fabric between the
+// boards has half the links.
 func sixteen(name string) job.Host {
 	return grid(name, 16, 0, func(i, j int) string {
 		if i/8 == j/8 {
@@ -139,8 +139,8 @@ func sixteen(name string) job.Host {
 	}, nil)
 }
 
-// cut is eight GPUs of seven MIG instances each; GPU i is device 8i, and its
-// instances are those that follow it.
+// cut returns eight GPUs with seven MIG instances each. GPU i is device 8i, and its instances are the devices
+// after it.
 func cut(name string) job.Host {
 	h := grid(name, 64, 0, func(i, j int) string {
 		switch {
@@ -159,7 +159,7 @@ func cut(name string) job.Host {
 	return h
 }
 
-// named are the machines by name.
+// named has the machines with their names.
 var named = []struct {
 	name string
 	make func(string) job.Host
@@ -168,7 +168,7 @@ var named = []struct {
 	{"4x PCIe, NVLink pairs", pairs}, {"8x PCIe, two sockets", pcie}, {"MIG", sliced},
 }
 
-// busy marks GPUs of a host as in use.
+// busy marks GPUs of a host as busy.
 func busy(h job.Host, indices ...int) job.Host {
 	for _, i := range indices {
 		h.Devices[i].Busy = fmt.Sprintf("run %d of ann", i)
@@ -176,7 +176,7 @@ func busy(h job.Host, indices ...int) job.Host {
 	return h
 }
 
-// in puts a host into a rack and under a switch of it.
+// in puts a host into a rack, below a switch.
 func in(h job.Host, rack, sw string) job.Host {
 	h.Rack, h.Switch = rack, sw
 	return h

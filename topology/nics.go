@@ -2,14 +2,14 @@ package topology
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// distance returns how far a NIC is by the score of the link: 0 on the GPU's board, 1 for
-// PIX, up to 5 for SYS and for an unknown link.
+// distance returns the distance of a NIC from the score of its link: 0 on the GPU's board, 1 for PIX, up to 5
+// for SYS and for an unknown link.
 func distance(score int32) int32 {
 	return min(5, max(0, (60-score)/10))
 }
 
-// nearest returns the score of the link between a device, given by its index in h.Devices,
-// and its nearest NIC. It is 0 if that is not known.
+// nearest returns the score of the link between a device and its nearest NIC, or 0 if it is not known. device
+// is an index in h.Devices.
 func nearest(h *job.Host, device int) int32 {
 	best := int32(0)
 	for i := range h.NICs {

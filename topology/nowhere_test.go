@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSlotLimits holds that stated slots are named where they set how much room there is.
+// TestSlotLimits checks that stated slots are named if they limit the room.
 func TestSlotLimits(t *testing.T) {
 	const topo = "; see what GPUs there are with: gangrun topo"
 	sick := pairs("h")
@@ -41,7 +41,7 @@ func TestSlotLimits(t *testing.T) {
 	}
 }
 
-// holdNone holds what is said of a gang that does not fit.
+// holdNone checks the error for a gang that does not fit.
 func holdNone(t *testing.T, want Want, hosts []job.Host, not job.Excluded, ever bool, text, hint string) {
 	t.Helper()
 	if _, ok := check(t, want, job.Inventory{Hosts: hosts}, not); ok {
@@ -54,13 +54,13 @@ func holdNone(t *testing.T, want Want, hosts []job.Host, not job.Excluded, ever 
 	}
 }
 
-// slotted gives a host slots that are stated.
+// slotted gives a host stated slots.
 func slotted(h job.Host, slots int) job.Host {
 	h.Slots, h.Hard = slots, true
 	return h
 }
 
-// uncut is cut with GPUs in the place of its instances.
+// uncut returns cut with GPUs in place of the MIG instances.
 func uncut(name string) job.Host {
 	h := cut(name)
 	for i := range h.Devices {
@@ -69,7 +69,7 @@ func uncut(name string) job.Host {
 	return h
 }
 
-// TestNowhere says why a gang does not fit, and whether it ever will.
+// TestNowhere checks the reasons why a gang does not fit, and whether it would ever fit.
 func TestNowhere(t *testing.T) {
 	half := []job.Host{in(busy(dgx1v("a"), 1, 3, 4, 6), "r1", ""), in(busy(hgxH100("b"), 0, 1, 2, 3, 4), "r2", "")}
 	tests := []struct {

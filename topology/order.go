@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// order divides the GPUs of a set among the ranks of a host, and numbers the ranks.
+// order divides the GPUs of a set among the ranks of a host, and numbers the ranks. It caches the results.
 func (s *survey) order(sh *shape, chosen set) [][]int {
 	key := stateKey{sh, chosen, s.want.GPUs}
 	ranks, ok := s.orders[key]
@@ -16,10 +16,10 @@ func (s *survey) order(sh *shape, chosen set) [][]int {
 	return ranks
 }
 
-// order divides GPUs among ranks, each of the given number of GPUs, so that the
-// best-connected GPUs are in one rank. Ranks follow the best ring through the ranks, and
-// the GPUs of a rank the best ring through these GPUs. If there are too many GPUs to try
-// every ring, order builds one ring GPU by GPU and gives its GPUs to the ranks in turn.
+// order divides GPUs among ranks so that well-connected GPUs are in one rank. Each rank gets the given number
+// of GPUs. The ranks are in the order of the best ring through them, and so are the GPUs of each rank. If there
+// are too many GPUs to try every ring, order builds one ring GPU by GPU, and gives its GPUs to the ranks in
+// turn.
 func (s *shape) order(gpus []int, each int) [][]int {
 	if len(gpus) > exact {
 		c := circle{s, slices.Clone(gpus[:1])}
@@ -63,7 +63,7 @@ func (s *shape) order(gpus []int, each int) [][]int {
 	return turned
 }
 
-// between returns the scores of the links between some GPUs.
+// between returns the scores of the links between gpus.
 func (s *shape) between(gpus []int) [][]int32 {
 	scores := make([][]int32, len(gpus))
 	for i, a := range gpus {
@@ -90,7 +90,7 @@ func partition(scores [][]int32, each int) [][]int {
 		}
 		return parts
 	}
-	sums := make([]int32, 1<<n) // for each subset the best sum plus one; 0 is not known yet
+	sums := make([]int32, 1<<n) // the best sum for each subset, plus one; 0 if it is not known yet
 	first := make([]uint32, 1<<n)
 	within := make([]int32, 1<<n)
 	for m := 1; m < 1<<n; m++ {
@@ -132,8 +132,8 @@ func partition(scores [][]int32, each int) [][]int {
 	return parts
 }
 
-// bestRing returns things in the order of the ring whose weakest score is best and, of such
-// rings, the one with the best sum. The ring begins with the first thing.
+// bestRing returns things in the order of the best ring through them. That is the ring whose weakest score is
+// best and, among such rings, the one with the best sum. The ring begins with the first thing.
 func bestRing(scores [][]int32) []int {
 	n := len(scores)
 	order := make([]int, n)
@@ -145,7 +145,7 @@ func bestRing(scores [][]int32) []int {
 	}
 	rings, ring := ringTable(scores)
 	weakest := rings[ring[1<<n-1]]
-	// sums is the best sum of a path from the first through a subset to its end.
+	// sums has the best sum of a path from the first thing through a subset to an end.
 	sums := make([]int32, n<<n)
 	for i := range sums {
 		sums[i] = -1

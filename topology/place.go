@@ -73,8 +73,7 @@ func Place(spec job.Spec, inventory job.Inventory, excluded job.Excluded) (job.P
 	return p, why, nil
 }
 
-// share divides ranks over the hosts as evenly as hard slots allow. The first hosts get
-// what remains.
+// share divides the ranks among the hosts as evenly as hard slots allow. The first hosts get the remainder.
 func share(ranks int, hosts []job.Host) ([]int, error) {
 	shares := make([]int, len(hosts))
 	for left := ranks; left > 0; {

@@ -18,7 +18,7 @@ func TestPlace(t *testing.T) {
 		ranks     int
 		inventory job.Inventory
 		not       job.Excluded
-		want      []string // host of each rank; nil is no placement
+		want      []string // host of each rank; nil means no placement
 	}{
 		{"one each", 2, two, job.Excluded{}, []string{"h1", "h2"}},
 		{"blocks", 4, two, job.Excluded{}, []string{"h1", "h1", "h2", "h2"}},
@@ -57,7 +57,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPlaceWords holds how many things are called.
+// TestPlaceWords checks the singular and plural words.
 func TestPlaceWords(t *testing.T) {
 	one := job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1, Hard: true}}}
 	for ranks, want := range map[int]string{1: "host h1 takes 1 of 1 rank on 1 core", 2: "2 ranks do not fit: 1 slot on 1 host", 3: "3 ranks do not fit: 1 slot on 1 host"} {
@@ -76,7 +76,7 @@ func TestPlaceWords(t *testing.T) {
 	}
 }
 
-// TestPlaceProperties holds what every placement must hold.
+// TestPlaceProperties checks what must be true of every placement.
 func TestPlaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inventory job.Inventory

@@ -5,30 +5,30 @@ import (
 	"slices"
 )
 
-// margin bounds how many of a gang's hosts are chosen by comparing their costs. If the gang needs
-// more hosts, the further ones are those with the most free GPUs, and all of their free GPUs are
-// used. Gangs of up to margin hosts are placed exactly.
+// margin is the number of a gang's hosts that are chosen by comparing their costs. A gang of up to margin hosts
+// is placed exactly. If the gang needs more hosts, the other ones are the hosts that can take the most ranks,
+// and the gang takes as many GPUs of them as it can use.
 const margin = 24
 
-// pick is what one host gives to a gang.
+// pick has the GPUs that one host gives to a gang.
 type pick struct {
 	view  int
 	ranks int
 	set   set
 }
 
-// group is a set of hosts that look the same. views has those that can still be chosen, in the
-// order of the inventory.
+// group is a set of hosts that look the same. views has the hosts that can still be chosen, in the order of the
+// inventory.
 type group struct {
 	*state
 	views []int
-	most  int // ranks that each can take
+	most  int // number of ranks that each host can take
 }
 
-// solve puts the ranks on the given number of the views; fewer hosts must not be enough. No ring
-// may be weaker than atLeast. Of the possible placements, solve chooses the one with the best
-// weakest ring and, among equals, with the best sum of vecs. Because fewer hosts are not enough,
-// every chosen host has ranks.
+// solve puts the ranks on the given number of hosts, chosen from views. Fewer hosts must not be enough. No ring
+// may be weaker than atLeast. Of all such placements, solve chooses the one with the best weakest ring and,
+// among these, the one with the best sum of vecs. Every chosen host has ranks, because fewer hosts are not
+// enough.
 func (s *survey) solve(views []int, hosts int, atLeast int32) (picks []pick, ring int32, total vec, ok bool) {
 	groups := s.groups(views)
 	for _, ring := range rings(groups) {
@@ -45,7 +45,7 @@ func (s *survey) solve(views []int, hosts int, atLeast int32) (picks []pick, rin
 	return nil, 0, vec{}, false
 }
 
-// groups gathers views that look the same.
+// groups divides the views into groups that look the same.
 func (s *survey) groups(views []int) []group {
 	var groups []group
 	at := map[*state]int{}
@@ -62,7 +62,7 @@ func (s *survey) groups(views []int) []group {
 	return groups
 }
 
-// rings lists the bottlenecks that hosts can have, best first.
+// rings returns the bottlenecks that hosts can have, the best first.
 func rings(groups []group) []int32 {
 	var values []int32
 	for _, g := range groups {
@@ -78,7 +78,7 @@ func rings(groups []group) []int32 {
 	return values
 }
 
-// fill is solve for one bottleneck.
+// fill does the work of solve for one bottleneck.
 func fill(groups []group, hosts, ranks int, ring int32) ([]pick, bool) {
 	groups = slices.Clone(groups)
 	for i := range groups {
@@ -88,7 +88,7 @@ func fill(groups []group, hosts, ranks int, ring int32) ([]pick, bool) {
 	slices.SortStableFunc(groups, func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.most, a.most), a.best(a.most, ring).vec.compare(&b.best(b.most, ring).vec), cmp.Compare(a.views[0], b.views[0]))
 	})
-	slack, left := -ranks, hosts // what the hosts with most could take too much
+	slack, left := -ranks, hosts // number of ranks that the hosts with the most room could take beyond ranks
 	for _, g := range groups {
 		n := min(left, len(g.views))
 		slack, left = slack+n*g.most, left-n
@@ -98,7 +98,7 @@ func fill(groups []group, hosts, ranks int, ring int32) ([]pick, bool) {
 	}
 	full := hosts - margin
 	if slack == 0 {
-		full = hosts // no choice but between hosts of as many
+		full = hosts // the hosts can only be replaced by hosts that take as many ranks
 	}
 	var picks []pick
 	for i := range groups {
@@ -123,9 +123,9 @@ type candidate struct {
 	view, most int
 }
 
-// candidates returns the hosts that weigh needs to consider. For every number of ranks, it keeps
-// the hosts that can take that number at the lowest cost, as many as are wanted. Any other host
-// could be replaced by one of these at no higher cost. The hosts stay in order.
+// candidates returns the hosts that weigh needs to consider. For every number of ranks, it keeps up to hosts
+// hosts that can take that number at the lowest cost. Any other host could be replaced by one of these at no
+// higher cost. The hosts stay in order.
 func candidates(groups []group, hosts int, ring int32) []candidate {
 	keep := make([]int, len(groups))
 	order := make([]int, len(groups))
@@ -155,10 +155,10 @@ func candidates(groups []group, hosts int, ring int32) []candidate {
 	return list
 }
 
-// weigh chooses hosts among the candidates, and how many ranks each gets, so that the sum of vecs
-// is best. The candidates must be ordered by the number of ranks that they can take, the largest
-// first. weigh goes through them and keeps the best sum for each number of hosts and ranks so far.
-// It leaves out numbers from which the goal cannot be reached.
+// weigh chooses hosts among the candidates, and a number of ranks for each, so that the sum of vecs is best.
+// The candidates must be ordered by the number of ranks that they can take, the largest first. weigh goes
+// through them, and keeps the best sum for each number of hosts and ranks so far. It omits numbers from which
+// the goal cannot be reached.
 func weigh(list []candidate, hosts, ranks int, ring int32) ([]pick, bool) {
 	prefix := make([]int, len(list)+1)
 	for i, c := range list {
@@ -167,9 +167,9 @@ func weigh(list []candidate, hosts, ranks int, ring int32) ([]pick, bool) {
 	if hosts > len(list) || prefix[hosts] < ranks {
 		return nil, false
 	}
-	width := prefix[hosts] - ranks + 1 // numbers of ranks within reach, at any step
-	// lowest is the fewest ranks that must be placed on used hosts among the first
-	// done candidates.
+	width := prefix[hosts] - ranks + 1 // number of counts of ranks that are within reach, at any step
+	// lowest is the smallest number of ranks that must be placed on the used hosts among the first done
+	// candidates.
 	lowest := func(done, used int) int {
 		return ranks - (prefix[min(done+hosts-used, len(list))] - prefix[done])
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// random makes a case that the brute force can follow: one host of up to 8 GPUs,
-// or 2 to 4 hosts of up to 4 with racks and switches.
+// random returns a case that the brute force can handle: one host of up to 8 GPUs, or 2 to 4 hosts of up to 4
+// GPUs with racks and switches.
 func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 	hosts, most := 1, 8
 	if r.IntN(2) == 0 {
@@ -20,7 +20,7 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 	var not job.Excluded
 	full := 0
 	same := r.IntN(2) == 0
-	names := []string{"", "GPU-"}[r.IntN(2)] // GPUs with UUIDs, or with names that all hosts have
+	names := []string{"", "GPU-"}[r.IntN(2)] // GPUs have UUIDs, or names that are the same on all hosts
 	kind, words := r.IntN(len(named)+2), r.IntN(3)
 	for i := range hosts {
 		if !same {
@@ -70,8 +70,7 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 	return want, inventory, not
 }
 
-// rename makes of a UUID that begins with its host's name one of NVIDIA's form, or
-// takes the host's name away.
+// rename puts prefix before a UUID. If prefix is "", it removes the name of the host from the UUID.
 func rename(uuid *string, host, prefix string) {
 	if *uuid == "" {
 		return
@@ -83,7 +82,7 @@ func rename(uuid *string, host, prefix string) {
 	}
 }
 
-// randomHost is some GPUs of a named machine, or GPUs linked at random.
+// randomHost returns some GPUs of a named machine, or GPUs with random links.
 func randomHost(r *rand.Rand, name string, kind, words, most int) job.Host {
 	links := [][]job.Link{
 		{"NV1", "NV2", "SYS"}, {"PSB", "PIX", "PXB", "PHB", "NODE", "SYS", ""}, {"NODE", "SYS"},
@@ -121,12 +120,12 @@ func randomHost(r *rand.Rand, name string, kind, words, most int) job.Host {
 	return h
 }
 
-// rival sums up how what a gang leaves compares with what NVIDIA's policy leaves.
+// rival sums up how what a gang leaves free compares with NVIDIA's policy.
 type rival struct {
-	cases, rings          int // compared; with a better ring
+	cases, rings          int // number of cases, and of those with a better ring
 	better, same, worse   int
-	gain, loss            int // in Left, over better and worse
-	equal, gained, costed int // of those with equal rings and links: all, with more left, with less
+	gain, loss            int // in Left, summed over better and worse cases
+	equal, gained, costed int // cases with equal rings and links: all, with more left, with less left
 }
 
 func (r *rival) String() string {
@@ -134,7 +133,7 @@ func (r *rival) String() string {
 		r.cases, r.rings, r.better, float64(r.gain)/float64(max(1, r.better)), r.same, r.worse, float64(r.loss)/float64(max(1, r.worse)), r.equal, r.gained, r.costed)
 }
 
-// hold compares a choice on the only host there is with NVIDIA's policy.
+// hold compares a choice on the only host with NVIDIA's policy.
 func (r *rival) hold(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, c Choice) {
 	t.Helper()
 	if len(inventory.Hosts) != 1 || want.GPUs != 1 {

@@ -5,27 +5,26 @@ import (
 	"slices"
 )
 
-// exact is the largest number of GPUs of a host for which every subset is
-// looked at.
+// exact is the largest number of GPUs of a host for which all subsets are examined.
 const exact = 16
 
-// shape is what the GPUs of a host look like, whether or not they are in use. Equal hosts share one
-// shape. GPUs that are divided into MIG instances are not in it. A shape of at most exact GPUs has
-// tables with one entry for each subset of the GPUs.
+// shape describes the GPUs of a host, whether or not they are in use. Equal hosts share one shape. It omits
+// GPUs that are divided into MIG instances. A shape of at most exact GPUs has tables with one entry for each
+// subset of the GPUs.
 type shape struct {
 	n       int
 	scores  [][]int32
 	nic     []int32 // distance of each GPU to its nearest NIC
 	islands [][]int
-	pairs   []pair // of a wide shape only
+	pairs   []pair // only in a wide shape
 
-	// tables, by subset as a bit mask; nil in a wide shape
+	// The tables have one entry for each subset as a bit mask. They are nil in a wide shape.
 	rings []int32 // the values of ring bottlenecks, best first
-	ring  []uint8 // bottleneck of each subset, by place in rings
+	ring  []uint8 // bottleneck of each subset, as an index in rings
 	links []int32 // sum of link scores
 	far   []int32 // sum of NIC distances
-	value []int32 // what the subset is worth when it stays free: see Cost.Left
-	holds []sizes // of which sizes the subset holds one of the best joined sets
+	value []int32 // value of the subset if it stays free; see Cost.Left
+	holds []sizes // sizes for which the subset contains a set that is connected best
 }
 
 // sizes is a set of numbers of GPUs, from 2 on: if bit i is set, the number i+1 is in the set.
@@ -53,7 +52,7 @@ func newShape(scores [][]int32, nic []int32) *shape {
 	return s
 }
 
-// islands divides the GPUs into islands as described at Cost.Left.
+// islands divides the GPUs into islands (see Cost.Left).
 func islands(scores [][]int32) [][]int {
 	best := int32(0)
 	for i, row := range scores {
@@ -101,9 +100,9 @@ func thresholds(scores [][]int32) []int32 {
 	return values
 }
 
-// ringTable finds the ring bottleneck of every subset. For each threshold, it builds paths of links
-// that reach the threshold, one GPU at a time. A path starts at the first GPU of its subset and
-// covers the subset; ends[set] has the GPUs at which such paths can end.
+// ringTable computes the ring bottleneck of every subset. For each threshold, it builds paths of links that
+// reach the threshold, one GPU at a time. A path starts at the first GPU of its subset and covers the subset.
+// ends[set] has the GPUs at which such paths can end.
 func ringTable(scores [][]int32) ([]int32, []uint8) {
 	n := len(scores)
 	rings := append([]int32{NoRing}, thresholds(scores)...)
@@ -145,7 +144,7 @@ func ringTable(scores [][]int32) ([]int32, []uint8) {
 	return rings, ring
 }
 
-// valueTable finds what every subset is worth when it stays free.
+// valueTable computes the value of every subset if it stays free.
 func valueTable(scores [][]int32, islands [][]int) []int32 {
 	n := len(scores)
 	value := make([]int32, 1<<n)
@@ -176,8 +175,8 @@ func valueTable(scores [][]int32, islands [][]int) []int32 {
 	return value
 }
 
-// holdsTable finds for every subset the sizes of the best sets that it contains. A set of GPUs is a
-// best one if no set of the same size on the host is better connected.
+// holdsTable computes, for every subset, the sizes of the best sets that it contains. A set of GPUs is a best
+// one if no set of the same size on the host is connected better.
 func (s *shape) holdsTable() []sizes {
 	var best [exact + 1]joined
 	for set, links := range s.links {
@@ -192,7 +191,7 @@ func (s *shape) holdsTable() []sizes {
 			holds[set] = 1 << (size - 1)
 		}
 	}
-	for gpu := 1; gpu < len(holds); gpu <<= 1 { // what a set holds without it, too
+	for gpu := 1; gpu < len(holds); gpu <<= 1 { // it contains everything that it contains without this GPU
 		for from := 0; from < len(holds); from += 2 * gpu {
 			with := holds[from+gpu : from+2*gpu]
 			for i, h := range holds[from : from+gpu] {
@@ -217,8 +216,8 @@ func (s *shape) intact(free set) (islands, hosts int) {
 	return islands, hosts
 }
 
-// match yields the scores of the pairs in the best division of a set into pairs. For a wide shape,
-// the division is only a good one.
+// match yields the scores of the pairs in the best division of a set into pairs. For a wide shape, the division
+// is good, but may not be the best one.
 func (s *shape) match(free set, yield func(score int32)) {
 	if s.ring == nil {
 		s.wideMatch(free, yield)

@@ -8,18 +8,18 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// figures are the tables of the document, in its order.
+// figures has the tables of the document in order.
 type figures struct {
 	verdict  string
-	clusters []string // figures of each
-	less     []string // and differences
+	clusters []string // the figures of each cluster
+	less     []string // the differences of each cluster
 	chances  string
 	patience string
 	slice    string
 }
 
-// shortCut is the table of the document that every run of the tests computes: two days on
-// machines that are empty at first, with more gangs than they can serve.
+// shortCut returns the table that every run of the tests computes: two days on machines that are empty at
+// first, with more gangs than they can run.
 func shortCut() (string, error) {
 	c, err := compare(trial{clusters[mixed].make(), 0, 2, 0, []int64{2 * day}, defaultWait}, seeds[:1])
 	if err != nil {
@@ -31,7 +31,7 @@ func shortCut() (string, error) {
 	return b.String(), nil
 }
 
-// names is a column of its own and one for each policy.
+// names returns a column named own, and one column for each policy.
 func names(own string) []string {
 	list := []string{own}
 	for _, p := range policies {
@@ -40,8 +40,8 @@ func names(own string) []string {
 	return list
 }
 
-// simulateAll computes all figures, which takes minutes. It fails if the text of the document
-// is not what the figures say.
+// simulateAll computes all figures, which takes minutes. It fails if the text of the document differs from the
+// figures.
 func simulateAll() (figures, error) {
 	var f figures
 	var err error
@@ -87,7 +87,7 @@ func simulateAll() (figures, error) {
 	return f, checkConclusion(runs)
 }
 
-// simulatePatience lets gangrun wait for different times, on the mixed cluster.
+// simulatePatience lets gangrun wait for different times on the mixed cluster.
 func simulatePatience(tr trial) (string, error) {
 	var b strings.Builder
 	columns := []string{rowIsland, rowHost, rowDelay, rowBusy}

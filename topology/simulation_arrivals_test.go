@@ -6,21 +6,19 @@ import (
 	"slices"
 )
 
-// The arrivals are drawn from what is published of Microsoft's Philly cluster:
-// Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training
-// Workloads", USENIX ATC 2019.
+// The arrivals follow what was published about Microsoft's Philly cluster: Jeon et al., "Analysis of
+// Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC 2019.
 
-// sizeShares says how many GPUs gangs ask for: 70 % one, 10 % two, 15 % four and
-// 5 % eight is how Gavel (Narayanan et al., OSDI 2020; scheduler/utils.py of
-// github.com/stanford-futuredata/gavel) draws jobs as in the Philly trace. It leaves
-// out those of more than eight, a class of the ATC paper; that these are 1.5 of the
-// 5 % is a choice of this simulation.
+// sizeShares says how many GPUs gangs ask for. Gavel draws jobs as in the Philly trace: 70 % ask for one GPU,
+// 10 % for two, 15 % for four and 5 % for eight (Narayanan et al., OSDI 2020; scheduler/utils.py of
+// github.com/stanford-futuredata/gavel). Gavel omits gangs of more than eight GPUs, which are a class of the
+// ATC paper. This simulation assumes that these are 1.5 of the 5 %.
 var sizeShares = []struct {
 	gpus  int
 	share float64
 }{{1, 0.70}, {2, 0.10}, {4, 0.15}, {8, 0.035}, {16, 0.010}, {32, 0.005}}
 
-// sizeClasses are the classes of the ATC paper, by the most GPUs of each.
+// sizeClasses has the classes of the ATC paper, with the largest number of GPUs of each.
 var sizeClasses = []struct {
 	name string
 	most int
@@ -35,10 +33,10 @@ func sizeClass(gpus int) int {
 	return len(sizeClasses)
 }
 
-// runTimes is Figure 2 of the ATC paper, read from its plot in the authors' public
-// notebook (github.com/msr-fiddle/philly-traces) to about half a per cent: for each
-// class, the per cent of its jobs that run for at most 10^-1, 10^-0.5 ... 10^4
-// minutes. The figure ends there, at a week; jobs beyond it run for a week here.
+// runTimes is Figure 2 of the ATC paper, read to about half a per cent from its plot in the authors' public
+// notebook (github.com/msr-fiddle/philly-traces). For each class, it has the per cent of its jobs that run for
+// at most 10^-1, 10^-0.5 ... 10^4 minutes. The figure ends there, at a week. Longer jobs run for a week in this
+// simulation.
 var runTimes = [][]float64{
 	{0.5, 2.5, 11.5, 28.5, 39.8, 59.8, 82.1, 91.8, 95.9, 98.2, 99.6},
 	{0.8, 9.9, 23.5, 31.0, 37.7, 49.9, 56.8, 65.1, 75.0, 89.2, 96.8},
@@ -46,11 +44,11 @@ var runTimes = [][]float64{
 	{1.1, 2.1, 13.3, 18.6, 26.0, 37.5, 47.6, 60.5, 77.5, 91.3, 97.3},
 }
 
-// minutesAt is the run time at a place in a list of runTimes.
+// minutesAt returns the run time at an index in a list of runTimes.
 func minutesAt(place float64) float64 { return math.Pow(10, -1+place/2) }
 
-// drawMinutes draws a run time: between two points of the figure its logarithm is
-// evenly spread.
+// drawMinutes draws a run time. Between two points of the figure, the logarithms of run times are spread
+// evenly.
 func drawMinutes(class int, quantile float64) float64 {
 	list := runTimes[class]
 	for i, percent := range list {
@@ -65,7 +63,7 @@ func drawMinutes(class int, quantile float64) float64 {
 	return minutesAt(float64(len(list) - 1))
 }
 
-// meanMinutes is the mean of drawMinutes.
+// meanMinutes returns the mean of drawMinutes.
 func meanMinutes(class int) float64 {
 	list := runTimes[class]
 	last := len(list) - 1
@@ -77,7 +75,7 @@ func meanMinutes(class int) float64 {
 	return mean
 }
 
-// gangMinutes is the mean of GPUs times minutes of a gang.
+// gangMinutes returns the mean of the GPUs of a gang times its minutes.
 func gangMinutes() float64 {
 	mean := 0.0
 	for _, s := range sizeShares {
@@ -86,22 +84,21 @@ func gangMinutes() float64 {
 	return mean
 }
 
-// arrival is a gang that comes and asks for GPUs; times are seconds.
+// arrival is a gang that asks for GPUs. Times are in seconds.
 type arrival struct {
 	at, run int64
 	gpus    int
 }
 
-// block is how many gangs come with each size as often as its share says, in
-// any order. Run times are drawn as evenly: those of a size step through its
-// distribution by the golden ratio, from a start that the seed says. Drawn one by
-// one, a few gangs of many GPUs that run for a week would decide how much there is
-// to do, and the seeds would differ by that more than the policies.
+// block is a number of gangs. In each block, every size comes as often as its share says, in random order. Run
+// times are spread as evenly: those of one size step through its distribution by the golden ratio, from a start
+// that depends on the seed. If they were drawn one by one, a few large gangs that run for a week would
+// determine the load, and the seeds would differ more than the policies.
 const block = 200
 
-// arrivals draws the gangs that come until a time. They come independently of each
-// other at one rate (a Poisson process, a choice of this simulation), so that in
-// the long run they ask for load of the GPUs of the cluster.
+// arrivals draws the gangs that come until a time. They come independently of each other at a constant rate (a
+// Poisson process, which this simulation assumes). In the long run, they ask for the share load of the
+// cluster's GPUs.
 func arrivals(seed uint64, until int64, gpus int, load float64) []arrival {
 	r := rand.New(rand.NewPCG(seed, 4))
 	gap := 60 * gangMinutes() / (float64(gpus) * load)
@@ -109,7 +106,7 @@ func arrivals(seed uint64, until int64, gpus int, load float64) []arrival {
 	for i := range places {
 		places[i] = r.Float64()
 	}
-	var sizes []int // in sizeShares, of the gangs to come
+	var sizes []int // indices in sizeShares of the gangs to come
 	var list []arrival
 	for now := 0.0; ; {
 		now += r.ExpFloat64() * gap

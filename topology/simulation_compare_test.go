@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// seeds are those of the document.
+// seeds has the seeds for the document.
 var seeds = []uint64{1, 2, 3, 4, 5}
 
-// clusters are 256 GPUs each.
+// clusters has clusters of 256 GPUs each.
 var clusters = []struct {
 	name string
 	make func() *fleet
@@ -26,7 +26,7 @@ var clusters = []struct {
 	}},
 }
 
-const mixed = 2 // of clusters
+const mixed = 2 // index in clusters
 
 const (
 	defaultWait = 2 * time.Minute // job.DefaultPatience
@@ -35,10 +35,10 @@ const (
 	longRun     = 180 * day
 )
 
-// patiences are those that are compared.
+// patiences has the waiting times that are compared.
 var patiences = []time.Duration{0, defaultWait, 10 * time.Minute, time.Hour}
 
-// periods are what is measured of every run: both begin with the same day.
+// periods has the periods that are measured in every run. All begin with the same day.
 var periods = []struct {
 	name   string
 	length int64
@@ -49,14 +49,14 @@ const (
 	halfYear
 )
 
-// compared are runs on the same arrivals: outcomes by period, policy and seed.
+// compared has the results of runs with the same arrivals: outcomes by period, policy and seed.
 type compared struct {
 	outcomes [][][]outcome
-	// islands is, by policy and seed, rowIsland of the gangs that come on each day.
+	// islands has rowIsland for the gangs of each day, by policy and seed.
 	islands [][][]float64
 }
 
-// compare runs every policy on the same arrivals, seed by seed.
+// compare runs every policy with the same arrivals, for each seed.
 func compare(tr trial, seeds []uint64) (compared, error) {
 	c := compared{outcomes: make([][][]outcome, len(tr.measured)), islands: make([][][]float64, len(policies))}
 	for i := range c.outcomes {
@@ -77,7 +77,7 @@ func compare(tr trial, seeds []uint64) (compared, error) {
 	return c, nil
 }
 
-// daily is rowIsland of the gangs that come on each day from a time on.
+// daily returns rowIsland for the gangs of each day, beginning at a time.
 func daily(gangs []simulated, from, length int64) []float64 {
 	days := make([][]simulated, (length+day-1)/day)
 	for _, g := range gangs {
@@ -90,12 +90,11 @@ func daily(gangs []simulated, from, length int64) []float64 {
 	return list
 }
 
-// moreIsBetter are the figures that should be great; of the others little is good.
+// moreIsBetter has the figures for which higher values are better. For all others, lower values are better.
 var moreIsBetter = map[string]bool{rowIsland: true, rowHost: true, rowLinks: true}
 
-// less is by how much gangrun's figure differs from another policy's, seed by seed,
-// and in which seeds it is as good or better: greater if more is better, not greater if less
-// is better.
+// less returns, for each seed, by how much gangrun's figure differs from that of another policy. holds reports
+// whether gangrun's figure is equal or better.
 func less(all [][]outcome, policy int, name string) (values []float64, holds []bool) {
 	for n, o := range all[ruleOwn] {
 		d := o[name] - all[policy][n][name]
@@ -105,7 +104,7 @@ func less(all [][]outcome, policy int, name string) (values []float64, holds []b
 	return values, holds
 }
 
-// held is in how many seeds gangrun is as good or better in all of some figures.
+// held returns the number of seeds in which gangrun is equal or better in all of the named figures.
 func held(all [][]outcome, policy int, names ...string) int {
 	count := 0
 	for n := range all[ruleOwn] {
@@ -119,7 +118,7 @@ func held(all [][]outcome, policy int, names ...string) int {
 	return count
 }
 
-// spread writes the median of some values, and the least and the greatest.
+// spread formats the median, the smallest and the largest of some values.
 func spread(values []float64, digits int) string {
 	values = slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	slices.Sort(values)
@@ -130,7 +129,7 @@ func spread(values []float64, digits int) string {
 	return fmt.Sprintf("%s (%s to %s)", fixed(quantile(values, 0.5), digits), least, most)
 }
 
-// fixed writes a number, and none as -0.0.
+// fixed formats a number. It avoids -0.0.
 func fixed(v float64, digits int) string {
 	if s := fmt.Sprintf("%.*f", digits, v); strings.Trim(s, "-0.") != "" {
 		return s
@@ -138,12 +137,12 @@ func fixed(v float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, 0.0)
 }
 
-// heading starts a table.
+// heading writes the heading of a table.
 func heading(w io.Writer, columns ...string) {
 	fmt.Fprintf(w, "| %s |\n|---%s|\n", strings.Join(columns, " | "), strings.Repeat("|---", len(columns)-1))
 }
 
-// table writes figures of all policies side by side.
+// table writes the figures of all policies side by side.
 func table(w io.Writer, all [][]outcome, rows []row) {
 	for _, r := range rows {
 		fmt.Fprintf(w, "| %s |", r.name)
@@ -162,8 +161,8 @@ func table(w io.Writer, all [][]outcome, rows []row) {
 	}
 }
 
-// differences writes by how much gangrun's figures differ from the others', seed
-// by seed, and how often it is as good or better.
+// differences writes by how much gangrun's figures differ from those of the other policies, for each seed, and
+// how often gangrun is equal or better.
 func differences(w io.Writer, all [][]outcome, rows []string) {
 	for _, name := range rows {
 		words := "not more in"
@@ -179,7 +178,7 @@ func differences(w io.Writer, all [][]outcome, rows []string) {
 	}
 }
 
-// verdict writes how often gangrun is as good as each other policy on a cluster, or better.
+// verdict writes how often gangrun is equal to or better than each other policy on a cluster.
 func verdict(w io.Writer, cluster string, c compared) {
 	for i := range ruleOwn {
 		fmt.Fprintf(w, "| %s | %s |", cluster, policies[i].name)
@@ -191,11 +190,11 @@ func verdict(w io.Writer, cluster string, c compared) {
 	}
 }
 
-// chance is what another day would have said of islands, from a run's days.
+// chance says how much the result for islands depends on the day.
 type chance struct {
 	more, fewer float64 // % of days
-	mean, sigma float64 // of the difference on a day, its standard deviation
-	none, all   float64 // % of days on which gangrun has more in no seed, or in all
+	mean, sigma float64 // the mean and the standard deviation of the difference on a day
+	none, all   float64 // % of days on which gangrun has more in no seed, and in all seeds
 }
 
 func (c compared) chance(policy int) chance {
@@ -206,7 +205,7 @@ func (c compared) chance(policy int) chance {
 		more := 0
 		for seed := range c.islands[ruleOwn] {
 			v := c.islands[ruleOwn][seed][d] - c.islands[policy][seed][d]
-			if math.IsNaN(v) { // no gang of two came
+			if math.IsNaN(v) { // no gang of two GPUs or more came
 				continue
 			}
 			list = append(list, v)

@@ -40,7 +40,7 @@ distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun 
   each level changes little. More patience gives closer GPUs; an hour for each level makes delays longer.
 `
 
-// checkConclusion fails if the figures of the clusters are not what the conclusion says.
+// checkConclusion fails if the figures of the clusters contradict the conclusion.
 func checkConclusion(runs []compared) error {
 	for k, c := range runs {
 		for i := range ruleOwn {
@@ -107,8 +107,8 @@ func checkRival(cluster, rival int, c compared) error {
 	return nil
 }
 
-// checkPatience fails if the figures for different patience, means of islands and of delays,
-// are not what the conclusion says.
+// checkPatience fails if the figures for the different waiting times contradict the conclusion. islands and
+// delays are means.
 func checkPatience(islands, delays []float64) error {
 	if !slices.IsSorted(islands) || delays[len(delays)-1] <= delays[1] {
 		return fmt.Errorf("with more patience %.1f %% of gangs are on islands, and wait for %.1f minutes", islands, delays)

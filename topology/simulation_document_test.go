@@ -10,7 +10,7 @@ import (
 
 const simulationPath = "../docs/placement.md"
 
-// document writes the page.
+// document returns the page.
 func document(f figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How well gangs are placed
@@ -99,7 +99,7 @@ twice as many GPUs as the cluster has. `+"`make test`"+` computes this table and
 	return b.String()
 }
 
-// shares writes sizeShares.
+// shares formats sizeShares.
 func shares() string {
 	var parts []string
 	for _, s := range sizeShares {
@@ -108,7 +108,7 @@ func shares() string {
 	return strings.Join(parts, ", ")
 }
 
-// committed returns the tables of the page as it is.
+// committed returns the tables of the present page.
 func committed(page string) figures {
 	var tables []string
 	inside := false
@@ -130,7 +130,7 @@ func committed(page string) figures {
 		return t
 	}
 	f := figures{verdict: next()}
-	next() // the policies
+	next() // skip the policies
 	for range clusters {
 		f.clusters, f.less = append(f.clusters, next()), append(f.less, next())
 	}
@@ -138,8 +138,8 @@ func committed(page string) figures {
 	return f
 }
 
-// TestDocumentPlacement compares the page with its text and the short run, and writes it with
-// UPDATE=1. TestSoakDocumentPlacement compares it with all runs.
+// TestDocumentPlacement compares the page with its text and the short run. With UPDATE=1, it writes the page.
+// TestSoakDocumentPlacement compares the page with all runs.
 func TestDocumentPlacement(t *testing.T) {
 	if os.Getenv("UPDATE") == "1" {
 		f, err := simulateAll()
@@ -163,7 +163,7 @@ func TestDocumentPlacement(t *testing.T) {
 	}
 }
 
-// difference is the first line in which two texts differ.
+// difference returns the first line in which two texts differ.
 func difference(have, want string) string {
 	h, w := strings.Split(have, "\n"), strings.Split(want, "\n")
 	for i := range min(len(h), len(w)) {

@@ -11,17 +11,17 @@ import (
 
 const day = 24 * 60 * 60 // seconds
 
-// trial is one run of the simulation: who comes, and which parts of it are measured.
+// trial is one run of the simulation: the arrivals, and the parts that are measured.
 type trial struct {
 	fleet    *fleet
 	seed     uint64
 	load     float64
-	warm     int64   // seconds before the measured ones
-	measured []int64 // seconds from then on; measured are the gangs that come in them
+	warm     int64   // seconds before the measured part
+	measured []int64 // lengths of the measured parts in seconds; a part has the gangs that come during it
 	patience time.Duration
 }
 
-// outcome is what a trial came to, by the names in rows.
+// outcome has the figures of a trial by their names in rows.
 type outcome map[string]float64
 
 // row is a figure of the document.
@@ -30,7 +30,7 @@ type row struct {
 	digits int
 }
 
-// Figures by their names in the document.
+// The names of the figures in the document.
 const (
 	rowIsland = "on one island, % of gangs"
 	rowHost   = "on one host, % of gangs"
@@ -44,7 +44,7 @@ const (
 	rowBusy   = "GPUs busy, %"
 )
 
-// rows are the figures in their order; a heading has no figures.
+// rows has the figures in order. A heading has no figure.
 var rows = []row{
 	{"**locality, gangs of two GPUs or more**", -1},
 	{rowIsland, 1},
@@ -71,7 +71,7 @@ var rows = []row{
 	{"gangs measured", 0},
 }
 
-// meter adds up how a cluster stands from one moment to another: GPUs times seconds.
+// meter adds up the state of a cluster over time, as GPUs times seconds.
 type meter struct {
 	from, to            int64
 	busy, partly, split float64
@@ -96,9 +96,8 @@ func (m *meter) watch(a, b int64, free []gpuMask) {
 	}
 }
 
-// measure runs a trial under a policy. Gangs go on coming after the measured ones,
-// until all of these have started. It returns an outcome for each time measured,
-// and the gangs of the longest of them.
+// measure runs a trial with a policy. Gangs continue to come after the measured ones until all measured gangs
+// have started. measure returns an outcome for each measured part, and the gangs of the longest part.
 func measure(tr trial, p policy) ([]outcome, []simulated, error) {
 	end := tr.warm + slices.Max(tr.measured)
 	gpus := 8 * len(tr.fleet.hosts)
@@ -112,7 +111,7 @@ func measure(tr trial, p policy) ([]outcome, []simulated, error) {
 			meters[i].watch(a, b, free)
 		}
 	}
-	at := func(seconds int64) int { // the first gang that comes then
+	at := func(seconds int64) int { // index of the first gang that comes at that time or later
 		i, _ := slices.BinarySearchFunc(s.gangs, seconds, func(g simulated, t int64) int { return cmp.Compare(g.at, t) })
 		return i
 	}
@@ -141,7 +140,7 @@ func measure(tr trial, p policy) ([]outcome, []simulated, error) {
 	return list, s.gangs[from:to], nil
 }
 
-// tally is what can be said of gangs that have started.
+// tally returns the figures of gangs that have started.
 func tally(gangs []simulated) outcome {
 	var delays []float64
 	classes := make([][]float64, len(sizeClasses))
@@ -158,7 +157,7 @@ func tally(gangs []simulated) outcome {
 		count, hours = count+1, hours+h
 		stretch += float64(g.hosts) / float64((g.gpus+7)/8)
 		links += float64(g.links)
-		for _, level := range job.Localities() { // a level is within all wider ones
+		for _, level := range job.Localities() { // each level includes the closer ones
 			if slices.Index(job.Localities(), g.level) <= slices.Index(job.Localities(), level) {
 				counts[level]++
 				hoursOf[level] += h
@@ -184,7 +183,7 @@ func tally(gangs []simulated) outcome {
 	return o
 }
 
-// quantile is of sorted values, between the two nearest.
+// quantile returns a quantile of sorted values. It interpolates between the two nearest values.
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := int(at)

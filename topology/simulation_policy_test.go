@@ -13,7 +13,7 @@ type gpuMask uint8
 
 func (m gpuMask) count() int { return bits.OnesCount8(uint8(m)) }
 
-// first is the first n GPUs of a mask.
+// first returns the first n GPUs of a mask.
 func (m gpuMask) first(n int) gpuMask {
 	for m.count() > n {
 		m &^= 1 << (bits.Len8(uint8(m)) - 1)
@@ -21,14 +21,14 @@ func (m gpuMask) first(n int) gpuMask {
 	return m
 }
 
-// fleet is the machines of a simulation: hosts of eight GPUs.
+// fleet has the machines of a simulation, which are hosts of eight GPUs.
 type fleet struct {
 	hosts []job.Host
 	racks [][]int // hosts of each rack
 	sites [][]int // hosts of each switch
 	rack  []int   // of each host
-	// joins says how well each set of GPUs of each host is joined, and island how
-	// well the best set of each size is.
+	// joins says how well each set of GPUs of each host is connected. island says how well the best set of each
+	// size is connected.
 	joins  [][]setJoin
 	island [][9]setJoin
 	place  map[string]gpuPlace // by UUID
@@ -36,18 +36,17 @@ type fleet struct {
 
 type gpuPlace struct{ host, gpu int }
 
-// setJoin is what Choice.Level compares of a set: its ring, then its links. It is
-// scored by the brute force.
+// setJoin has what Choice.Level compares: the ring and the links of a set. The brute force computes it.
 type setJoin struct{ ring, links int }
 
 func (j setJoin) atLeast(k setJoin) bool {
 	return j.ring > k.ring || j.ring == k.ring && j.links >= k.links
 }
 
-// newFleet makes racks of hosts, half of each rack under one switch.
+// newFleet makes racks of hosts. Half of each rack is below one switch.
 func newFleet(racks, perRack int, machines func(rack int) func(string) job.Host) *fleet {
 	f := &fleet{place: map[string]gpuPlace{}}
-	known := map[string]int{} // hosts of each kind are joined alike
+	known := map[string]int{} // hosts of the same kind are connected in the same way
 	for r := range racks {
 		for i := range perRack {
 			at := len(f.hosts)
@@ -90,12 +89,11 @@ func newFleet(racks, perRack int, machines func(rack int) func(string) job.Host)
 	return f
 }
 
-// idle is all GPUs of all hosts.
+// idle returns all GPUs of all hosts.
 func (f *fleet) idle() []gpuMask { return slices.Repeat([]gpuMask{1<<8 - 1}, len(f.hosts)) }
 
-// level is how close the GPUs of a gang are, by the words of Choice.Level, on how
-// many hosts they are, and how many NVLinks the weakest link of their ring has: 0
-// where they are on several hosts.
+// level returns how close the GPUs of a gang are (see Choice.Level), on how many hosts they are, and how many
+// NVLinks the weakest link of their ring has. links is 0 if the gang is on several hosts.
 func (f *fleet) level(taken []gpuMask) (level job.Locality, hosts, links int) {
 	last, racks := 0, map[int]bool{}
 	for h, m := range taken {
@@ -118,18 +116,18 @@ func (f *fleet) level(taken []gpuMask) (level job.Locality, hosts, links int) {
 	return job.LocalityAny, hosts, links
 }
 
-// policy is a way to place gangs. Which of them may start, and on which GPUs, the
-// ticket rule says for all policies alike.
+// policy is a way to place gangs. For all policies, the ticket rule decides which gangs may start, and on which
+// GPUs.
 type policy struct {
 	name string
-	// levels are those that a gang waits for before it takes a wider one, as far as
-	// it would fit if no GPU were busy; the last is the widest.
+	// levels has the levels for which a gang waits before it takes a wider one. The gang skips levels on which
+	// it would not fit even if no GPU were busy. The last level is the widest.
 	levels []job.Locality
-	// place chooses GPUs among the free ones, within a level; nil where it cannot.
+	// place chooses GPUs among the free ones within a level. It returns nil if the gang does not fit.
 	place func(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, error)
 }
 
-// policies are what is compared, by the constants below; the last is gangrun's.
+// policies has the policies that are compared, in the order of the constants below. The last one is gangrun's.
 var policies = []policy{
 	{"first-fit", []job.Locality{job.LocalityAny}, firstFit},
 	{"best-fit", []job.Locality{job.LocalityAny}, bestFit},
@@ -141,12 +139,12 @@ var policies = []policy{
 const (
 	ruleFirst = iota
 	ruleBest
-	ruleBlind // waits, and does not see links
-	ruleLent  // waits, and sees islands as gangrun does
+	ruleBlind // waits, and ignores links
+	ruleLent  // waits, and recognises islands as gangrun does
 	ruleOwn
 )
 
-// packed is gangrun's own: PlaceGPUs.
+// packed is gangrun's own policy, PlaceGPUs.
 func packed(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, error) {
 	for h := range f.hosts {
 		for g := range f.hosts[h].Devices {
@@ -176,7 +174,7 @@ func packed(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, 
 	return taken, nil
 }
 
-// firstFit takes the first host that has room, else the first GPUs.
+// firstFit takes the first host that has room. If there is none, it takes the first free GPUs.
 func firstFit(_ *fleet, free []gpuMask, gpus int, _ job.Locality) ([]gpuMask, error) {
 	taken := make([]gpuMask, len(free))
 	for h, m := range free {
@@ -194,10 +192,9 @@ func firstFit(_ *fleet, free []gpuMask, gpus int, _ job.Locality) ([]gpuMask, er
 	return nil, nil
 }
 
-// bestFit takes the host with the fewest free GPUs that has room; else, as Slurm
-// does with a topology, the switch with the fewest, then the rack, then any hosts.
-// Of a host it takes the first free GPUs. Where an island is asked for, it takes
-// one of the host with the fewest free GPUs that has one.
+// bestFit takes the host with the fewest free GPUs that has room. If there is none, it takes the switch with
+// the fewest free GPUs, then the rack, then any hosts, as Slurm does with a topology. It takes the first free
+// GPUs of a host. For an island, it takes an island of the host with the fewest free GPUs that has one.
 func bestFit(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, error) {
 	taken := make([]gpuMask, len(free))
 	tight := -1
@@ -247,7 +244,7 @@ func bestFit(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask,
 	return nil, nil
 }
 
-// islandIn finds GPUs of a host that no others of it are joined better than.
+// islandIn returns a set of free GPUs of a host that is connected best, or none.
 func (f *fleet) islandIn(host int, free gpuMask, gpus int) gpuMask {
 	for m := 1; m < 1<<8; m++ {
 		if s := gpuMask(m); s&^free == 0 && s.count() == gpus && f.joins[host][m].atLeast(f.island[host][gpus]) {
@@ -257,8 +254,8 @@ func (f *fleet) islandIn(host int, free gpuMask, gpus int) gpuMask {
 	return 0
 }
 
-// fillUp takes the hosts with most free GPUs, and of those that have room for the
-// rest the one with the fewest.
+// fillUp takes the hosts with the most free GPUs. For the rest, it takes the host with the fewest free GPUs
+// that has room.
 func fillUp(free []gpuMask, hosts []int, gpus int) []gpuMask {
 	taken := make([]gpuMask, len(free))
 	for gpus > 0 {

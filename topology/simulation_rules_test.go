@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSimulationOrder holds the simulation to the ticket rule and to the waits of
-// gangrun, on two hosts of one rack.
+// TestSimulationOrder checks that the simulation follows the ticket rule, and waits as gangrun does. It has two
+// hosts in one rack.
 func TestSimulationOrder(t *testing.T) {
 	const long = time.Hour
 	tests := []struct {
@@ -22,8 +22,8 @@ func TestSimulationOrder(t *testing.T) {
 		last     job.Locality // level of the last gang
 	}{
 		{
-			// The third host's worth is free for nobody: 4 GPUs of the first host
-			// are kept for the gang of eight from 100 on.
+			// Nobody gets the third host's worth of free GPUs: from 100 s on, 4 GPUs of the first host are kept
+			// for the gang of eight.
 			"kept for the oldest", ruleOwn, long,
 			[]arrival{{0, 100, 4}, {0, 1000, 4}, {0, 500, 8}, {10, 50, 8}, {20, 10, 4}},
 			[]int64{0, 0, 0, 500, 500}, job.LocalityIsland,
@@ -91,7 +91,7 @@ func TestSimulationOrder(t *testing.T) {
 	}
 }
 
-// TestSimulationPolicies places a gang among GPUs of two racks of two hosts each.
+// TestSimulationPolicies places a gang on the GPUs of two racks of two hosts each.
 func TestSimulationPolicies(t *testing.T) {
 	f := newFleet(2, 2, func(int) func(string) job.Host { return dgx1v })
 	tests := []struct {
@@ -100,7 +100,7 @@ func TestSimulationPolicies(t *testing.T) {
 		level  job.Locality
 		gpus   int
 		free   []gpuMask
-		want   []gpuMask // nil is none
+		want   []gpuMask // nil means that there is no place
 	}{
 		{"first-fit takes the first host", ruleFirst, job.LocalityAny, 2, []gpuMask{1, 0xff, 3, 0}, []gpuMask{0, 3, 0, 0}},
 		{"first-fit takes the first GPUs", ruleFirst, job.LocalityAny, 9, []gpuMask{1, 0xff, 3, 0}, []gpuMask{1, 0xff, 0, 0}},
@@ -127,7 +127,7 @@ func TestSimulationPolicies(t *testing.T) {
 	}
 }
 
-// TestSimulationArrivals holds what is drawn against what is published.
+// TestSimulationArrivals compares the drawn gangs with what was published.
 func TestSimulationArrivals(t *testing.T) {
 	const days, load = 400, 0.9
 	list := arrivals(1, days*day, 256, load)
@@ -163,14 +163,14 @@ func TestSimulationArrivals(t *testing.T) {
 					short += 100 / float64(len(minutes[class]))
 				}
 			}
-			if i > 1 && math.Abs(short-percent) > 1 { // whole seconds blur the shortest
+			if i > 1 && math.Abs(short-percent) > 1 { // whole seconds distort the shortest run times
 				t.Errorf("%s: %.1f %% run for less than %.1f minutes, want %.1f", sizeClasses[class].name, short, minutesAt(float64(i)), percent)
 			}
 		}
 	}
 }
 
-// TestSimulationTally counts four gangs by hand.
+// TestSimulationTally checks the figures of four gangs.
 func TestSimulationTally(t *testing.T) {
 	o := tally([]simulated{
 		{arrival: arrival{0, 3600, 1}, start: 0, level: job.LocalityIsland, hosts: 1},
@@ -196,7 +196,7 @@ func TestSimulationTally(t *testing.T) {
 	}
 }
 
-// TestSimulationCompared counts seeds and days by hand.
+// TestSimulationCompared checks the counts of seeds and days.
 func TestSimulationCompared(t *testing.T) {
 	of := func(islands, delays []float64) []outcome {
 		var list []outcome
@@ -223,7 +223,7 @@ func TestSimulationCompared(t *testing.T) {
 	}
 }
 
-// TestSimulationMeasure measures a day by itself and as the first of three.
+// TestSimulationMeasure measures a day by itself, and as the first of three days.
 func TestSimulationMeasure(t *testing.T) {
 	tr := trial{clusters[0].make(), 1, fullLoad, day, []int64{day, 3 * day}, defaultWait}
 	both, gangs, err := measure(tr, policies[ruleOwn])

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSoakDocumentPlacement works out every figure of the page anew.
+// TestSoakDocumentPlacement computes every figure of the page again.
 func TestSoakDocumentPlacement(t *testing.T) {
 	page, err := os.ReadFile(simulationPath)
 	if err != nil {

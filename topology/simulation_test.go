@@ -9,8 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// happening is something at a moment of a simulation: a gang comes, takes a wider
-// level, or ends.
+// happening is an event in a simulation: a gang comes, takes a wider level, or ends.
 type happening struct {
 	at   int64
 	gang int
@@ -41,11 +40,11 @@ type simulated struct {
 	taken []gpuMask
 	level job.Locality
 	hosts int
-	links int // as fleet.level says
+	links int // as from fleet.level
 }
 
-// simulation is a cluster under one policy. Nobody tells how long a gang runs, as
-// with gangrun, so the ticket rule lets nobody ahead on account of time.
+// simulation is a cluster with one policy. As in gangrun by default, the end of a gang is not known. So the
+// ticket rule lets no gang start early because of its time limit.
 type simulation struct {
 	fleet    *fleet
 	policy   policy
@@ -57,7 +56,7 @@ type simulation struct {
 	queue    happenings
 	levels   map[int][]job.Locality // by GPUs
 	tickets  map[ticketKey][]int    // GPUs of each host
-	// watch is told how things stood from one moment to another.
+	// watch is called with the state between two moments.
 	watch func(from, to int64, free []gpuMask)
 }
 
@@ -79,7 +78,7 @@ func newSimulation(f *fleet, p policy, patience time.Duration, list []arrival) *
 	return s
 }
 
-// step goes to the next moment in which something happens.
+// step goes to the next moment at which something happens.
 func (s *simulation) step() (more bool, err error) {
 	if len(s.queue) == 0 {
 		return false, nil
@@ -108,8 +107,8 @@ func (s *simulation) step() (more bool, err error) {
 	return true, s.serve()
 }
 
-// levelsOf lists the levels on which a gang would fit if no GPU were busy, the
-// closest first: those that it waits for, as gangrun run does.
+// levelsOf returns the levels for which a gang waits, the closest first. The gang would fit on each of them if
+// no GPU were busy.
 func (s *simulation) levelsOf(gpus int) ([]job.Locality, error) {
 	if list, ok := s.levels[gpus]; ok {
 		return list, nil
@@ -131,8 +130,7 @@ func (s *simulation) levelsOf(gpus int) ([]job.Locality, error) {
 	return list, nil
 }
 
-// ticket is what a gang asks of each host while it waits: what it would have if no
-// GPU were busy.
+// ticket returns what a waiting gang asks of each host: what it would get if no GPU were busy.
 func (s *simulation) ticket(gpus int, level job.Locality) ([]int, error) {
 	key := ticketKey{gpus, level}
 	if t, ok := s.tickets[key]; ok {
@@ -150,9 +148,8 @@ func (s *simulation) ticket(gpus int, level job.Locality) ([]int, error) {
 	return t, nil
 }
 
-// serve lets the waiting gangs start that can, the oldest first. As in package
-// lease, of the idle GPUs of a host those are kept that older tickets ask for
-// there; tickets are for any GPUs of a host, so a number of them is all it takes.
+// serve starts the waiting gangs that can start, the oldest first. As in package lease, it keeps idle GPUs of a
+// host for older tickets. A ticket is for any GPUs of a host, so it is enough to count them.
 func (s *simulation) serve() error {
 	kept := make([]int, len(s.free))
 	var still []int
@@ -193,7 +190,7 @@ func (s *simulation) serve() error {
 	return nil
 }
 
-// canFit spares the work of placing a gang for which there are too few GPUs.
+// canFit returns false if there are too few GPUs for a gang. This saves the work of placing it.
 func (s *simulation) canFit(free []gpuMask, gpus int, level job.Locality) bool {
 	all, most := 0, 0
 	racks := make([]int, len(s.fleet.racks))
@@ -211,7 +208,7 @@ func (s *simulation) canFit(free []gpuMask, gpus int, level job.Locality) bool {
 	return all >= gpus
 }
 
-// begin starts a gang, and holds the policy to its word.
+// begin starts a gang, and checks that the policy has kept to the rules.
 func (s *simulation) begin(i int, spare, taken []gpuMask, within job.Locality) error {
 	g, sum := &s.gangs[i], 0
 	for h, m := range taken {

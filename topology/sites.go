@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// site is the hosts of one switch that have something free.
+// site has the hosts of one switch that have free GPUs.
 type site struct {
 	views []int
-	cap   int   // ranks that they can take
-	hosts []int // how many of them can take each number of ranks
+	cap   int   // number of ranks that the hosts can take
+	hosts []int // the number of hosts that can take each number of ranks
 }
 
-// rack is the sites of one rack, those that can take most first.
+// rack has the sites of one rack. The sites that can take the most ranks come first.
 type rack struct {
 	sites []*site
 	cap   int
 }
 
-// Limits of the search for racks and switches. As long as none is reached, the search is exact.
-// They limit the cells of the table for the fewest switches, the steps of the search, the pools
+// These are the limits of the search for racks and switches. If none of them is reached, the search is exact.
+// They limit the cells of the table for the smallest number of switches, the steps of the search, the pools
 // that it keeps, and the hosts in these pools.
 const (
 	mostCells = 1 << 20
@@ -28,8 +28,7 @@ const (
 	mostHosts = 4000
 )
 
-// racksOf groups all hosts but one by rack and switch. The racks that can take most ranks come
-// first.
+// racksOf groups all hosts except skip by rack and switch. The racks that can take the most ranks come first.
 func (s *survey) racksOf(skip int) []*rack {
 	racks := map[int]*rack{}
 	sites := map[int]*site{}
@@ -67,7 +66,7 @@ func (s *survey) racksOf(skip int) []*rack {
 	return list
 }
 
-// fewestRacks is how many racks are needed, or 0 where all are too few.
+// fewestRacks returns the smallest number of racks that can take the ranks, or 0 if all racks together cannot.
 func fewestRacks(racks []*rack, ranks int) int {
 	for i, r := range racks {
 		if ranks -= r.cap; ranks <= 0 {
@@ -77,8 +76,8 @@ func fewestRacks(racks []*rack, ranks int) int {
 	return 0
 }
 
-// fewestSwitches finds the smallest number of switches in the given number of racks that can take
-// the ranks, and one way to choose them. There must be such a way.
+// fewestSwitches returns a smallest set of switches, in count racks, that can take the ranks. There must be
+// such a set. If its table would be too large, it returns a set that may not be the smallest.
 func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	kept := ableRacks(racks, count)
 	most := 0
@@ -88,7 +87,8 @@ func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	if len(kept)*(count+1)*(most+1) > mostCells {
 		return fewSwitches(racks[:count], ranks)
 	}
-	// caps is the most that so many racks and switches can take, -1 for none.
+	// caps has the largest number of ranks that each number of racks and switches can take, or -1 if there are
+	// not so many switches.
 	caps := make([]int, (count+1)*(most+1))
 	for i := range caps {
 		caps[i] = -1
@@ -123,15 +123,15 @@ func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	return pool
 }
 
-// ableRacks keeps, for every number of switches, as many racks as are wanted: those whose switches
-// can take the most ranks. It does for racks what candidates does for hosts.
+// ableRacks keeps, for every number of switches, count racks: those whose switches can take the most ranks. It
+// does for racks what candidates does for hosts.
 func ableRacks(racks []*rack, count int) []*rack {
 	able := map[*rack]bool{}
 	broad := 0
 	for _, r := range racks {
 		broad = max(broad, len(r.sites))
 	}
-	first := make(map[*rack]int, len(racks)) // what the first n switches can take
+	first := make(map[*rack]int, len(racks)) // number of ranks that the first n switches can take
 	for n := 1; n <= broad; n++ {
 		order := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return len(r.sites) < n })
 		for _, r := range order {
@@ -145,8 +145,8 @@ func ableRacks(racks []*rack, count int) []*rack {
 	return slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return !able[r] })
 }
 
-// fewSwitches chooses one switch of each of the racks, and then those that can
-// take most, until all ranks have room.
+// fewSwitches chooses one switch of each rack. Then it adds the switches that can take the most ranks, until
+// all ranks have room.
 func fewSwitches(racks []*rack, ranks int) []*site {
 	var pool, rest []*site
 	for _, r := range racks {
@@ -162,7 +162,7 @@ func fewSwitches(racks []*rack, ranks int) []*site {
 	return pool
 }
 
-// fewestHosts is how many hosts of a pool are needed.
+// fewestHosts returns the smallest number of hosts of a pool that can take the ranks.
 func fewestHosts(pool []*site, ranks int) int {
 	var hosts [widest + 1]int
 	for _, at := range pool {
@@ -182,15 +182,15 @@ func fewestHosts(pool []*site, ranks int) int {
 	return used
 }
 
-// search goes through the ways to choose racks, and switches in these racks.
+// search goes through the ways to choose racks, and switches in these racks, and keeps the best pools.
 type search struct {
 	ranks, racks, switches int
 	steps                  int
 	pools                  [][]*site
-	hosts                  int // fewest that a pool needs
+	hosts                  int // the smallest number of hosts that a pool needs
 }
 
-// keep adds a pool, if none is known that needs fewer hosts.
+// keep keeps a pool, unless another pool needs fewer hosts.
 func (s *search) keep(pool []*site) {
 	hosts := fewestHosts(pool, s.ranks)
 	if s.hosts == 0 || hosts < s.hosts {
@@ -201,8 +201,8 @@ func (s *search) keep(pool []*site) {
 	}
 }
 
-// inRacks goes through the ways to choose racks and, for each way, through the ways to choose
-// switches in them.
+// inRacks goes through the ways to choose racks. For each way, it goes through the ways to choose switches in
+// these racks.
 func (s *search) inRacks(from, chosen []*rack, cap int) {
 	if s.steps++; s.steps > mostSteps {
 		return
@@ -246,9 +246,9 @@ func (s *search) inSites(from, chosen []*site, cap int) {
 	}
 }
 
-// pools finds the sets of switches among which a gang of several hosts is to be placed: of all sets
-// with the fewest racks, those with the fewest switches, and of these, those that need the fewest
-// hosts.
+// pools returns the sets of switches among which a gang on several hosts is placed. These are the sets with the
+// fewest racks. Of these, they are the sets with the fewest switches. Of these, they are the sets that need the
+// fewest hosts.
 func (s *survey) pools(skip int) *search {
 	racks := s.racksOf(skip)
 	found := &search{ranks: s.want.Ranks, racks: fewestRacks(racks, s.want.Ranks)}

@@ -6,11 +6,10 @@ import (
 	"slices"
 )
 
-// set is a set of GPUs of a shape, by number. Only the first widest GPUs of a host are
-// used.
+// set is a set of GPUs of a shape, by number. Only the first widest GPUs of a host are used.
 type set [2]uint64
 
-// widest is the size of a set.
+// widest is the number of GPUs that a set can have.
 const widest = 128
 
 func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
@@ -58,30 +57,30 @@ func (v *vec) compare(w *vec) int {
 	return 0
 }
 
-// option is one way for a host to give some of its GPUs.
+// option is one way in which a host can give some of its GPUs to a gang.
 type option struct {
 	ring int32
 	vec  vec
 	set  set
 }
 
-// stateKey is what must be equal for two hosts to be the same to a gang.
+// stateKey has the properties in which two hosts must be equal to look the same to a gang.
 type stateKey struct {
 	shape *shape
 	free  set
 	cap   int
 }
 
-// state is what a host can give to a gang. Hosts that look the same share it.
+// state has what a host can give to a gang. Hosts that look the same share it.
 type state struct {
 	stateKey
-	// options has, for each number of ranks, the options that can be part of a best plan. The first
-	// has the best ring; each further one has a weaker ring, but a better vec.
+	// options has, for each number of ranks, the options that can be part of a best plan. The first option has
+	// the best ring. Each further option has a weaker ring, but a better vec.
 	options [][]option
 }
 
-// newState tries every set of free GPUs for 1 to most ranks of gpus GPUs each. alone says
-// that the gang has one GPU, for which the distance to a NIC does not matter.
+// newState tries every set of free GPUs for 1 to most ranks of gpus GPUs each. alone is true if the gang has
+// one GPU. The distance to a NIC then does not matter.
 func newState(key stateKey, gpus, most int, alone bool) *state {
 	s := &state{stateKey: key}
 	most = min(most, key.cap)
@@ -105,8 +104,8 @@ func newState(key stateKey, gpus, most int, alone bool) *state {
 	return s
 }
 
-// ways yields the sets of at most most GPUs for whose size right returns true. For a wide shape, it
-// yields only good ones of these sets. Sets of equal cost come in a fixed order.
+// ways yields the sets of at most most GPUs for whose size right returns true. For a wide shape, it yields only
+// some good ones of these sets. Sets of equal cost come in a fixed order.
 func (k stateKey) ways(right func(size int) bool, most int, yield func(size int, o option)) {
 	s, free := k.shape, k.free.count()
 	if s.ring != nil {
@@ -143,8 +142,8 @@ func (s *state) offer(ranks int, o option) {
 	s.options[ranks] = append(list, o)
 }
 
-// best returns the best option for a number of ranks whose ring is at least as good as the
-// given one, or nil.
+// best returns the best option for a number of ranks whose ring is at least as good as ring. It returns nil if
+// there is none.
 func (s *state) best(ranks int, ring int32) *option {
 	if ranks >= len(s.options) {
 		return nil
@@ -158,8 +157,7 @@ func (s *state) best(ranks int, ring int32) *option {
 	return nil
 }
 
-// most returns the largest number of ranks that the host can take with a ring at least as
-// good as the given one.
+// most returns the largest number of ranks that the host can take with a ring that is at least as good as ring.
 func (s *state) most(ring int32) int {
 	for ranks := len(s.options) - 1; ranks > 0; ranks-- {
 		if s.best(ranks, ring) != nil {
@@ -169,14 +167,14 @@ func (s *state) most(ring int32) int {
 	return 0
 }
 
-// joined is how well connected a set of GPUs is; greater is better.
+// joined says how well a set of GPUs is connected. Greater values are better.
 type joined struct{ ring, links int32 }
 
 func (j joined) compare(k joined) int {
 	return cmp.Or(cmp.Compare(j.ring, k.ring), cmp.Compare(j.links, k.links))
 }
 
-// bestJoined returns how well connected the best set of the given size of the GPUs is.
+// bestJoined returns how well the best set of the given size is connected. It considers the GPUs in among.
 func (s *shape) bestJoined(among set, size int) joined {
 	best := joined{-1, -1}
 	stateKey{shape: s, free: among}.ways(func(n int) bool { return n == size }, size, func(_ int, o option) {

@@ -12,27 +12,27 @@ type view struct {
 	host *job.Host
 	at   int // in the inventory
 	*state
-	// usable are the GPUs that the gang could have if none were busy.
+	// usable has the GPUs that the gang could have if no GPU were busy.
 	usable set
 	rack   int
 	sw     int
 }
 
-// survey is the hosts that have GPUs for a gang. Hosts that look the same share their data.
+// survey has the hosts that have GPUs for a gang. Hosts that look the same share their data.
 type survey struct {
 	want  Want
 	views []view
 	racks int
-	// unfit is how many devices are sick or excluded, alone or with their hosts. slices is
-	// how many MIG instances cannot be used because a rank needs several GPUs.
+	// unfit is the number of devices that are sick or excluded, or on an excluded host. slices is the number of
+	// MIG instances that cannot be used because a rank needs several GPUs.
 	unfit, slices int
 	// best caches the results of shape.bestJoined.
 	best map[stateKey]joined
-	// orders caches in which order the GPUs of a set are numbered.
+	// orders caches the results of order.
 	orders map[stateKey][][]int
 }
 
-// look returns a survey of an inventory. If idle is true, it is as if no GPU were busy.
+// look returns a survey of an inventory. If idle is true, it takes no GPU as busy.
 func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *survey {
 	s := &survey{want: want, best: map[stateKey]joined{}, orders: map[stateKey][][]int{}}
 	gone := words(not.Hosts)
@@ -85,7 +85,7 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 	return s
 }
 
-// whole returns the indices in h.Devices of the devices that a gang may be given.
+// whole returns the indices in h.Devices of the devices that can be given to a gang.
 func whole(h *job.Host) []int {
 	list := Leaves(*h)
 	return list[:min(len(list), widest)]
@@ -94,9 +94,9 @@ func whole(h *job.Host) []int {
 // isSlice reports whether a device is a MIG instance.
 func isSlice(d *job.Device) bool { return d.GPU != "" && d.GPU != d.UUID }
 
-// unfit reports whether this gang may not have a device even when the device is idle,
-// because the device, or the GPU of which it is a part, is sick or excluded. Whether that
-// GPU is busy does not matter: a program on any of its instances makes it busy.
+// unfit reports whether the gang may not have a device even if the device is idle. This is so if the device, or
+// the GPU to which it belongs, is sick or excluded. It does not matter whether that GPU is busy, because a
+// program on any of its instances makes it busy.
 func unfit(h *job.Host, device int, gone []string) bool {
 	d := &h.Devices[device]
 	if d.Sick != "" || (job.Excluded{Devices: gone}).Device(h.Name, *d) {
@@ -140,7 +140,7 @@ func decode(key []byte, n int) ([][]int32, []int32) {
 	return scores, nic
 }
 
-// number gives every name a number, from 0 on.
+// number returns the number of a name. It gives each new name the next number, from 0 on.
 func number[K comparable](numbers map[K]int, name K) int {
 	n, ok := numbers[name]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// why explains in sentences what was chosen and what decided it.
+// why returns sentences that say what was chosen, and for what reason.
 func (s *survey) why(p *plan, c *Choice) []string {
 	var why []string
 	for _, pick := range p.picks {
@@ -48,7 +48,7 @@ func (s *survey) why(p *plan, c *Choice) []string {
 	return append(why, "as good as "+other)
 }
 
-// alone describes the alternatives to a plan that has no runner-up.
+// alone returns a sentence about the alternatives to a plan that has no runner-up.
 func (s *survey) alone(p *plan) string {
 	v := &s.views[s.weakest(p)]
 	switch {
@@ -62,12 +62,12 @@ func (s *survey) alone(p *plan) string {
 	return "there is no other way to place it" + within[s.want.Locality]
 }
 
-// within says where a gang is to be.
+// within has, for each locality, the words that say where the gang must be.
 var within = map[job.Locality]string{
 	job.LocalityIsland: " on one island", job.LocalityHost: " on one host", job.LocalityRack: " in one rack",
 }
 
-// listed names the first few of many things.
+// listed names the first few of many things, and counts the others.
 func listed(names []string) string {
 	const few = 6
 	if len(names) > few {
@@ -123,7 +123,7 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	return e
 }
 
-// never returns what to do about a gang that does not fit even if no GPU is busy.
+// never returns a hint for a gang that does not fit even if no GPU is busy.
 func (s *survey) never() string {
 	hint, topo := "ask for fewer ranks", ""
 	wide, _ := s.most(job.LocalityAny)
@@ -142,7 +142,7 @@ func (s *survey) never() string {
 	return hint + topo + s.noSlices()
 }
 
-// noSlices explains why MIG instances cannot be used.
+// noSlices says why MIG instances cannot be used. It returns "" if there are none.
 func (s *survey) noSlices() string {
 	if s.slices == 0 {
 		return ""
@@ -150,8 +150,8 @@ func (s *survey) noSlices() string {
 	return fmt.Sprintf("; ranks of several GPUs get no MIG instances, of which a CUDA process sees one only: %s can be used by ranks of 1 GPU", count(s.slices, "instance"))
 }
 
-// slotLimits names each host whose stated slots are fewer than the ranks that its GPUs
-// could take, if more slots would make more room in one place.
+// slotLimits names the hosts whose stated slots are fewer than the ranks that their GPUs could take. It names
+// only hosts where more slots would make more room in one place.
 func (s *survey) slotLimits() []string {
 	most, _ := s.most(s.want.Locality)
 	rooms := s.rooms(s.want.Locality, s.onGPUs)
@@ -164,13 +164,13 @@ func (s *survey) slotLimits() []string {
 	return limits
 }
 
-// onGPUs returns how many ranks the free GPUs of a host could take, whatever its slots.
+// onGPUs returns how many ranks the free GPUs of a host could take if its slots did not matter.
 func (s *survey) onGPUs(v *view) int { return v.free.count() / s.want.GPUs }
 
 // onSlots returns how many ranks a host can take with its slots.
 func (s *survey) onSlots(v *view) int { return v.cap }
 
-// place returns the number of the place in which a host is, on a level.
+// place returns the number of the place to which a host belongs, on a level.
 func (s *survey) place(view int, level job.Locality) int {
 	switch level {
 	case job.LocalityIsland, job.LocalityHost:
@@ -181,7 +181,7 @@ func (s *survey) place(view int, level job.Locality) int {
 	return 0
 }
 
-// rooms returns for each place of a level how many ranks fit there.
+// rooms returns how many ranks fit in each place of a level.
 func (s *survey) rooms(level job.Locality, room func(*view) int) map[int]int {
 	rooms := map[int]int{}
 	for i := range s.views {
@@ -190,8 +190,7 @@ func (s *survey) rooms(level job.Locality, room func(*view) int) map[int]int {
 	return rooms
 }
 
-// most returns the largest number of ranks that fit in one place of a level, and which
-// place that is.
+// most returns the largest number of ranks that fit in one place of a level, and the name of this place.
 func (s *survey) most(level job.Locality) (int, string) {
 	most, place := 0, ""
 	rooms := s.rooms(level, s.onSlots)

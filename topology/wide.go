@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A host of more than exact GPUs has too many subsets to look at all of them. Usually, its GPUs are
-// divided into MIG instances. Sets are built one GPU at a time: from each GPU that differs from the
-// earlier ones, by adding the GPU that keeps the best ring.
+// A host with more than exact GPUs has too many subsets to try all of them. Usually, its GPUs are divided into
+// MIG instances. Sets are built one GPU at a time. They begin with each GPU that differs from the earlier ones.
+// The next GPU is always the one that keeps the best ring.
 
 // circle is a ring through a growing set of GPUs.
 type circle struct {
@@ -16,7 +16,7 @@ type circle struct {
 	order []int
 }
 
-// weakest returns the weakest link of the ring and the next weakest.
+// weakest returns the score of the weakest link of the ring, and of the next weakest one.
 func (c *circle) weakest() (low, next int32) {
 	low, next = NoRing, NoRing
 	if len(c.order) < 2 {
@@ -33,8 +33,7 @@ func (c *circle) weakest() (low, next int32) {
 	return low, next
 }
 
-// where returns the place in the ring at which a GPU fits best, and the weakest link of the ring
-// with this GPU.
+// where returns the best position in the ring for another GPU, and the weakest link of the ring with this GPU.
 func (c *circle) where(gpu int, low, next int32) (int, int32) {
 	best, ring, gain := 0, int32(-1), int32(math.MinInt32)
 	for i, a := range c.order {
@@ -52,7 +51,7 @@ func (c *circle) where(gpu int, low, next int32) (int, int32) {
 	return best, ring
 }
 
-// insert puts a GPU where it fits best.
+// insert puts a GPU at its best position.
 func (c *circle) insert(gpu int) {
 	low, next := c.weakest()
 	at, _ := c.where(gpu, low, next)
@@ -70,7 +69,7 @@ func (s *shape) grow(free set, most int, yield func(chosen set, size int, ring, 
 		chosen.add(seed)
 		c := circle{s, []int{seed}}
 		links, far := int32(0), s.nic[seed]
-		gain := make([]int32, s.n) // what each GPU would add to links
+		gain := make([]int32, s.n) // how much each GPU would add to links
 		yield(chosen, 1, NoRing, 0, far)
 		for last := seed; len(c.order) < min(most, len(list)); {
 			low, next := c.weakest()
@@ -94,7 +93,7 @@ func (s *shape) grow(free set, most int, yield func(chosen set, size int, ring, 
 	}
 }
 
-// twins reports whether two GPUs are joined alike to all others.
+// twins reports whether two GPUs have the same links to all other GPUs, and the same distance to a NIC.
 func (s *shape) twins(a, b int) bool {
 	for i := range s.n {
 		if i != a && i != b && s.scores[a][i] != s.scores[b][i] {
@@ -104,13 +103,13 @@ func (s *shape) twins(a, b int) bool {
 	return s.nic[a] == s.nic[b]
 }
 
-// pair is two GPUs of a wide shape.
+// pair is a pair of GPUs of a wide shape.
 type pair struct {
 	score int32
 	a, b  int
 }
 
-// allPairs lists the pairs of GPUs, the best joined first.
+// allPairs returns all pairs of GPUs, the best connected ones first.
 func allPairs(scores [][]int32) []pair {
 	var pairs []pair
 	for b, row := range scores {
@@ -122,7 +121,7 @@ func allPairs(scores [][]int32) []pair {
 	return pairs
 }
 
-// wideValue is what a set is worth when it stays free, with pairs taken greedily.
+// wideValue returns the value of a set of GPUs if it stays free. It chooses the pairs greedily.
 func (s *shape) wideValue(free set) int32 {
 	islands, hosts := s.intact(free)
 	value := int32(islands + hosts)
@@ -130,7 +129,7 @@ func (s *shape) wideValue(free set) int32 {
 	return value
 }
 
-// wideMatch yields the scores of the pairs that are taken.
+// wideMatch yields the scores of the pairs that it chooses.
 func (s *shape) wideMatch(free set, yield func(score int32)) {
 	left := free.count()
 	for _, p := range s.pairs {

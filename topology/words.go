@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// facts are what a choice's sentences need besides its Cost. All of them count only the
-// hosts that the choice uses.
+// facts has what the sentences about a choice need besides its Cost. It counts only the hosts that the choice
+// uses.
 type facts struct {
-	pairs         census // links between all pairs of its GPUs that share a host
-	nics          census // links between its GPUs and their nearest NICs
-	before, after spare  // what was free, and what stays so
+	pairs         census // links between all pairs of the gang's GPUs that are on the same host
+	nics          census // links between the gang's GPUs and their nearest NICs
+	before, after spare  // what was free before, and what stays free
 }
 
-// spare is what free GPUs can be used for: the best way to divide them into pairs, and how
-// many islands and hosts are completely free.
+// spare says for what free GPUs can be used: the best way to divide them into pairs, and the number of islands
+// and hosts that are completely free.
 type spare struct {
 	pairs          census
 	islands, hosts int
@@ -50,7 +50,7 @@ func (sp *spare) add(s *shape, free set) {
 	sp.islands, sp.hosts = sp.islands+islands, sp.hosts+hosts
 }
 
-// minus returns what sp has more of than other.
+// minus returns the pairs, islands and hosts of sp that are more than those of other.
 func (sp spare) minus(other spare) spare {
 	more := spare{census{}, max(0, sp.islands-other.islands), max(0, sp.hosts-other.hosts)}
 	for score, n := range sp.pairs {
@@ -75,8 +75,8 @@ func (sp spare) words(explained map[int32]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// taken describes what the choice takes from what was free. The GPUs that are left may form
-// pairs that did not exist before.
+// taken says what the choice takes from the free GPUs. The GPUs that stay free may form pairs that did not
+// exist before.
 func (f facts) taken(explained map[int32]bool) string {
 	text := cmp.Or(f.before.minus(f.after).words(explained), "nothing")
 	if back := f.after.minus(f.before).words(explained); back != "" {
@@ -130,7 +130,7 @@ func nicWords(nics census, explained map[int32]bool) string {
 	return nics.words("", explained)
 }
 
-// differ describes the differences between two choices for a gang, field by field of Cost.
+// differ describes the differences between two choices for a gang, in the order of the fields of Cost.
 func differ(c, other Choice) []string {
 	explained := map[int32]bool{}
 	ring := func(c Choice) string {

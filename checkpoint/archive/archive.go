@@ -1,7 +1,9 @@
 // Package archive checks zip archives of torch.save, numpy.savez, Keras and other programs.
 //
 // It does not use archive/zip, for three reasons. archive/zip keeps the whole central directory in memory. It
-// does not compare the local header of an entry with the directory. And it accepts data before an archive: if an archive contains another one and is truncated right after it, the package would accept the file as the inner archive.
+// does not compare the local header of an entry with the directory. And it accepts data before an archive: if
+// an archive contains another one and is truncated right after it, archive/zip would accept the file as the
+// inner archive.
 package archive
 
 import (

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// re returns a regular expression that is compiled when it is first used: most
-// of gangrun's processes use none and must start fast.
+// re returns a regular expression that is compiled when it is first used. Most of gangrun's processes use none,
+// and must start fast.
 func re(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
 }
@@ -21,7 +21,7 @@ var (
 	// shardWord matches the number of a rank, a shard or the like.
 	shardWord = re(`(?i)((?:^|[^a-z])(?:(?:mp|tp|pp|dp|cp|ep|local|global)?_?rank|shard|part|slice|proc|process|worker|node|host|local|gpu|device|replica|` +
 		`world_?size|tp|pp|dp|cp|ep)s?[=_.-]?)(\d+)`)
-	version  = re(`-v\d+$`) // Lightning's, for a name that is taken
+	version  = re(`-v\d+$`) // which Lightning adds if a name is taken
 	suffix   = re(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
 	stepWord = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
 	epoch    = re(`(?i)epochs?[=_-]?(\d+)`)
@@ -79,8 +79,7 @@ func Number(digits string) int64 {
 	return n
 }
 
-// unfinished are the names under which programs write what they rename when it
-// is whole.
+// unfinished matches the names that programs give to a file or directory until it is complete.
 var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 	`|\.(tmp|temp|partial|incomplete|tempstate\d+)([._-][0-9a-z_]+)*$|orbax-checkpoint-tmp`)
 
@@ -96,8 +95,8 @@ func Hidden(name string) bool {
 
 var (
 	copied = re(`^#.+#$`)
-	// earlier matches names under which programs keep the checkpoint before the
-	// one whose name is the same without the first group.
+	// earlier matches the names under which programs keep the previous checkpoint. Without the first group,
+	// such a name is the name of the newer checkpoint.
 	earlier = re(`(?i)([._-](?:prev|previous|old|bak|backup)(?:[._-]?(\d+))?)(?:\.[a-z]\w*)?$`)
 )
 

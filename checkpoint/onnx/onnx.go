@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Check checks that a model is complete: every message is as long as its length prefix says, there is a graph, and every tensor has
-// as many bytes as its shape needs. open opens a file in the directory of the model.
+// Check checks that a model is complete: every message is as long as its length prefix says, there is a graph,
+// and every tensor has as many bytes as its shape needs. open opens a file in the directory of the model.
 func Check(f *blob.File, open func(name string) (*blob.File, error)) error {
 	c := checker{f: f, open: open}
 	var version, graph, operators bool

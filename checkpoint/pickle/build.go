@@ -24,8 +24,8 @@ type Builder struct {
 	Called  func(function Global, args Tuple) any
 }
 
-// maxValues bounds the values that a pickle may build: a checkpoint of a
-// thousand ranks with a thousand tensors each has some ten million.
+// maxValues is the maximum number of values that a pickle may build. The pickle of a checkpoint of a thousand
+// ranks with a thousand tensors each has about ten million.
 const maxValues = 16 << 20
 
 // ErrTooBig is the error for a pickle that has too many values to be kept in memory.
@@ -46,7 +46,7 @@ type (
 		pairs []any
 	}
 
-	long   string // the bytes of a whole number over 64 bits
+	long   string // the bytes of a whole number of more than 64 bits
 	object struct{ class Global }
 )
 
@@ -147,7 +147,7 @@ func (u *Builder) Step(op byte, arg []byte) error {
 	}
 }
 
-// combine does the opcodes that make a value out of others.
+// combine handles the opcodes that make a value from other values.
 func (u *Builder) combine(op byte, arg []byte) error {
 	switch op {
 	case opTuple1, opTuple2, opTuple3:
@@ -220,7 +220,7 @@ func (u *Builder) combine(op byte, arg []byte) error {
 	}
 }
 
-// fill adds to a list, dict or set.
+// fill adds values to a list, dict or set.
 func (u *Builder) fill(op byte) error {
 	var v []any
 	var err error
@@ -275,7 +275,7 @@ func (u *Builder) pushIf(err error, v any) error {
 	return u.push(v)
 }
 
-// pushObject makes an object of the class that comes first in v.
+// pushObject pushes an object of the class v[0], or the result of Called.
 func (u *Builder) pushObject(err error, v []any) error {
 	if err != nil {
 		return err
@@ -310,7 +310,7 @@ func (u *Builder) pop(n int) ([]any, error) {
 	return v, nil
 }
 
-// popMark returns a copy of what is above the last mark, which it removes.
+// popMark removes the last mark, and the values above it. It returns a copy of these values.
 func (u *Builder) popMark() ([]any, error) {
 	if len(u.marks) == 0 {
 		return nil, errPickle
@@ -320,8 +320,8 @@ func (u *Builder) popMark() ([]any, error) {
 	return u.pop(len(u.stack) - from)
 }
 
-// number returns the whole number that is the argument of op; 0 for one in
-// words that is none.
+// number returns the argument of op as a whole number. It returns 0 if the argument is a text that is no
+// number.
 func number(op byte, arg []byte) int64 {
 	switch op {
 	case opInt, opLong, opGet, opPut:

@@ -10,8 +10,7 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// The opcodes of pickle protocols 0 to 5 (CPython's Lib/pickletools.py), by
-// what follows the opcode.
+// The opcodes of pickle protocols 0 to 5 (CPython's Lib/pickletools.py).
 const (
 	opMark, opStop, opPop, opPopMark, opDup               = '(', '.', '0', '1', '2'
 	opFloat, opInt, opLong, opNone, opPersID              = 'F', 'I', 'L', 'N', 'P'
@@ -31,8 +30,8 @@ const (
 	opByteArray8, opNextBuffer, opReadOnlyBuffer     byte = 0x96, 0x97, 0x98
 )
 
-// shape says what follows an opcode: a fixed number of bytes, lines, or a
-// length of a number of bytes and as many bytes as that says.
+// shape describes the argument of an opcode. The argument is a fixed number of bytes, or a number of lines, or
+// a length of counted bytes that is followed by as many bytes as the length says.
 type shape struct {
 	known                 bool
 	fixed, lines, counted uint8
@@ -60,11 +59,11 @@ var shapes = func() (all [256]shape) {
 	return all
 }()
 
-// maxKept bounds how much of an opcode's argument is kept, in bytes: names and
-// numbers are shorter, texts and arrays are skipped.
+// maxKept is how many bytes of an opcode's argument are kept. Names and numbers are shorter. Longer texts and
+// arrays are cut off.
 const maxKept = 4 << 10
 
-// maxLineLen bounds a line of a text opcode: Python's whole numbers, say.
+// maxLineLen is the maximum length of a line in an argument, for example of a whole number, in bytes.
 const maxLineLen = 64 << 20
 
 // Machine receives the opcodes of a pickle, one by one.
@@ -140,7 +139,7 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 	return arg, nil
 }
 
-// joblib's pickles have the bytes of arrays between their opcodes.
+// joblib is the module of the classes in joblib's pickles.
 const joblib = "joblib.numpy_pickle"
 
 // ErrJoblib is the error with which the Machine Joblib ends the scan of a pickle of joblib. Such a

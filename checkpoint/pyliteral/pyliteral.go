@@ -27,7 +27,7 @@ type literal struct{ text string }
 
 func (p *literal) space() { p.text = strings.TrimLeft(p.text, " \t\r\n\x00") }
 
-// take skips space and, if it is next, c.
+// take skips white space, and then c if c is next. It reports whether c was next.
 func (p *literal) take(c byte) bool {
 	p.space()
 	if p.text == "" || p.text[0] != c {
@@ -126,7 +126,7 @@ func (p *literal) dict(depth int) (any, error) {
 	return all, nil
 }
 
-// quoted reads a string. Escapes stay as they are: only names have any.
+// quoted reads a string. It does not decode escapes, because only names have any.
 func (p *literal) quoted(quote byte) (any, error) {
 	for i := 1; i < len(p.text); i++ {
 		switch p.text[i] {

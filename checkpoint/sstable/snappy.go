@@ -2,8 +2,8 @@ package sstable
 
 import "github.com/klauspost/compress/snappy"
 
-// maxSnappy is how many bytes one byte of Snappy can stand for, rounded up: a copy of 64
-// bytes takes 3.
+// maxSnappy is the maximum number of bytes to which one byte of Snappy can expand, rounded up. A copy of 64
+// bytes takes 3 bytes.
 const maxSnappy = 32
 
 // Unsnap decompresses one block of Snappy. It never allocates more memory than a block of len(b) compressed

@@ -21,7 +21,7 @@ const (
 	// Magic is the little-endian number at the end of every table.
 	Magic       = 0xdb4775248b80fb57
 	tableFooter = 48
-	// maxTable bounds a table, in bytes: it holds names and places, no tensors.
+	// maxTable is the maximum size of a table, in bytes. A table has names and places, but no tensors.
 	maxTable = 1 << 30
 )
 
@@ -44,7 +44,7 @@ func Read(r io.ReaderAt, size int64, emit func(key, value []byte) error) error {
 	if binary.LittleEndian.Uint64(footer[40:]) != Magic {
 		return flaw.New("truncated: it does not end like an index")
 	}
-	_, _, rest, ok := handle(footer) // of a block that TensorFlow leaves empty
+	_, _, rest, ok := handle(footer) // the block that TensorFlow leaves empty
 	if !ok {
 		return ErrDamaged
 	}
@@ -82,8 +82,7 @@ func handle(b []byte) (off, size uint64, rest []byte, ok bool) {
 	return off, size, b[n+m:], true
 }
 
-// block reads a block, after which stand the kind of its compression and its
-// checksum.
+// block reads a block. After the block come the kind of its compression and its checksum.
 func block(r io.ReaderAt, size int64, off, length uint64) ([]byte, error) {
 	if length > uint64(size) || off > uint64(size) {
 		return nil, flaw.New("truncated: a block of its index lies beyond its end")

@@ -16,15 +16,15 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
-// tensor is what a TensorFlow index says of one (BundleEntryProto in
-// tensor_bundle.proto).
+// tensor describes a tensor, as a TensorFlow index does (BundleEntryProto in tensor_bundle.proto).
 type tensor struct {
 	kind, shard, offset, size uint64
 	crc                       uint32
 	sliced                    bool // it is in pieces, which have tensors of their own
 }
 
-// Kinds of tensors whose checksum is not of their bytes (DataType in types.proto).
+// tfString and tfVariant are the kinds of tensors whose checksum is not the checksum of their bytes (DataType
+// in types.proto).
 const tfString, tfVariant = 7, 21
 
 // tfKinds are the kinds of tensors of floating-point numbers.
@@ -106,7 +106,7 @@ func Check(p *blob.Pool, prefix string) (size int64, err error) {
 	return size, err
 }
 
-// maxShards bounds the data files of one checkpoint.
+// maxShards is the maximum number of data files of a checkpoint.
 const maxShards = 99999
 
 // shardCount reads the number of data files from the index's first value
@@ -154,8 +154,7 @@ func parseTensor(value []byte) (tensor, error) {
 	return t, err
 }
 
-// fields calls emit for every field of a protobuf message, with its value where
-// that is a number.
+// fields calls emit for every field of a protobuf message. v is the value of the field if that is a number.
 func fields(b []byte, emit func(field int, v uint64)) error {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

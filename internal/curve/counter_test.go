@@ -47,7 +47,7 @@ func TestCounter(t *testing.T) {
 	}
 }
 
-// The count never decreases, whatever is reported.
+// FuzzCounter: the count never decreases, whatever is reported.
 func FuzzCounter(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0, 9, 200, 1, 0, 0, 0, 1, 7})
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -109,7 +109,7 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// If there is a pattern, only lines that match it are progress.
+// TestReaderPattern: if there is a pattern, only lines that match it are progress.
 func TestReaderPattern(t *testing.T) {
 	p, err := NewPattern(`sweep (?P<step>\d+)`)
 	if err != nil {

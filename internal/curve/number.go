@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// maxDigits bounds the digits before the decimal point. The largest finite float64 has 309.
+// maxDigits is the maximum number of digits before the decimal point. The largest finite float64 has 309.
 const maxDigits = 309
 
 // number reads an unsigned decimal number at i. The number may have groups of thousands, a fraction and an
@@ -48,8 +48,8 @@ func number(t []byte, i int) (float64, int, bool) {
 	return value, i, err == nil
 }
 
-// decimal reads an unsigned number with a decimal comma at i, as in "2,2932" and "0,385". It also returns the index after
-// it. ok is false if the comma may separate thousands or two numbers.
+// decimal reads an unsigned number with a decimal comma at i, as in "2,2932" and "0,385". It also returns the
+// index after it. ok is false if the comma may separate thousands or two numbers.
 func decimal(t []byte, i int) (value float64, end int, ok bool) {
 	start := i
 	for i < len(t) && isDigit(t[i]) {

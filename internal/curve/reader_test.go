@@ -91,7 +91,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Skip finds the header of a table, and nothing else.
+// TestReaderSkip: Skip finds the header of a table, and nothing else.
 func TestReaderSkip(t *testing.T) {
 	head, rest, _ := strings.Cut(lammps, "WARNING")
 	var r Reader
@@ -114,8 +114,8 @@ func TestReaderSkip(t *testing.T) {
 	}
 }
 
-// A Reader finds the progress that Parse finds in each line, except while LAMMPS describes a run, and all of
-// it has valid values.
+// FuzzReader: a Reader finds the progress that Parse finds in each line, except while LAMMPS describes a run.
+// All values are valid.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(lammps))
 	f.Add([]byte("Step loss\n1 nan\n2 inf\n3 1e999\n9223372036854775807 0\n"))

@@ -15,7 +15,8 @@ type Value struct {
 	Value float64
 }
 
-// maxValues bounds the values that are read of a line, and maxWords the words of a name.
+// maxValues is the maximum number of values that are read from a line, and maxWords that of the words in a
+// name.
 const (
 	maxValues = 64
 	maxWords  = 4

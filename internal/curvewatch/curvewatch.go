@@ -35,11 +35,13 @@ type Options struct {
 const (
 	// look is the time between two looks at the metrics.
 	look = time.Second
-	// lastLook is how long the watch may take to end after the gang. A file system that does not answer holds it up.
+	// lastLook is the maximum time that the watch may take after the end of the gang. It takes that long only
+	// if a file system does not answer.
 	lastLook = time.Second
-	// maxTold is how many reports of progress are kept until the next look.
+	// maxTold is the maximum number of reports of progress that are kept until the next look.
 	maxTold = 4096
-	// maxTellers is how many ranks' reports of progress are curves. Usually all ranks report the same.
+	// maxTellers is the number of ranks whose reports of progress become curves. Usually all ranks report the
+	// same.
 	maxTellers = 4
 )
 
@@ -48,7 +50,7 @@ type Watcher struct {
 	runner  Runner
 	options Options
 	track   *track
-	files   *files        // nil before the first attempt, and while a reader of them does not end
+	files   *files        // nil before the first attempt, and after an attempt whose readers have not ended
 	left    chan struct{} // closed when the readers of the last attempt have ended; nil before the first
 	spent   float64       // GPU-seconds of earlier attempts
 	lack    lack
@@ -63,9 +65,9 @@ func New(runner Runner, o Options) *Watcher {
 // be called during Run.
 func (w *Watcher) Judged() (c Curve, ok bool) { return w.track.judged() }
 
-// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. Readers that wait for a file
-// system that hangs cannot be ended. As long as readers of an earlier attempt wait, the curves of further attempts
-// are not judged, so that at most one set of readers is left behind.
+// Run runs an attempt to its end. Missing or damaged metrics do not disturb the gang. gangrun cannot end
+// readers that wait for a file system that hangs. As long as the readers of an earlier attempt wait, Run does
+// not judge the curves of further attempts. So at most one set of readers is left behind.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Trial() {
 		return w.runner.Run(ctx, a, emit)
@@ -129,7 +131,7 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	return outcome, err
 }
 
-// ended reports whether the readers of the last attempt have ended, or do so within lastLook.
+// ended reports whether the readers of the last attempt have ended, or end within lastLook.
 func (w *Watcher) ended() bool {
 	if w.left == nil {
 		return true
@@ -150,7 +152,7 @@ func (w *Watcher) step(a job.Attempt) int64 {
 	return w.options.StepOf(a.ResumeFrom)
 }
 
-// gpus is how many GPUs an attempt has; without any, how many ranks.
+// gpus returns the number of GPUs of an attempt or, if it has none, the number of its ranks.
 func gpus(a job.Attempt) float64 {
 	held := map[string]bool{}
 	for _, r := range a.Placement.Ranks {
@@ -164,8 +166,9 @@ func gpus(a job.Attempt) float64 {
 	return float64(len(held))
 }
 
-// watch judges what is found until ctx ends. At the first point it calls ask, so that earlier delivers the curves of
-// earlier runs: most jobs without a curve are never compared, and reading a long history takes time.
+// watch judges the points that arrive until ctx ends. At the first point, it calls ask, which makes earlier
+// deliver the curves of earlier runs. It does so only then because most jobs without a curve are never
+// compared, and because reading a long history takes time.
 func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, ask func(), earlier <-chan []Curve, emit func(job.Event)) {
 	w.track.begin(w.step(a))
 	each := gpus(a)
@@ -208,10 +211,10 @@ func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *
 type told struct {
 	mu     sync.Mutex
 	events []job.Event
-	ranks  map[int]bool // that have reported any
+	ranks  map[int]bool // the ranks that have reported progress
 }
 
-// see keeps an event of the gang if it is progress.
+// see keeps an event of the gang if it reports progress.
 func (t *told) see(e job.Event) {
 	if e.Kind != job.KindProgress || e.Progress == nil {
 		return
@@ -256,7 +259,8 @@ func pointsOf(p job.Progress) (all []metrics.Point) {
 	return all
 }
 
-// totalOf returns the planned steps that a rank has reported; 0 if it has reported none for the whole run.
+// totalOf returns the number of planned steps that a rank has reported for the whole run. It returns 0 if the
+// rank has reported none.
 func totalOf(p job.Progress) int64 {
 	if p.Restarts || p.Total < p.At() {
 		return 0
@@ -264,24 +268,24 @@ func totalOf(p job.Progress) int64 {
 	return p.Total
 }
 
-// logs are the log files of an attempt's ranks that are read: those of the first ranks, of the last one, which prints
-// the loss of pipelines, and of ranks that report progress.
+// logs has the log files of an attempt's ranks that are read. These are the files of the first ranks, of the
+// last rank, which prints the loss in pipelines, and of the ranks that report progress.
 type logs struct {
 	dir     string
-	metric  string // to judge by
+	metric  string // the metric by which to judge
 	ranks   int
 	tellers func() []int
 	known   map[string]*source
 }
 
-// firstRanks is how many of the first ranks are read.
+// firstRanks is the number of the first ranks whose log files are read.
 const firstRanks = 3
 
 func newLogs(a job.Attempt, metric string, tellers func() []int) *logs {
 	return &logs{dir: a.LogDir, metric: metric, ranks: len(a.Placement.Ranks), tellers: tellers, known: map[string]*source{}}
 }
 
-// all returns the files to read now.
+// all returns the files that are read now.
 func (l *logs) all(context.Context) (all []*source) {
 	wanted := append(l.tellers(), l.ranks-1)
 	for rank := range min(firstRanks, l.ranks) {

@@ -22,10 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds every wait of a test that fails.
+// limit is the maximum time of every wait of a test that fails.
 const limit = time.Minute
 
-// gang is a Runner whose gang writes what a test wants, and ends when the verdicts that it waits for have come, or with ctx.
+// gang is a Runner whose gang writes what a test wants. It ends when the verdicts for which it waits have come,
+// or when ctx ends.
 type gang struct {
 	work func(a job.Attempt, emit func(job.Event))
 	more func() // called again and again, until ctx ends
@@ -98,7 +99,7 @@ func bad(format string) string {
 	return b.String()
 }
 
-// TestWhereMetricsAre: a loss that becomes NaN is found wherever the job leaves it, while the job runs.
+// TestWhereMetricsAre: while the job runs, gangrun finds a loss that becomes NaN wherever the job writes it.
 func TestWhereMetricsAre(t *testing.T) {
 	old := "step,loss\n0,nan\n1,nan\n2,nan\n3,nan\n4,nan\n5,nan\n"
 	for name, c := range map[string]struct {
@@ -167,7 +168,7 @@ func TestWhereMetricsAre(t *testing.T) {
 	}
 }
 
-// TestOldFilesAreLeftAlone: what was there before the run, and does not change, says nothing.
+// TestOldFilesAreLeftAlone: files that were there before the run and do not change have no effect.
 func TestOldFilesAreLeftAlone(t *testing.T) {
 	dir, a := t.TempDir(), attempt(t, 1)
 	path := filepath.Join(dir, "metrics.csv")
@@ -190,8 +191,8 @@ func TestOldFilesAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestNothingDisturbs: a directory that cannot be read, files that are none, and metrics that make no sense hold up neither
-// the gang nor its end.
+// TestNothingDisturbs: a directory that cannot be read, damaged files and impossible metrics delay neither the
+// gang nor its end.
 func TestNothingDisturbs(t *testing.T) {
 	dir, a := t.TempDir(), attempt(t, 1)
 	if err := unix.Mkfifo(filepath.Join(dir, "metrics.csv"), 0o600); err != nil {
@@ -220,7 +221,7 @@ func TestNothingDisturbs(t *testing.T) {
 	}
 }
 
-// TestTensorBoard: an event file of a real writer is followed while it grows.
+// TestTensorBoard: gangrun follows an event file of a real writer while it grows.
 func TestTensorBoard(t *testing.T) {
 	data, err := os.ReadFile("../metrics/testdata/events.out.tfevents.digits")
 	if err != nil {
@@ -239,8 +240,8 @@ func TestTensorBoard(t *testing.T) {
 	}
 }
 
-// TestFrozen: what does not answer holds up the end of the gang for no longer than lastLook. While readers are left, the next
-// attempt has none, and says so.
+// TestFrozen: a file system that does not answer delays the end of the gang by at most lastLook. As long as
+// readers are left, the next attempt has none, and says so.
 func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frozen := make(chan struct{})

@@ -22,7 +22,7 @@ type lack struct {
 	told     bool
 }
 
-// found reports whether the job has the metric. seen are the names of the others.
+// found reports whether the job has the metric. seen has the names of the other metrics.
 func (l *lack) found(t *track) (found bool, seen []string) {
 	all := make([]metrics.Candidate, len(t.series))
 	for i, s := range t.series {
@@ -35,7 +35,7 @@ func (l *lack) found(t *track) (found bool, seen []string) {
 	return l.metric == "" || metrics.Named(all, l.metric) >= 0, seen
 }
 
-// during returns what to tell while the job runs; "" for nothing.
+// during returns what to tell the user while the job runs, or "".
 func (l *lack) during(t *track, now time.Time) string {
 	found, seen := l.found(t)
 	if found || len(seen) == 0 && !l.progress || l.told {
@@ -51,8 +51,8 @@ func (l *lack) during(t *track, now time.Time) string {
 	return l.text("so far ", seen)
 }
 
-// atEnd returns what to tell at the end of an attempt; "" for nothing. It tells nothing if the attempt failed before
-// it had reported anything: then the attempt has another problem.
+// atEnd returns what to tell the user at the end of an attempt, or "". It returns "" if the attempt failed
+// before it had reported anything, because the attempt then has another problem.
 func (l *lack) atEnd(t *track, good bool) string {
 	found, seen := l.found(t)
 	if found || len(seen) == 0 && !l.progress && !good {
@@ -61,7 +61,7 @@ func (l *lack) atEnd(t *track, good bool) string {
 	return l.text("", seen)
 }
 
-// most is how many names of metrics the user is told.
+// most is the maximum number of names of metrics that the user is told.
 const most = 12
 
 func (l *lack) text(when string, seen []string) string {

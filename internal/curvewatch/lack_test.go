@@ -12,7 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
-// TestLack: the user is told, once while the job runs and at its end, that the metric which he has named is not there.
+// TestLack: once while the job runs, and at its end, the user is told that the metric that the user has named
+// is missing.
 func TestLack(t *testing.T) {
 	point := func(names ...string) (b batch) {
 		for _, n := range names {

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// busy bounds the time that a reader works in each look, so that a job that prints much costs little.
+	// busy is the maximum time that a reader works in each look, so that it costs little even if a job prints
+	// much.
 	busy = 200 * time.Millisecond
-	// calm is the time from the beginning of an attempt to the first look. A job that ends sooner has no curve to
-	// judge, and takes no time for a search.
+	// calm is the time from the beginning of an attempt to the first look. A job that ends earlier has no curve
+	// to judge, and so is not delayed by a search.
 	calm = 300 * time.Millisecond
-	// maxBatch is how many points of a file are handed on at once.
+	// maxBatch is the maximum number of points of a file in one batch.
 	maxBatch = 1024
 )
 
@@ -22,12 +23,12 @@ const (
 type source struct {
 	name string
 	file *metrics.File
-	read time.Time // when its end was reached last; zero if it never was
-	// step is the last step of a trainer_state.json, which is written anew each time.
+	read time.Time // when the end of the file was last reached; zero if it was never reached
+	// step is the last step of a trainer_state.json, which the job writes anew each time.
 	step int64
 }
 
-// batch is points of one source, which came between two times.
+// batch has points of one source that came between two times.
 type batch struct {
 	source   string
 	points   []metrics.Point
@@ -35,7 +36,8 @@ type batch struct {
 	from, to time.Time
 }
 
-// time returns when a point was reported: as the file says, if that can be, and otherwise evenly spread.
+// time returns when a point was reported. It takes the time in the file if that is possible. Otherwise it
+// spreads the points evenly.
 func (b batch) time(i int, began time.Time) time.Time {
 	if p := b.points[i]; p.Time > 1e9 {
 		at := time.Unix(0, int64(p.Time*1e9))
@@ -46,13 +48,13 @@ func (b batch) time(i int, began time.Time) time.Time {
 	return b.from.Add(b.to.Sub(b.from) * time.Duration(i+1) / time.Duration(len(b.points)))
 }
 
-// reader reads some files from time to time. It may block as long as their file system does.
+// reader reads some files from time to time. It may block while their file system blocks.
 type reader struct {
 	from  time.Time // when the attempt began
 	files func(context.Context) []*source
 }
 
-// run reads until ctx ends, and hands on what it finds.
+// run reads until ctx ends, and sends the points to found.
 func (r *reader) run(ctx context.Context, found chan<- batch) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -75,7 +77,7 @@ func (r *reader) run(ctx context.Context, found chan<- batch) {
 	}
 }
 
-// read reads what was added to a file, until short ends.
+// read reads what was added to a file. It stops when short ends.
 func (r *reader) read(ctx, short context.Context, s *source, found chan<- batch) {
 	from, now := s.read, time.Now()
 	if from.IsZero() {

@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
-// slowFor is for how long a run must have been slower. Its times are those of looks at its output, so a pause makes some
-// seconds appear slower.
+// slowFor is how long a run must have been slower before the user is told. The times are those of the looks at
+// the output, so a pause makes some seconds appear slower.
 const slowFor = 20 * time.Second
 
 const (
-	maxSeries = 256  // that are kept
-	maxPoints = 4096 // of a series; of a longer one, older points are thinned out
+	maxSeries = 256  // maximum number of series
+	maxPoints = 4096 // maximum number of points of a series; in a longer series, older points are thinned out
 )
 
 // track has the curves of a run, and judges them. It has no clock and reads nothing. Its memory is bounded.
@@ -25,26 +25,27 @@ type track struct {
 	metric  string
 	higher  *bool
 	setup   judge.Setup
-	planned bool // the user has told how many steps the run has
+	planned bool // the user has stated the number of steps of the run
 
-	earlier []Curve // of other runs of the job
+	earlier []Curve // curves of other runs of the job
 
 	series []*series
 	choice metrics.Choice
-	stale  bool // the choice, or what the judge knows, is not up to date
-	more   bool // values have come since the verdicts were looked at
+	stale  bool // the choice of the series, or the judge, must be renewed
+	more   bool // values have come since the last call of verdicts
 	judge  *judge.Judge
-	told   map[judge.Kind]bool // the verdicts of this attempt that were told; true if they were sure
+	told   map[judge.Kind]bool // the verdicts of this attempt that the user was told; true if a verdict was sure
 }
 
-// series is the values that a source has given under a name.
+// series has the values that a source has reported under one name.
 type series struct {
 	name, source string
 	points       []point
-	new          bool // it has got a point in this attempt
+	new          bool // it has a point of this attempt
 }
 
-// point is a value of a step, which was reported at a time, when the run had used so many GPU-seconds.
+// point is a value at a step. at is when it was reported. gpu is the number of GPU-seconds that the run had
+// used by then.
 type point struct {
 	step    int64
 	byEpoch bool
@@ -57,8 +58,8 @@ func newTrack(metric string, higher *bool, setup judge.Setup) *track {
 	return &track{metric: metric, higher: higher, setup: setup, planned: setup.Total > 0, told: map[judge.Kind]bool{}}
 }
 
-// begin begins an attempt that starts from a checkpoint of that step; 0 is the beginning of the job, and -1 a
-// checkpoint whose step is not known. What came after that step in earlier attempts is forgotten.
+// begin begins an attempt that starts from a checkpoint of the given step. The step is 0 at the beginning of
+// the job, and -1 if the step of the checkpoint is not known. begin removes the values after that step.
 func (t *track) begin(step int64) {
 	t.told, t.stale, t.judge, t.choice = map[judge.Kind]bool{}, true, nil, metrics.Choice{}
 	if step <= 0 {
@@ -74,16 +75,16 @@ func (t *track) begin(step int64) {
 	}
 }
 
-// total tells how many steps the run has, as far as a source knows. The largest number counts: that of an epoch is smaller
-// than that of the run.
+// total records the number of steps of the run, as a source reports it. The largest number counts, because the
+// number of steps of an epoch is smaller than that of the run.
 func (t *track) total(steps int64) {
 	if !t.planned && steps > t.setup.Total {
 		t.setup.Total, t.stale = steps, true
 	}
 }
 
-// find returns the index of the series of a name in a source; -1 if there is none. A series of earlier attempts goes on
-// in the first source of this one that has its name.
+// find returns the index of the series with a name in a source, or -1. A series of an earlier attempt continues
+// in the first source of this attempt that has its name.
 func (t *track) find(source, name string) int {
 	i := slices.IndexFunc(t.series, func(s *series) bool { return s.name == name && s.source == source })
 	if i >= 0 {
@@ -95,7 +96,7 @@ func (t *track) find(source, name string) int {
 	return i
 }
 
-// add adds a value. Values whose name says nothing are left out.
+// add adds a value. It ignores values whose names have no known meaning.
 func (t *track) add(source, name string, p point) {
 	i := t.find(source, name)
 	if i < 0 {
@@ -111,7 +112,7 @@ func (t *track) add(source, name string, p point) {
 	before := len(s.points)
 	s.add(p)
 	s.new, t.more = true, true
-	if after := len(s.points); before < after && after <= 3 { // it is chosen only then
+	if after := len(s.points); before < after && after <= 3 { // the choice of the series can change only then
 		t.stale = true
 	}
 	if t.stale {
@@ -124,7 +125,8 @@ func (t *track) add(source, name string, p point) {
 	}
 }
 
-// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
+// add appends a point. It removes the points of the same step and of later ones, because the run was resumed
+// from an earlier step.
 func (s *series) add(p point) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].step >= p.step {
@@ -143,7 +145,7 @@ func (s *series) add(p point) {
 	s.points = kept
 }
 
-// choose chooses the series to judge by anew, and has a new judge look at what they have shown so far.
+// choose chooses the series by which to judge again. It gives their values so far to a new judge.
 func (t *track) choose() bool {
 	all := make([]metrics.Candidate, len(t.series))
 	for i, s := range t.series {
@@ -175,7 +177,8 @@ func (t *track) choose() bool {
 		}
 	}
 	slices.SortStableFunc(values, func(a, b value) int {
-		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of)) // the learning rate before the loss
+		// Of values at the same step, the learning rate comes before the loss.
+		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of))
 	})
 	for _, v := range values {
 		t.judge.Add(v.of, v.step, v.gpu, v.value)
@@ -183,7 +186,8 @@ func (t *track) choose() bool {
 	return true
 }
 
-// verdicts returns what is true of the run now, and was not told in this attempt, or was not sure.
+// verdicts returns the verdicts that are true now. It omits verdicts that it has returned in this attempt,
+// unless they were not sure then and are sure now.
 func (t *track) verdicts() (all []job.CurveVerdict) {
 	if !t.more || t.stale && !t.choose() || t.judge == nil {
 		return nil
@@ -207,7 +211,7 @@ func (t *track) verdicts() (all []job.CurveVerdict) {
 	return all
 }
 
-// about returns the series that verdicts of a kind are about.
+// about returns the series that verdicts of a kind concern.
 func (t *track) about(kind judge.Kind) *series {
 	order := []judge.Signal{judge.Train, judge.Validation}
 	switch kind {
@@ -224,7 +228,7 @@ func (t *track) about(kind judge.Kind) *series {
 	return nil
 }
 
-// verdict returns a verdict of the judge as one of gangrun.
+// verdict converts a verdict of the judge.
 func (s *series) verdict(v judge.Verdict) job.CurveVerdict {
 	out := job.CurveVerdict{
 		Kind: string(v.Kind), Metric: s.name, Source: s.source, Since: v.Since, Step: v.Step, Text: v.Sentence,
@@ -251,10 +255,10 @@ type Curve struct {
 	Points judge.Trace `json:"points"`
 }
 
-// maxKept is how many points of a curve are kept for later runs.
+// maxKept is the maximum number of points of a curve that are kept for later runs.
 const maxKept = 512
 
-// judged returns the curve by which the run was judged. It is not ok if there is none.
+// judged returns the curve by which the run was judged. ok is false if there is none.
 func (t *track) judged() (c Curve, ok bool) {
 	s := t.about(judge.BelowPeers)
 	if s == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// feed adds values of some steps, one a second of one GPU.
+// feed adds the values of some steps. Each step takes a second of one GPU.
 func feed(t *track, source, name string, from, to int64, value func(step int64) float64) {
 	for step := from; step < to; step++ {
 		t.add(source, name, at(step, value(step)))
@@ -25,7 +25,7 @@ func at(step int64, value float64) point {
 func falls(step int64) float64 { return 1 + 1/float64(step+1) }
 func nan(int64) float64        { return math.NaN() }
 
-// said returns the kinds of new verdicts, in short.
+// said returns the kinds of the new verdicts as a short text.
 func (t *track) said() (text string) {
 	for _, v := range t.verdicts() {
 		text += fmt.Sprintf("%s %s since %d; ", v.Metric, v.Kind, v.Since)
@@ -55,8 +55,8 @@ func TestVerdictsAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestNextAttempt: what came after the checkpoint is forgotten, what came before is not, and nothing is said of an attempt
-// before it has reported anything.
+// TestNextAttempt: values after the checkpoint are removed, and values before it remain. There is no verdict on
+// an attempt before it has reported anything.
 func TestNextAttempt(t *testing.T) {
 	r := newTrack("", nil, judge.Setup{Total: 1000})
 	feed(r, "a", "loss", 0, 100, falls)
@@ -111,8 +111,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestRewards: where a reward tells how good the model is, a loss that explodes has not surely diverged, and where there
-// is no loss, an accuracy of training data is judged.
+// TestRewards: if there is a reward, an exploding loss is no sure divergence. If there is no loss, the run is
+// judged by an accuracy of training data.
 func TestRewards(t *testing.T) {
 	explodes := func(step int64) float64 { return map[bool]float64{false: falls(step), true: 1e6}[step > 300] }
 	for _, other := range []string{"", "episode_reward", "trainer/actor_loss", "loss_D"} {
@@ -132,10 +132,11 @@ func TestRewards(t *testing.T) {
 	}
 }
 
-// TestSlowerForLong: a pause of a fast job makes the times of some looks appear slower. A fall of some seconds is not told.
+// TestSlowerForLong: a pause of a fast job makes it appear slower at some looks. A fall that lasts only some
+// seconds is not reported.
 func TestSlowerForLong(t *testing.T) {
 	for _, c := range []struct {
-		each time.Duration // of a step, at first
+		each time.Duration // time of a step at first
 		want bool
 	}{{10 * time.Millisecond, false}, {200 * time.Millisecond, true}} {
 		r := newTrack("", nil, judge.Setup{Total: 1000})
@@ -190,7 +191,8 @@ func TestPointsOfProgress(t *testing.T) {
 	}
 }
 
-// TestEarlier: a run that is worse than earlier ones at the same step is told so, if they were judged by the same metric.
+// TestEarlier: there is a verdict on a run that is worse than earlier runs at the same step, if these were
+// judged by the same metric.
 func TestEarlier(t *testing.T) {
 	good := newTrack("", nil, judge.Setup{Total: 100})
 	feed(good, "a", "val_loss", 0, 100, func(step int64) float64 { return 1 / float64(step+1) })

@@ -11,8 +11,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// mostAttempts is how many attempts are told of at length; of a longer run, the last are. mostLong bounds the parts of one, and mostEvidence
-// the lines that show its cause, and those that follow.
+// mostAttempts is the maximum number of attempts that the page describes in detail. In a longer run, these are
+// the last ones. mostLong limits the length of each list about an attempt. mostEvidence limits the number of
+// lines that show the cause, and the number of lines after them.
 const (
 	mostAttempts = 20
 	mostLong     = 40
@@ -22,21 +23,21 @@ const (
 // attempts are the attempts of a run.
 type attempts struct {
 	All  []attempt // the newest first
-	Left int       // out
+	Left int       // number of attempts that are left out
 }
 
-// attempt is what the page tells of an attempt.
+// attempt has what the page shows about an attempt.
 type attempt struct {
 	Title, Tone string
 	Open        bool
 	Facts       []fact
-	Why         []string // sentences on the placement
+	Why         []string // sentences about the placement
 	Cause       *cause
 	Hang        *hang
 	Signs       []sign
 }
 
-// cause is why an attempt failed.
+// cause describes why an attempt failed.
 type cause struct {
 	Category, Where, Text, Hint string
 	Confidence                  float64 // percent
@@ -46,10 +47,10 @@ type cause struct {
 // evidence is a line of a log.
 type evidence struct {
 	Where, Text string
-	Class       string // decisive, or after for what came after it
+	Class       string // "decisive" for the line that shows the cause, "after" for the lines after it
 }
 
-// hang is where the ranks of a gang were that has hung.
+// hang describes where the ranks of a gang that hung were.
 type hang struct {
 	Text, Why string
 	Groups    []group
@@ -120,7 +121,7 @@ func attemptOf(a runreport.Attempt, newest bool) attempt {
 	return out
 }
 
-// exitCounts says how many ranks ended in which way.
+// exitCounts says how many ranks ended in each way.
 func exitCounts(a runreport.Attempt) string {
 	good, stopped, bad := 0, 0, 0
 	for _, x := range a.Exits {
@@ -172,7 +173,7 @@ func causeOf(c job.Cause) *cause {
 	return out
 }
 
-// lineWhere says where a line was read: its file without the directories, which the page tells elsewhere.
+// lineWhere says where a line was read. It omits the directories of the file, which the page shows elsewhere.
 func lineWhere(l job.Line) string {
 	if l.File == "" {
 		return strings.TrimSpace(l.Host + " " + string(l.Source))
@@ -210,7 +211,7 @@ func frame(f job.Frame) string {
 	return text.Clip(out, 200)
 }
 
-// signsOf returns what was ill or slow during an attempt.
+// signsOf returns the signs of ill health and of slowness in an attempt.
 func signsOf(a runreport.Attempt) (out []sign) {
 	for _, s := range a.Signs[:min(len(a.Signs), mostLong)] {
 		out = append(out, sign{moment(s.Time), s.Host, clip(s.Text), clip(s.Hint)})

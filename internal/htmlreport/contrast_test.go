@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestContrast: text has the contrast that WCAG 2.2 asks for (4.5), and so have words in bars; marks and lines have 3.
+// TestContrast: text, and words in bars, have the contrast that WCAG 2.2 requires (4.5). Marks and lines have a
+// contrast of 3.
 func TestContrast(t *testing.T) {
 	_, light, _ := strings.Cut(source, ":root {")
 	light, rest, _ := strings.Cut(light, "}")
@@ -47,7 +48,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// luminance is the relative luminance of WCAG.
+// luminance returns the relative luminance of WCAG.
 func luminance(t *testing.T, colour string) float64 {
 	t.Helper()
 	sum := 0.0

@@ -23,13 +23,13 @@ import (
 	"github.com/gangrun/gangrun/internal/vitals"
 )
 
-// shots are the screenshots of docs/report.md.
+// shots has the screenshots of docs/report.md.
 var shots = []struct {
 	width, height int
 	dark          bool
 }{{1280, 1560, false}, {1280, 1560, true}, {400, 1900, false}, {400, 1900, true}}
 
-// mostShots bounds the size of all screenshots together, in bytes.
+// mostShots is the maximum size of all screenshots together, in bytes.
 const mostShots = 300_000
 
 func shotName(width int, dark bool) string {
@@ -39,8 +39,8 @@ func shotName(width int, dark bool) string {
 	return fmt.Sprintf("report-%d-light.png", width)
 }
 
-// TestDocumentScreenshots: with UPDATE=1, it makes the screenshots with Chromium, which "make docs" installs. Without, it
-// checks that docs/report.md shows them, and that they are of the right size.
+// TestDocumentScreenshots checks that docs/report.md shows the screenshots, and that they have the right size.
+// With UPDATE=1, it makes the screenshots with Chromium, which "make docs" installs.
 func TestDocumentScreenshots(t *testing.T) {
 	const docs = "../../docs"
 	if os.Getenv("UPDATE") != "" {
@@ -109,8 +109,8 @@ func shoot(t *testing.T, page, to string, width, height int, dark bool) {
 	}
 }
 
-// reduced returns a picture with at most 256 colours: the most frequent ones, and in place of each other the nearest of
-// them.
+// reduced returns a picture with at most 256 colours. It keeps the most frequent colours, and replaces each
+// other colour by the nearest of them.
 func reduced(in image.Image) image.Image {
 	counts := map[color.RGBA]int{}
 	each := func(do func(x, y int, c color.RGBA)) {
@@ -141,8 +141,8 @@ func reduced(in image.Image) image.Image {
 	return out
 }
 
-// examplePage is the page of a run as it might be: 16 ranks on two hosts, an attempt that loses a connection, one that
-// hangs, and one that gets to the end.
+// examplePage returns the page of a realistic run with 16 ranks on two hosts. One attempt loses a connection,
+// one hangs, and one succeeds.
 func examplePage(t *testing.T) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	p := gang(16)

@@ -62,7 +62,7 @@ func (r *Recorder) facts(report runreport.Report, x Extra) (all []fact) {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// moment formats a time for a page that may be read anywhere.
+// moment formats a time. It uses UTC, because the page may be read anywhere.
 func moment(t time.Time) string { return t.UTC().Format(time.DateTime + " UTC") }
 
 // span formats a duration, as in "1.3 s", "12 min 5 s" or "3 h 20 min".
@@ -109,7 +109,7 @@ func rankText(ranks []int) string {
 	return "ranks " + text.Spans(ranks, 24)
 }
 
-// lossText formats the last loss of a rank; empty if it has none.
+// lossText formats the last loss of a rank. It returns "" if there is none.
 func lossText(loss *float64, is string) string {
 	if loss != nil {
 		return number(*loss)

@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// Mark is something that has happened at a time and a step.
+// Mark is an event in a picture, at a time and a step.
 type Mark struct {
 	Time    time.Time // zero if it is not known
-	Attempt int       // 0 if it belongs to none
+	Attempt int       // 0 if it belongs to no attempt
 	Step    int64     // -1 if it is not known
 	Lane    Lane
 	Text    string
@@ -34,7 +34,7 @@ const (
 	lanes
 )
 
-// names are the headings of the lanes, and of what they show.
+// laneNames has the headings of the lanes.
 var laneNames = [lanes]string{
 	LaneCheckpoint: "checkpoints", LaneHealth: "health of hosts and GPUs", LaneStraggler: "stragglers", LaneHang: "hangs",
 	LaneCurve: "verdicts on the curve", LaneExit: "ranks that failed, hosts that were lost or silent", LaneOrder: "signals and ends by gangrun",
@@ -44,7 +44,8 @@ var laneNames = [lanes]string{
 // String returns the heading of the lane.
 func (l Lane) String() string { return laneNames[l] }
 
-// marking has, for each kind of events that is marked, the lane and the text of the mark; an empty text is no mark.
+// marking has the lane and the text of the mark for each kind of event that has a mark. An event has no mark if
+// the text is empty.
 var marking = map[job.Kind]struct {
 	lane Lane
 	text func(job.Event) string
@@ -67,7 +68,8 @@ var marking = map[job.Kind]struct {
 	job.KindVerdict:    {LaneVerdict, verdictText},
 }
 
-// unmarked are the kinds of events that have no mark: other parts of the page show them, or they are too many.
+// unmarked has the kinds of events that have no mark, because other parts of the page show them, or because
+// there are too many.
 var unmarked = []job.Kind{
 	job.KindCreated, job.KindState, job.KindFinding, job.KindFingerprint, job.KindTrial, job.KindPlaced, job.KindAttempt, job.KindHost, job.KindStarted,
 	job.KindStdin, job.KindProgress, job.KindUnread, job.KindActivity, job.KindOutcome, job.KindNote, job.KindEnded, job.KindAllStarted, job.KindWireup,
@@ -109,7 +111,7 @@ func checkpointText(e job.Event) string {
 	return "checkpoint " + e.Checkpoint.Path
 }
 
-// saveText is about a checkpoint that is complete, or has a problem.
+// saveText returns the text about a checkpoint that is complete or has a problem.
 func saveText(e job.Event) string {
 	if e.Save == nil || e.Save.State == job.SaveWriting {
 		return ""
@@ -145,13 +147,14 @@ func verdictText(e job.Event) string {
 	return fmt.Sprintf("verdict: %s: %s", e.Verdict.Action, e.Verdict.Reason)
 }
 
-// mostMarks is how many marks of a lane are shown: the first half and the last.
+// mostMarks is the maximum number of marks of a lane that the page shows. Half of them are the first marks, and
+// half the last.
 const mostMarks = 60
 
-// marked are the marks of a lane.
+// marked has the marks of a lane.
 type marked struct {
 	first, last []Mark
-	left        int // out
+	left        int // number of marks that are left out
 }
 
 func (m *marked) add(mark Mark) {

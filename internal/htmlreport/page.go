@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Extra is what the page shows besides what follows from the events.
+// Extra has what the page shows in addition to what follows from the events.
 type Extra struct {
 	// Now is when the page is made. State, if not empty, replaces that of a run that has not ended.
 	Now   time.Time
@@ -29,7 +29,7 @@ type Extra struct {
 	Notes []string
 }
 
-// Curves are the curves of an attempt, as its logs have them. A curve without points is not known.
+// Curves has the curves of an attempt, as its logs have them. A curve that is not known has no points.
 type Curves struct {
 	Attempt                  int
 	Loss, Metric, Throughput Curve
@@ -50,7 +50,7 @@ var parsed = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Parse(source))
 })
 
-// page is what the template shows.
+// page has what the template shows.
 type page struct {
 	header
 	Time     *timeline
@@ -63,13 +63,13 @@ type page struct {
 	Made     string
 }
 
-// header is what the page begins with.
+// header is the beginning of the page.
 type header struct {
 	Run, Name, Command string
 	State, Tone        string // Tone is a class of CSS
 	Why                string
 	Facts              []fact
-	Next               []string // what to do
+	Next               []string // what the user can do
 }
 
 // fact is a line of the header.
@@ -77,7 +77,7 @@ type fact struct{ Name, Text string }
 
 type finding struct {
 	Severity, Host, Check, Text, Hint string
-	Lines                             []evidence // that show the cause of an error
+	Lines                             []evidence // lines that show the cause of an error
 }
 
 // Write writes the page. The error is that of w.
@@ -90,8 +90,9 @@ func (r *Recorder) Write(w io.Writer, x Extra) error {
 	return err
 }
 
-// visible replaces what must not be in a page: control characters, which XML does not allow, and characters that change
-// the direction of the text or are not seen. Bytes that are not UTF-8 are such, too.
+// visible replaces characters that must not be in a page: control characters, which XML does not allow,
+// characters that change the direction of the text, and invisible characters. It also replaces bytes that are
+// not UTF-8.
 func visible(r rune) rune {
 	if r == '\n' || unicode.IsPrint(r) {
 		return r
@@ -99,11 +100,11 @@ func visible(r rune) rune {
 	return unicode.ReplacementChar
 }
 
-// clip shortens a text that others have written.
+// clip shortens a text that does not come from gangrun.
 func clip(s string) string { return text.Clip(s, 600) }
 
-// many is how many lines a list in the page has before it is folded, most how many the table of ranks has at all, and
-// mostFindings how many the list of findings and that of notes.
+// many is the largest number of lines that a list in the page shows without folding. most is the maximum number
+// of lines in the table of ranks. mostFindings is the maximum number of findings, and of notes.
 const (
 	many         = 32
 	most         = 1024
@@ -145,7 +146,7 @@ func (r *Recorder) page(x Extra) page {
 	return p
 }
 
-// tone returns how a state is coloured.
+// tone returns the colour of a state.
 func tone(s job.State) string {
 	switch s {
 	case job.StateSucceeded:
@@ -158,7 +159,8 @@ func tone(s job.State) string {
 	return "live"
 }
 
-// curves returns the curves of each attempt. Where its logs have none, its journal may have.
+// curves returns the curves of each attempt. If the logs of an attempt have no curve, it takes the loss from
+// the journal.
 func (r *Recorder) curves(x Extra) (all []Curves) {
 	for _, a := range r.folder.Report().Attempts {
 		c := Curves{Attempt: a.Number}

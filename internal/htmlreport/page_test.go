@@ -28,7 +28,7 @@ func after(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// write makes the page of a run with these events.
+// write returns the page of a run with these events.
 func write(t testing.TB, x Extra, events ...job.Event) string {
 	t.Helper()
 	var r Recorder
@@ -78,7 +78,7 @@ func checkPage(t testing.TB, page string) {
 	}
 }
 
-// wellFormed reads the body of a page as XML: of HTML's elements without an end, it has br alone.
+// wellFormed reads the body of a page as XML. The only element without an end tag may be br.
 func wellFormed(t testing.TB, page string) {
 	t.Helper()
 	_, body, _ := strings.Cut(page, "</head>")
@@ -123,7 +123,7 @@ func state(seconds float64, s job.State) job.Event {
 	return job.Event{Time: after(seconds), Kind: job.KindState, State: s}
 }
 
-// gang is the placement of ranks on hosts of eight GPUs each.
+// gang returns a placement of ranks on hosts with eight GPUs each.
 func gang(ranks int) job.Placement {
 	var p job.Placement
 	for rank := range ranks {
@@ -149,7 +149,7 @@ func gang(ranks int) job.Placement {
 	return p
 }
 
-// attempt is the beginning of an attempt.
+// attemptEvents returns the first events of an attempt.
 func attemptEvents(number int, seconds float64, p job.Placement) []job.Event {
 	return []job.Event{
 		state(seconds, job.StateLaunching),
@@ -165,7 +165,8 @@ func progress(number, rank int, seconds float64, step int64, loss float64) job.E
 	return job.Event{Time: after(seconds), Kind: job.KindProgress, Attempt: number, Rank: rank, Progress: p}
 }
 
-// failedRun is a run that has failed once and then succeeded, with every kind of thing that a page shows.
+// failedRun returns the events of a run that has failed once and then succeeded. It has everything that a page
+// can show.
 func failedRun() []job.Event {
 	zero := 0
 	events := append([]job.Event{spec(8), {Time: start, Kind: job.KindFinding, Finding: &job.Finding{Check: "program", Severity: job.SeverityWarning, Host: "h0", Text: "it is old", Hint: "renew it"}}, state(0, job.StatePreflight), state(2, job.StateWaiting)},
@@ -230,7 +231,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestWithoutCurves: the journal has the losses of a run whose logs are gone.
+// TestWithoutCurves: if the logs of a run are gone, the page has the losses of the journal.
 func TestWithoutCurves(t *testing.T) {
 	page := write(t, Extra{}, failedRun()...)
 	for _, want := range []string{"loss; last 0.05618 at step 89", "steps per second", "thick: attempt 2; thin: earlier ones"} {
@@ -243,12 +244,12 @@ func TestWithoutCurves(t *testing.T) {
 	}
 }
 
-// TestEarly: there is a page of a run at every moment, also of one that has not begun.
+// TestEarly: there is a page of a run at every moment, even before the run has begun.
 func TestEarly(t *testing.T) {
 	events := failedRun()
 	for n := 0; n < len(events); n++ {
 		if n > 10 && events[n].Kind == job.KindProgress {
-			continue // most are
+			continue // most events are reports of progress
 		}
 		page := write(t, Extra{Now: events[n].Time.Add(time.Second)}, events[:n]...)
 		if n > 0 && !strings.Contains(page, "20261126-090000-x-1234") {
@@ -274,7 +275,7 @@ func TestPreflightFailed(t *testing.T) {
 	}
 }
 
-// TestHostile: what ranks, hosts, paths and logs are called does not get out of its place.
+// TestHostile: names of ranks, hosts, paths and logs cannot break out of their place in the page.
 func TestHostile(t *testing.T) {
 	const hostile = "</title></svg></pre><script>alert(1)</script><img src=//x onerror=a>\"'`{{.}}&amp;\x00\x1b[31m\u202e\ufeff\xff]]>-->${x}"
 	p := gang(8)
@@ -322,7 +323,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestLarge: the page of a large run stays small, and is made in bounded memory.
+// TestLarge: the page of a large run is small, and is made in bounded memory.
 func TestLarge(t *testing.T) {
 	const ranks, points = 512, 1_000_000
 	events := append([]job.Event{spec(ranks)}, attemptEvents(1, 1, gang(ranks))...)
@@ -376,7 +377,7 @@ func TestLarge(t *testing.T) {
 	checkPage(t, b.String())
 }
 
-// TestKinds: every kind of event has a mark, or is listed as having none.
+// TestKinds: every kind of event has a mark, or is listed in unmarked.
 func TestKinds(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../job/event.go", nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -404,7 +405,7 @@ func TestKinds(t *testing.T) {
 		if _, ok := marking[kind]; !ok && !none[kind] {
 			t.Errorf("job.%s has no mark: add it to marking or to unmarked", v.Names[0].Name)
 		}
-		// An event that lacks what belongs to it has no mark, or an empty one: it must not panic.
+		// An event may lack the fields of its kind. markOf must not panic.
 		markOf(job.Event{Kind: kind})
 		return true
 	})

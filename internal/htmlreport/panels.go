@@ -11,13 +11,14 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// plotHeight is the height of the plot of a panel. Its width is 1000 units, which are stretched to that of the screen.
+// plotHeight is the height of the plot in a panel. The width is plotWidth units, which are stretched to the
+// width of the screen.
 const (
 	plotHeight = 180
 	plotWidth  = 1000
 )
 
-// mostLines is how many attempts are drawn in a panel. Of a longer run, the last are.
+// mostLines is the maximum number of attempts in a panel. In a longer run, these are the last ones.
 const mostLines = 50
 
 // panel is a picture of a metric by step.
@@ -28,26 +29,26 @@ type panel struct {
 	Rows        []row
 	X, Y        []tick
 	Hover       []hover
-	Axis        int // where the axis of steps is, from the top
+	Axis        int // position of the axis of steps, from the top
 	Height      int
 }
 
-// TickY returns where the labels of the axis of steps are, and XTicks the labels.
+// TickY returns the position of the labels of the axis of steps, and XTicks returns the labels.
 func (p panel) TickY() int     { return p.Axis + 16 }
 func (p panel) XTicks() []tick { return p.X }
 
 // Plot returns the height of the plot.
 func (p panel) Plot() int { return plotHeight }
 
-// curveLine is the line of an attempt. Its paths are in units of the plot.
+// curveLine is the line of an attempt. Its paths have the units of the plot.
 type curveLine struct {
 	Class string
 	Path  string
-	Bad   string // marks where values are not finite
+	Bad   string // marks the values that are not finite
 	Title string
 }
 
-// vertical is a line across the plot, at the step of a mark.
+// vertical is a line across the plot at the step of a mark.
 type vertical struct {
 	X     float64 // in percent
 	Lane  Lane
@@ -57,7 +58,7 @@ type vertical struct {
 // Number returns the number of the lane, which determines its colour.
 func (v vertical) Number() int { return int(v.Lane) }
 
-// hover is an invisible part of the plot that has its values as a title.
+// hover is an invisible part of the plot. It shows its values as a title.
 type hover struct {
 	X, W  float64 // in percent
 	Title string
@@ -69,7 +70,7 @@ func (r *Recorder) panels(report runreport.Report, all []Curves) (out []panel) {
 	marks := r.everyMark()
 	for _, of := range []struct {
 		title string
-		same  bool // only metrics of one name can be compared
+		same  bool // only metrics with the same name can be compared
 		zero  bool // the scale begins at 0
 		curve func(Curves) Curve
 	}{
@@ -79,7 +80,7 @@ func (r *Recorder) panels(report runreport.Report, all []Curves) (out []panel) {
 	} {
 		var given []Curve
 		var numbers []int
-		for _, c := range slices.Backward(all) { // the newest has the name
+		for _, c := range slices.Backward(all) { // the newest attempt decides the name
 			curve := of.curve(c)
 			if len(curve.Points) > 0 && (len(given) == 0 || !of.same || curve.Name == given[0].Name) {
 				given, numbers = append(given, curve), append(numbers, c.Attempt)
@@ -111,7 +112,7 @@ func (s scale) x(step float64) float64 {
 	return (step - s.first) / (s.last - s.first)
 }
 
-// y returns how far from the top a value is, as a share of the height.
+// y returns the distance of a value from the top, as a share of the height.
 func (s scale) y(v float64) float64 {
 	if s.log {
 		v = math.Log10(v)
@@ -119,8 +120,8 @@ func (s scale) y(v float64) float64 {
 	return 1 - (v-s.low)/(s.high-s.low)
 }
 
-// scaleOf returns the scale for curves. If the values are positive and the largest is more than a hundred times the
-// smallest, it is logarithmic. It fails if no value is finite.
+// scaleOf returns the scale for curves. The scale is logarithmic if all values are positive and the largest is
+// more than a hundred times the smallest. ok is false if no value is finite.
 func scaleOf(curves []Curve) (s scale, ok bool) {
 	s = scale{first: math.Inf(1), last: math.Inf(-1), low: math.Inf(1), high: math.Inf(-1)}
 	for _, c := range curves {
@@ -146,7 +147,7 @@ func scaleOf(curves []Curve) (s scale, ok bool) {
 	return s, !math.IsInf(s.high-s.low, 0)
 }
 
-// draw draws curves, one for each of the attempts with these numbers.
+// draw draws curves. numbers has the numbers of their attempts.
 func draw(title string, s scale, curves []Curve, numbers []int) panel {
 	newest := curves[len(curves)-1]
 	p := panel{Title: title}
@@ -181,7 +182,7 @@ func draw(title string, s scale, curves []Curve, numbers []int) panel {
 	return p
 }
 
-// ends says what the last and the best value of a curve are.
+// ends describes the last and the best value of a curve.
 func ends(c Curve) []string {
 	var last, best *Point
 	for i := range c.Points {
@@ -200,7 +201,8 @@ func ends(c Curve) []string {
 	return []string{fmt.Sprintf("last %s at step %.0f", number(last.Y), last.X), fmt.Sprintf("best %s at step %.0f", number(best.Y), best.X)}
 }
 
-// path returns the line through points. A value that is not finite interrupts it, and has a stroke at the top.
+// path returns the line through points. A value that is not finite interrupts the line, and has a mark at the
+// top.
 func path(points []Point, s scale) (line, bad string) {
 	var b, gaps strings.Builder
 	begun := false
@@ -218,7 +220,7 @@ func path(points []Point, s scale) (line, bad string) {
 		default:
 			b.WriteString("M" + x + " " + y)
 			if i+1 == len(points) || !finite(points[i+1].Y) {
-				b.WriteString("h0") // a point alone
+				b.WriteString("h0") // a single point
 			}
 		}
 		begun = true
@@ -226,7 +228,7 @@ func path(points []Point, s scale) (line, bad string) {
 	return b.String(), gaps.String()
 }
 
-// columns is into how many parts a plot is divided whose values show when the pointer is there.
+// columns is the number of parts of a plot that show their values when the pointer is on them.
 const columns = 100
 
 func hovers(curves []Curve, numbers []int, s scale) (out []hover) {
@@ -252,7 +254,7 @@ func hovers(curves []Curve, numbers []int, s scale) (out []hover) {
 	return out
 }
 
-// addMarks draws lines at the steps of marks, and with rows the marks themselves.
+// addMarks draws lines at the steps of marks. If rows is true, it also draws the marks themselves.
 func (r *Recorder) addMarks(p *panel, s scale, marks []Mark, rows bool) {
 	place := func(m Mark) (float64, bool) {
 		step := float64(m.Step)
@@ -270,7 +272,7 @@ func (r *Recorder) addMarks(p *panel, s scale, marks []Mark, rows bool) {
 	}
 }
 
-// stepTicks labels the axis of steps.
+// stepTicks returns the labels of the axis of steps.
 func stepTicks(s scale) (out []tick) {
 	every := max(1, round(s.last-s.first, 5))
 	for v := math.Ceil(s.first/every) * every; v <= s.last; v += every {
@@ -282,7 +284,7 @@ func stepTicks(s scale) (out []tick) {
 	return anchored(out)
 }
 
-// round returns a round number of which a width has at most parts.
+// round returns a round number that fits into width at most parts times.
 func round(width float64, parts float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(width/parts)))
 	for _, step := range []float64{1, 2, 5, 10} {
@@ -293,7 +295,7 @@ func round(width float64, parts float64) float64 {
 	return 10 * power
 }
 
-// valueTicks labels the axis of values, in pixels from the top.
+// valueTicks returns the labels of the axis of values, with their distances from the top in pixels.
 func valueTicks(s scale) (out []tick) {
 	add := func(v, shown float64) {
 		out = append(out, tick{At: math.Round((1 - (v-s.low)/(s.high-s.low)) * plotHeight), Label: number(shown)})
@@ -310,7 +312,7 @@ func valueTicks(s scale) (out []tick) {
 		if s.log {
 			add(v, math.Pow(10, v))
 		} else {
-			add(v, math.Round(v/every)*every+0) // not -0
+			add(v, math.Round(v/every)*every+0) // avoid -0
 		}
 	}
 	return out

@@ -13,27 +13,28 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// mostHosts is how many hosts of a gang are drawn, and mostGPUs of how many GPUs of one.
+// mostHosts limits the number of hosts that the picture of a gang shows, and mostGPUs the number of GPUs of
+// each host.
 const (
 	mostHosts = 16
 	mostGPUs  = 16
 	boxWidth  = 66 // of a GPU
 )
 
-// place is the picture of where a gang is.
+// place is the picture of the hosts of a gang.
 type place struct {
 	Hosts []hostPicture
 	Links []string // what the lines mean
-	Left  int      // hosts that are not drawn
+	Left  int      // number of hosts that are not drawn
 }
 
-// hostPicture is the picture of a host. Places are in units of its picture, which is 300 wide.
+// hostPicture is the picture of a host. It is 300 units wide.
 type hostPicture struct {
 	Name, Where string
 	Ranks       string
 	GPUs        []gpu
 	Lines       []link
-	Left        int // GPUs that are not drawn
+	Left        int // number of GPUs that are not drawn
 	Height      float64
 	Islands     int
 }
@@ -45,20 +46,20 @@ type gpu struct {
 	Title        string
 }
 
-// LabelY and RanksY return where the words in the box of the GPU are.
+// LabelY and RanksY return the positions of the texts in the box of the GPU.
 func (g gpu) LabelY() float64 { return g.Y - 3 }
 func (g gpu) RanksY() float64 { return g.Y + 11 }
 
-// BoxX and BoxY return the upper left corner of its box.
+// BoxX and BoxY return the upper left corner of the box.
 func (g gpu) BoxX() float64 { return g.X - boxWidth/2 }
 func (g gpu) BoxY() float64 { return g.Y - 17 }
 
-// Box returns its width.
+// Box returns the width of the box.
 func (g gpu) Box() int { return boxWidth }
 
 type link struct {
 	X1, Y1, X2, Y2 float64
-	Class          string // nvlink or pcie; with held if both of its GPUs are
+	Class          string // nvlink or pcie, with held if the gang holds both GPUs
 	Width          float64
 	Title          string
 }
@@ -82,7 +83,7 @@ func placeOf(p job.Placement) (out place) {
 	return out
 }
 
-// picture draws a host with the ranks of the gang there.
+// picture draws a host with its ranks of the gang.
 func picture(h job.Host, ranks []job.Rank, kinds map[job.Link]bool) hostPicture {
 	out := hostPicture{Name: h.Name}
 	var numbers []int
@@ -104,7 +105,7 @@ func picture(h job.Host, ranks []job.Rank, kinds map[job.Link]bool) hostPicture 
 	out.Where = text.Clip(strings.Join(where, ", "), 80)
 	islands := topology.Islands(h)
 	out.Islands = len(islands)
-	var order []int // GPUs of an island are neighbours
+	var order []int // the GPUs of an island are neighbours
 	island := map[int]string{}
 	for i, members := range islands {
 		order = append(order, members...)
@@ -144,7 +145,8 @@ func shortRanks(ranks []int) string {
 	return text.Spans(ranks, 2)
 }
 
-// circle returns places for n boxes: one or two in a row, more on an ellipse that grows with them.
+// circle returns positions for n boxes. One or two boxes are in a row. More boxes are on an ellipse, which
+// grows with their number.
 func circle(n int) (out []Point) {
 	if n <= 2 {
 		for i := range n {
@@ -160,8 +162,8 @@ func circle(n int) (out []Point) {
 	return out
 }
 
-// links returns the lines between GPUs: all links that are better than the way between CPU sockets. The best are drawn
-// last.
+// links returns the lines between GPUs for all links that are better than the path between CPU sockets. The
+// best links come last, so that they are drawn on top.
 func links(h job.Host, order []int, boxes []gpu, kinds map[job.Link]bool) (out []link) {
 	type scored struct {
 		link
@@ -193,7 +195,7 @@ func links(h job.Host, order []int, boxes []gpu, kinds map[job.Link]bool) (out [
 	return out
 }
 
-// gpuLabels has the short names of GPUs, by host and UUID.
+// gpuLabels has the short name of each GPU, by host and UUID.
 type gpuLabels map[string]string
 
 func labelsOf(hosts []job.Host) gpuLabels {

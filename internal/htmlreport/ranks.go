@@ -16,8 +16,8 @@ type ranks struct {
 	Attempt int
 	Rows    []rankRow
 	Folded  bool
-	Left    int // out
-	// Vitals and GPUs say whether any rank has some.
+	Left    int // number of ranks that are left out
+	// Vitals and GPUs are true if any rank has some.
 	Vitals, GPUs bool
 }
 
@@ -67,7 +67,7 @@ func (r *Recorder) rankTable(report runreport.Report, v *vitals.Vitals) ranks {
 	return out
 }
 
-// vitals adds what is known of the life of the rank.
+// vitals adds what is known about the process of the rank.
 func (row *rankRow) vitals(v vitals.Rank) {
 	if v.CPU != nil {
 		row.CPU = fmt.Sprintf("%.0f %%", *v.CPU)
@@ -93,7 +93,7 @@ func exitTone(x job.Exit) string {
 	return "bad"
 }
 
-// Failed returns the rows of a folded table whose ranks failed by themselves; nil if there are none.
+// Failed returns the rows of a folded table whose ranks failed by themselves. It returns nil if there are none.
 func (r ranks) Failed() *ranks {
 	if !r.Folded {
 		return nil

@@ -1,5 +1,5 @@
-// Package htmlreport makes the page that shows a run: report.html. It is pure: the run's events and curves go in, HTML
-// comes out. The page needs no network, no script and no other file.
+// Package htmlreport makes report.html, the page that shows a run. It computes HTML from the run's events and
+// curves, and has no side effects. The page needs no network, no script and no other file.
 package htmlreport
 
 import (
@@ -9,30 +9,30 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Recorder collects from the events of a run what its page shows. Its memory does not grow with the number of steps. The
-// zero Recorder is ready for use.
+// Recorder collects what the page shows from the events of a run. Its memory does not grow with the number of
+// steps. The zero Recorder is ready to use.
 type Recorder struct {
 	folder  runreport.Folder
-	latest  time.Time     // of any event
+	latest  time.Time     // the latest time of any event
 	marks   [lanes]marked // by lane
 	paces   map[int]*pace // by attempt
-	current int           // the attempt of ranks and place
+	current int           // the attempt to which ranks and place belong
 	place   job.Placement // of the latest attempt
 	ranks   map[int]last  // of the latest attempt
 	batch   string
 }
 
-// pace is how an attempt went on.
+// pace describes the progress of an attempt.
 type pace struct {
-	step int64 // the highest; -1 before the first
-	// steps has the highest step over time, in seconds since 1970. loss has the losses of rank by step.
+	step int64 // the highest step; -1 before the first
+	// steps has the highest step over time, in seconds since 1970. loss has the losses of the rank by step.
 	steps, loss series
-	rank        int // the lowest that has a loss; -1 if none has
+	rank        int // the lowest rank that has reported a loss; -1 if there is none
 }
 
-// last is the last that is known of a rank.
+// last has the last values that a rank has reported.
 type last struct {
-	step   int64 // -1 if it has printed none
+	step   int64 // -1 if the rank has printed no step
 	loss   *float64
 	lossIs string
 }

@@ -9,17 +9,19 @@ import (
 // Point is a value of a curve.
 type Point struct{ X, Y float64 }
 
-// maxPoints is how many points a series has at most, and buckets into how many parts it is divided when it has more.
-// Each part keeps its first and last point, its lowest and its highest.
+// maxPoints is the maximum number of points of a series. If there are more, the series is divided into buckets
+// parts. Each part keeps its first and last point, its lowest and highest one, and the first that is not
+// finite.
 const (
 	maxPoints = 1 << 14
 	buckets   = 1 << 10
 )
 
-// series holds points in the order of their X, in bounded memory.
+// series has points in the order of their X, in bounded memory.
 type series struct{ points []Point }
 
-// add appends a point. It replaces those at the same X and after it: the job has gone back to an earlier step.
+// add appends a point. It removes the points at the same X and after it, because the job has gone back to an
+// earlier step.
 func (s *series) add(x, y float64) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].X >= x {
@@ -31,9 +33,10 @@ func (s *series) add(x, y float64) {
 	}
 }
 
-// thin divides points into parts of the same width, and returns of each part the first and the last point, the lowest and
-// the highest, and the first that is not finite. A line through them looks as one through all points, if a part is no
-// wider than a pixel (the M4 aggregation of Jugel and others, VLDB 2014).
+// thin divides points into parts of the same width. Of each part, it returns the first and the last point, the
+// lowest and the highest point, and the first point that is not finite. A line through these points looks like
+// a line through all points if a part is not wider than a pixel (the M4 aggregation of Jugel and others, VLDB
+// 2014).
 func thin(points []Point, parts int) []Point {
 	if len(points) <= 5*parts {
 		return points
@@ -52,8 +55,8 @@ func thin(points []Point, parts int) []Point {
 	return out
 }
 
-// extremes returns the first and the last of some points, the lowest and the highest, and the first that is not finite, in
-// their order.
+// extremes returns the first and the last of some points, the lowest and the highest, and the first that is not
+// finite. It does not change their order.
 func extremes(points []Point) (out []Point) {
 	low, high, bad := -1, -1, -1
 	for i, p := range points {
@@ -80,7 +83,7 @@ func extremes(points []Point) (out []Point) {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// lossOf returns the loss of a progress line that has one.
+// lossOf returns the loss in a progress report that has one.
 func lossOf(p job.Progress) float64 {
 	switch {
 	case p.Loss != nil:
@@ -93,8 +96,9 @@ func lossOf(p job.Progress) float64 {
 	return math.NaN()
 }
 
-// rates returns the steps per second between points of (seconds, steps), by step. Points that are closer together than a
-// part of the whole time are taken together: gangrun reads progress about once a second, so that short times tell nothing.
+// rates returns the steps per second, by step. points has pairs of seconds and steps. rates combines points
+// that are close to each other, because gangrun reads progress about once a second, so that short times say
+// little.
 func rates(points []Point) (out []Point) {
 	if len(points) < 2 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Sizes of the pictures in pixels. What is at a time or a step has its place in percent of the width instead, so that a
-// picture fits a screen of any width and its text keeps its size.
+// These are sizes in the pictures, in pixels. Positions that stand for a time or a step are in percent of the
+// width. So a picture fits a screen of any width, and its text keeps its size.
 const (
 	barHeight  = 22
 	laneHeight = 36
@@ -27,39 +27,40 @@ type timeline struct {
 	Attempts []bar
 	Lanes    []row
 	Ticks    []tick
-	Legend   []string // names of the phases that there are
-	Axis     int      // where the axis is, from the top
+	Legend   []string // names of the phases in the picture
+	Axis     int      // position of the axis, from the top
 	Height   int
 }
 
-// TickY returns where the labels of the axis of time are, and XTicks the labels.
+// TickY returns the position of the labels of the axis of time, and XTicks returns the labels.
 func (t timeline) TickY() int     { return t.Axis + 16 }
 func (t timeline) XTicks() []tick { return t.Ticks }
 
-// bar is a time in which something was so.
+// bar is a period in the picture.
 type bar struct {
 	Class, Label, Title string
 	X, W                float64 // in percent
 }
 
-// Anchor returns where the label of the bar is, if it has room for one.
+// Anchor returns the position of the bar's label, if there is room for it.
 func (b bar) Anchor() float64 { return b.X + b.W/2 }
 
 // row is a lane with its marks.
 type row struct {
 	Lane  Lane
 	Name  string
-	Y     int // of the marks, from the top
+	Y     int // position of the marks, from the top
 	Marks []dot
 }
 
-// NameY returns where the name of the row is.
+// NameY returns the position of the name of the row.
 func (r row) NameY() int { return r.Y - 12 }
 
 // Number returns the number of the lane, which determines its colour.
 func (r row) Number() int { return int(r.Lane) }
 
-// Glyph returns the shape of the marks, around the origin. Lanes differ by it, too, for those who see no colours.
+// Glyph returns the shape of the marks, around the origin. Each lane has its own shape, for people who cannot
+// distinguish the colours.
 func (r row) Glyph() string { return glyphs[r.Lane] }
 
 var glyphs = [lanes]string{
@@ -83,13 +84,14 @@ type dot struct {
 type tick struct {
 	At     float64 // in percent of the width, or in pixels from the top
 	Label  string
-	Anchor string // of the text: start, middle or end
+	Anchor string // alignment of the text: start, middle or end
 }
 
-// mostBars is how many phases and attempts are drawn. Of a longer run, the last are.
+// mostBars is the maximum number of phases and attempts that are drawn. In a longer run, these are the last
+// ones.
 const mostBars = 200
 
-// timeline draws the run up to its end or, if it has not ended, up to now.
+// timeline draws the run up to its end. If the run has not ended, it draws the run up to now.
 func (r *Recorder) timeline(report runreport.Report, now time.Time) *timeline {
 	if report.Started == nil {
 		return nil
@@ -145,7 +147,7 @@ func (r *Recorder) timeline(report runreport.Report, now time.Time) *timeline {
 	return t
 }
 
-// percent turns a share into percent, within the picture.
+// percent converts a share to percent. It limits the result to the picture.
 func percent(share float64) float64 {
 	return math.Round(1e4*max(0, min(1, share))) / 100
 }
@@ -158,8 +160,8 @@ func (r *Recorder) everyMark() (all []Mark) {
 	return all
 }
 
-// rows puts marks into rows, one for each lane that has any, from y on. place says where a mark is, and whether it is in
-// the picture at all. Marks that would cover each other are one.
+// rows makes a row for each lane that has marks, beginning at y. place returns the position of a mark, and
+// whether it is in the picture. Marks that would cover each other become one mark.
 func (r *Recorder) rows(y int, marks []Mark, place func(Mark) (float64, bool)) (out []row) {
 	for lane := range lanes {
 		row := row{Lane: lane, Name: lane.String(), Y: y + laneHeight*len(out) + 24}
@@ -183,7 +185,7 @@ func (r *Recorder) rows(y int, marks []Mark, place func(Mark) (float64, bool)) (
 	return out
 }
 
-// joined joins marks that are less than one percent of the width apart.
+// joined combines marks that are less than one percent of the width apart.
 func joined(marks []dot) (out []dot) {
 	for _, m := range marks {
 		if n := len(out); n > 0 && m.X-out[n-1].X < 1 {
@@ -209,7 +211,7 @@ func markText(m Mark) string {
 	return out
 }
 
-// timeTicks labels an axis of so many seconds.
+// timeTicks returns the labels of an axis of whole seconds.
 func timeTicks(whole float64) (out []tick) {
 	units := []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 4 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400}
 	every := units[len(units)-1]
@@ -237,7 +239,7 @@ func clock(s float64) string {
 	return span(seconds(s))
 }
 
-// anchored aligns the labels at the ends of an axis with its ends.
+// anchored aligns the first and the last label with the ends of the axis.
 func anchored(ticks []tick) []tick {
 	for i := range ticks {
 		switch t := &ticks[i]; {
@@ -252,7 +254,7 @@ func anchored(ticks []tick) []tick {
 	return ticks
 }
 
-// attemptTone returns how an attempt is coloured.
+// attemptTone returns the colour of an attempt.
 func attemptTone(a runreport.Attempt) string {
 	switch attemptWord(a) {
 	case succeeded:

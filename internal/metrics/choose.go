@@ -38,7 +38,7 @@ func (e *NoMetricError) Error() string {
 	return "no metric was found"
 }
 
-// Hint says what to do about it.
+// Hint returns what the user can do about the error.
 func (e *NoMetricError) Hint() string {
 	if len(e.Series) == 0 {
 		return "gangrun curve reads the output of trainers, event files of TensorBoard, CSV, JSON lines, W&B offline runs and trainer_state.json"
@@ -53,10 +53,10 @@ func (e *DirectionError) Error() string {
 	return fmt.Sprintf("the name %q does not say whether higher or lower values are better", e.Metric)
 }
 
-// Hint says what to do about it.
+// Hint returns what the user can do about the error.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// few is how many values a series needs to be judged by.
+// few is the smallest number of values that a series needs to be judged by.
 const few = 3
 
 // Choose chooses a series for each signal. It takes the series whose name has the lowest Rank (see Meaning)
@@ -128,7 +128,7 @@ func ofTrainingData(all []Candidate, meanings []Meaning) int {
 	return best
 }
 
-// better reports whether a is better than b to judge by. rank is how much worse its name is.
+// better reports whether a run is better judged by a than by b. rank is how much worse the name of a is.
 func better(a, b Candidate, rank int) bool {
 	if short, before := a.Values < few, b.Values < few; short != before {
 		return before

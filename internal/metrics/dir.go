@@ -24,11 +24,11 @@ func HasMetrics(name string) bool {
 }
 
 const (
-	maxEntries = 4096 // that Walk looks at, of all directories together
-	maxDepth   = 5    // below a directory
+	maxEntries = 4096 // maximum number of entries that Walk looks at, in all directories together
+	maxDepth   = 5    // levels below a directory
 )
 
-// unlikely are directories in which no job leaves metrics.
+// unlikely has the names of directories in which no job leaves metrics.
 var unlikely = map[string]bool{"node_modules": true, "__pycache__": true, "site-packages": true, "venv": true, "env": true}
 
 // Walk looks for files with metrics in dirs, and in the directories up to five levels below. It calls do for

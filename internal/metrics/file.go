@@ -64,7 +64,7 @@ type File struct {
 	total  int64
 	broken error
 	final  bool  // the file will not grow
-	quiet  int64 // of what is before this offset, no points are reported
+	quiet  int64 // points before this offset are not reported
 }
 
 // NewFile returns a File for a path. The file need not exist yet. Poll reads it.

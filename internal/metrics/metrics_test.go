@@ -287,7 +287,7 @@ func FuzzFormats(f *testing.F) {
 	})
 }
 
-// TestFrom: of what was in a file before, nothing is reported, and its header counts.
+// TestFrom: points that were in a file before are not reported, but its header counts.
 func TestFrom(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	old := "step,loss\n1,0.1\n2,0.2\n"

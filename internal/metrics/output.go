@@ -13,7 +13,7 @@ import (
 type output struct {
 	reader  curve.Reader
 	counter curve.Counter
-	metric  string // that is read whatever its name means
+	metric  string // name of a metric that is read even if its name has no known meaning
 	at      int64  // the last step in the output; -1 before the first
 	byEpoch bool
 	total   int64
@@ -22,7 +22,7 @@ type output struct {
 	lossEval bool
 }
 
-// lossBenchmarks are the benchmarks of MLPerf Training whose key eval_accuracy has a loss. Their quality
+// lossBenchmarks has the benchmarks of MLPerf Training in which the key eval_accuracy has a loss. Their quality
 // targets are upper limits (rules of MLPerf Training, "Benchmarks").
 var lossBenchmarks = words("gpt3 llama2_70b_lora llama31_405b llama31_8b flux1")
 
@@ -65,7 +65,7 @@ func (o *output) line(line []byte, emit func(Point)) error {
 			continue
 		}
 		m, known := MeaningOf(v.Name)
-		part := m.Signal == judge.Train && found["loss"] // it is the loss that was added already, or a part of it
+		part := m.Signal == judge.Train && found["loss"] // it is the loss that was added before, or a part of it
 		if known && !part && (ok || m.Signal == judge.Validation) || ok && (m.Training || Indirect(v.Name)) {
 			add(v.Name, v.Value)
 		}
@@ -73,14 +73,15 @@ func (o *output) line(line []byte, emit func(Point)) error {
 	return nil
 }
 
-// wants reports whether a name in the output is that of the metric that was asked for. Words may come before it there.
+// wants reports whether name means o.metric. In the output, further words may come before the name of the
+// metric.
 func (o *output) wants(name string) bool {
 	want, of := tokens(o.metric), tokens(name)
 	return len(want) > 0 && len(of) >= len(want) && slices.Equal(of[len(of)-len(want):], want)
 }
 
-// plan finds the number of planned steps in the counts of a job. It is the number in the count by which steps are
-// counted: of all epochs, if the steps begin again with each.
+// plan finds the number of planned steps of a run. It uses the number in the count by which steps are counted.
+// If the steps begin again with each epoch, it computes the steps of all epochs.
 type plan struct {
 	epochs int64 // the number of planned epochs; 0 if not known
 	first  int64 // the first epoch, plus one; 0 before it
@@ -88,8 +89,8 @@ type plan struct {
 	total  int64
 }
 
-// add adds a report, as it is printed and in the count of the whole run, and the number of epochs in its line. It returns
-// the number of planned steps; 0 if it is not known.
+// add adds a report. p is the report as it is printed. whole has the count of the whole run. epochs is the
+// number of epochs in its line. add returns the number of planned steps, or 0 if it is not known.
 func (n *plan) add(p, whole job.Progress, epochs int64) int64 {
 	if p.ByEpoch {
 		n.epochs = max(n.epochs, p.Total)
@@ -109,7 +110,7 @@ func (n *plan) add(p, whole job.Progress, epochs int64) int64 {
 	switch {
 	case whole.Restarts:
 		n.total = n.epochs * p.Total
-	case n.epochs > 1 && whole.Epoch+1 == n.first: // the second epoch will tell whether the steps begin again
+	case n.epochs > 1 && whole.Epoch+1 == n.first: // the second epoch will show whether the steps begin again
 		n.total = 0
 	case p.Total >= whole.Count:
 		n.total = p.Total

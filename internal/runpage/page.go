@@ -38,7 +38,7 @@ type Page struct {
 func New(run home.Run) *Page { return &Page{run: run} }
 
 // Read makes the page of a run from the journal and from the logs of the latest attempts. When hurried has
-// ended, Read reads no further logs; the page then lacks curves, and says so. When ctx has ended, Read does not
+// ended, Read reads no further logs. The page then lacks curves, and says so. When ctx has ended, Read does not
 // read the journal either, and returns an error.
 func Read(ctx, hurried context.Context, run home.Run) (*Page, error) {
 	p := New(run)
@@ -76,8 +76,8 @@ func (p *Page) Add(e job.Event) {
 	p.attempt = max(p.attempt, e.Attempt)
 }
 
-// mostAttempts is of how many attempts the logs are read, and mostBytes how large those of one may be. Other curves are
-// those of the journal.
+// mostAttempts is the number of attempts whose logs are read. mostBytes is the maximum size of the logs of one
+// attempt. For other attempts, the page has the losses of the journal.
 const (
 	mostAttempts = 8
 	mostBytes    = 512 << 20
@@ -106,10 +106,10 @@ func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 			p.notes = append(p.notes, late)
 		}
 		if err != nil || ctx.Err() != nil && p.journalGoesOn(n, r) {
-			continue // there are no metrics in them, or only the first ones were read
+			continue // there are no metrics, or only the first ones were read
 		}
 		for i := range r.History {
-			r.History[i].Saves = nil // the size of the gang is not known here
+			r.History[i].Saves = nil // the number of GPUs of the gang is not known here
 		}
 		c := htmlreport.Curves{Attempt: n, Loss: curve(r.Train), Throughput: curve(r.Throughput)}
 		if r.Metric != r.Train {
@@ -123,14 +123,15 @@ func (p *Page) ReadCurves(ctx context.Context, attempts int, limit int64) {
 	}
 }
 
-// journalGoesOn reports whether the journal has losses of later steps of an attempt than what was read of its logs.
+// journalGoesOn reports whether the journal has losses of later steps of an attempt than its logs, as far as
+// these were read.
 func (p *Page) journalGoesOn(attempt int, r curveview.Report) bool {
 	known := p.recorder.Loss(attempt)
 	return len(known) > 0 && (r.Train == nil || r.Train.Last == nil || known[len(known)-1].X > float64(r.Train.Last.Step))
 }
 
-// logs returns the log files of an attempt that may have its curves: those of the rank that has reported a loss, or else of
-// the first and the last rank.
+// logs returns the log files of an attempt that may have its curves. These are the files of the rank that has
+// reported a loss. If there is no such rank, they are the files of the first and the last rank.
 func (p *Page) logs(attempt int) (paths []string, size int64) {
 	files, err := runlogs.Query{Rank: -1, Attempt: strconv.Itoa(attempt)}.Files(home.Summary{Run: p.run.ID, Dir: p.run.Dir})
 	if err != nil {
@@ -162,8 +163,8 @@ func curve(c *curveview.Curve) (out htmlreport.Curve) {
 	return out
 }
 
-// Now is what is true of the run at the moment. If State is not empty, and the run has not ended, State replaces
-// the state of the run, for instance if its controller is gone. Vitals may be nil.
+// Now has what is true of the run at the moment. If State is not empty, and the run has not ended, State
+// replaces the state of the run, for example because its controller is gone. Vitals may be nil.
 type Now struct {
 	Time   time.Time
 	State  job.State
@@ -187,11 +188,11 @@ func (p *Page) Save(now Now) error {
 	return atomicfile.Replace(p.run.PagePath(), b.Bytes(), 0o600)
 }
 
-// leastPoints is how many values a curve must have to be worth a plot.
+// leastPoints is the smallest number of values for which a plot is drawn.
 const leastPoints = 8
 
-// Plot draws the loss of the latest attempt, as lines, with that number of columns and of rows for its values. It
-// returns none if there is no loss, or only a few values.
+// Plot draws the loss of the latest attempt as lines with the given number of columns. rows is the number of
+// lines for the values. Plot returns no lines if there is no loss, or if there are only a few values.
 func (p *Page) Plot(columns, rows int) []string {
 	c := p.last
 	if c == nil || p.lastOf != p.attempt {

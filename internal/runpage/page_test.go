@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
 
-// recorded makes a run of four ranks with two attempts. Rank 3 prints the loss, of a number of steps in each attempt.
+// recorded makes a run of four ranks with two attempts. Rank 3 prints the loss, for steps steps in each
+// attempt.
 func recorded(t *testing.T, steps int) home.Run {
 	t.Helper()
 	run, journal, err := home.Create(t.TempDir(), start, "job", []byte("command: [true]\n"), rand.Reader)
@@ -88,7 +89,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// TestHurried: in a hurry, the page is made from the journal alone.
+// TestHurried: if there is no time, the page is made from the journal alone.
 func TestHurried(t *testing.T) {
 	run := recorded(t, 20)
 	hurried, cancel := context.WithCancel(t.Context())
@@ -108,7 +109,7 @@ func TestHurried(t *testing.T) {
 	}
 }
 
-// TestGone: without logs, the journal has the losses.
+// TestGone: without logs, the page has the losses of the journal.
 func TestGone(t *testing.T) {
 	run := recorded(t, 20)
 	if err := os.RemoveAll(filepath.Join(run.Dir, "attempts")); err != nil {
@@ -143,7 +144,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestTooLarge: if logs are too large, or only their beginning was read, the journal has the losses.
+// TestTooLarge: if the logs are too large, or only their beginning was read, the page has the losses of the
+// journal.
 func TestTooLarge(t *testing.T) {
 	run := recorded(t, 5)
 	page := New(run)
@@ -187,7 +189,7 @@ func TestPlot(t *testing.T) {
 	}
 }
 
-// TestSave: the page is its owner's alone, and the one before is replaced as a whole.
+// TestSave: only the owner can read the page. A new page replaces the old one as a whole.
 func TestSave(t *testing.T) {
 	run := recorded(t, 20)
 	page, err := Read(t.Context(), t.Context(), run)

@@ -14,7 +14,7 @@ type dir struct {
 	t        *testing.T
 	now      time.Time
 	files    map[string]Found
-	why      map[string]string // what a verification finds
+	why      map[string]string // the results of verifications
 	free     int64
 	follower *Follower
 	told     []job.SaveReport
@@ -36,7 +36,7 @@ func (d *dir) found() (all []Found) {
 	return all
 }
 
-// write writes a file of that step.
+// write writes a file of a step.
 func (d *dir) write(name string, step, bytes int64) {
 	old, known := d.files["/c/"+name]
 	born := d.now
@@ -52,7 +52,7 @@ func (d *dir) write(name string, step, bytes int64) {
 	d.files["/c/"+name] = Found{Path: "/c/" + name, Step: step, Kind: kind, Bytes: bytes, Files: 1, Time: d.now, Born: born, Unfinished: strings.HasSuffix(name, ".tmp")}
 }
 
-// pass lets time pass, with a look and a verification a second.
+// pass lets time pass. There is a look and a verification every second.
 func (d *dir) pass(span time.Duration) {
 	for end := d.now.Add(span); d.now.Before(end); {
 		d.now = d.now.Add(min(time.Second, end.Sub(d.now)))
@@ -84,7 +84,7 @@ func (d *dir) save(name string, step, bytes int64, within time.Duration) {
 	d.pass(4 * time.Second)
 }
 
-// saves is what a job does that saves each 10 minutes, so often.
+// saves writes n checkpoints, one every 10 minutes.
 func (d *dir) saves(n int) {
 	for i := range n {
 		step := int64(i+1) * 100
@@ -93,7 +93,7 @@ func (d *dir) saves(n int) {
 	}
 }
 
-// troubles are the reports in words, but the complete ones.
+// troubles returns the texts of the reports, except those about complete checkpoints.
 func (d *dir) troubles() (all []string) {
 	for _, r := range d.told {
 		if r.State != job.SaveComplete {

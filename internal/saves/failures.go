@@ -18,7 +18,7 @@ type Span struct {
 	Stall *time.Duration
 }
 
-// leastFailures is how many failures tell a rate.
+// leastFailures is the smallest number of failures from which a rate is computed.
 const leastFailures = 3
 
 // Rate returns the mean time between failures of the job called name on some hosts. It computes that time from

@@ -24,7 +24,7 @@ type Found struct {
 	Unfinished bool
 }
 
-// same reports whether nothing of it has changed.
+// same reports whether f and o are the same file or directory, and it has not changed.
 func (f Found) same(o Found) bool {
 	return f.Path == o.Path && f.Bytes == o.Bytes && f.Files == o.Files && f.Time.Equal(o.Time)
 }
@@ -42,39 +42,40 @@ type Checked struct {
 const (
 	// Quiet is how long a checkpoint must not have changed before an agent verifies it.
 	Quiet       = 2 * time.Second
-	slow        = 10 * time.Second // of writing, until it is told
-	patience    = time.Minute      // without a change, until one that is not complete counts as broken
-	endPatience = 5 * time.Second  // the same, when the gang has ended
-	maxSaves    = 4096             // that are followed
-	maxPast     = 32               // good ones that are remembered after a newer one came
+	slow        = 10 * time.Second // gangrun tells the user about a checkpoint that takes longer than this to write
+	patience    = time.Minute      // without a change; then a checkpoint that is not complete counts as broken
+	endPatience = 5 * time.Second  // the same after the end of the gang
+	maxSaves    = 4096             // maximum number of checkpoints that are followed
+	maxPast     = 32               // maximum number of good checkpoints that are remembered
 )
 
-// save is one checkpoint that is there: everything with the same step.
+// save is a checkpoint in the directory: all files and directories with the same step.
 type save struct {
 	key     string
 	parts   []Found
 	begun   time.Time
 	changed time.Time // when a change was last seen
-	// open is true from its first change on, until it is known to be good or broken.
+	// open is true from the first change of the checkpoint until the Follower knows whether it is good or
+	// broken.
 	open    bool
-	told    bool // that it is being written
-	checked bool // as it is now
+	told    bool // the user was told that it is being written
+	checked bool // it was verified after its last change
 	why     string
 	small   bool
-	report  job.SaveReport // of one that is good
-	inPlace bool           // it was written over the one before it
+	report  job.SaveReport // the report, if it is good
+	inPlace bool           // it was written over the checkpoint before it
 }
 
 // Follower follows the checkpoints of one directory.
 type Follower struct {
 	saves  map[string]*save
-	looked time.Time // when it last looked
-	past   []past    // good ones that this gang has written, in the order in which they were begun
+	looked time.Time // when the Follower last looked
+	past   []past    // good checkpoints that this gang has written, in the order in which they were begun
 	room   room
-	late   bool // told
+	late   bool // the user was told that a checkpoint is overdue
 }
 
-// past is a good checkpoint of the past.
+// past is a good checkpoint that the gang has written before.
 type past struct {
 	key, kind, format, name string
 	begun, ended            time.Time
@@ -82,9 +83,9 @@ type past struct {
 	step                    int64
 }
 
-// apart reports whether files whose writing began at begun are a checkpoint of their own, and not further files of
-// the checkpoint before, which was begun at before and took so long to write. Files with the same step are one
-// checkpoint, as are files without a step (-1) that are written at the same time.
+// apart reports whether files whose writing began at begun are a checkpoint of their own. Otherwise they belong
+// to the checkpoint before, whose writing began at before and took the time took. Files with the same step are
+// one checkpoint. So are files without a step (-1) that are written at the same time.
 func apart(begun, before time.Time, took time.Duration, step, stepBefore int64) bool {
 	if step >= 0 && stepBefore >= 0 {
 		return step != stepBefore && begun.After(before)
@@ -101,7 +102,7 @@ func New(now time.Time, before []Found) *Follower {
 	return f
 }
 
-// grouped returns what was found, by the checkpoint to which it belongs.
+// grouped returns the files and directories by the checkpoint to which they belong.
 func grouped(all []Found) map[string][]Found {
 	groups := map[string][]Found{}
 	for _, one := range all {
@@ -151,7 +152,7 @@ func (f *Follower) Look(l Look) (told []job.SaveReport) {
 	return slices.Concat(told, f.broken(now, patience), f.overdue(now), f.disk(now))
 }
 
-// broken returns reports of the checkpoints that are not complete and have had their time.
+// broken returns reports about the checkpoints that are still not complete after they had enough time.
 func (f *Follower) broken(now time.Time, least time.Duration) (told []job.SaveReport) {
 	for _, s := range f.sorted() {
 		if s.open && s.checked && f.given(now, s, least) {
@@ -161,7 +162,7 @@ func (f *Follower) broken(now time.Time, least time.Duration) (told []job.SaveRe
 	return told
 }
 
-// see takes the parts of one checkpoint.
+// see records the present parts of one checkpoint.
 func (f *Follower) see(l Look, key string, parts []Found) {
 	s := f.saves[key]
 	if s == nil {
@@ -180,9 +181,9 @@ func (f *Follower) see(l Look, key string, parts []Found) {
 	s.parts, s.changed, s.checked, s.why, s.small = parts, l.Now, false, "", false
 }
 
-// began returns when the first byte was written: when the first of the parts was made, which may be after the first
-// change since the last look: that may have been of another checkpoint. If no part was made since the last checkpoint,
-// it is when the change was noticed. A file that was renamed has been made when its writer began.
+// began returns when the writing of a checkpoint began. That is the time at which the first of its parts was
+// created after the last checkpoint had ended. If no part was created since then, it is the time at which the
+// change was noticed. A file that was renamed keeps the time of its creation, which is when its writer began.
 func (f *Follower) began(l Look, parts []Found) time.Time {
 	begun := l.Noticed
 	known := false
@@ -194,8 +195,8 @@ func (f *Follower) began(l Look, parts []Found) time.Time {
 	return begun
 }
 
-// lastEnd returns when this gang last wrote to a checkpoint that was good. A clock that differs cannot make
-// the next one begin before that.
+// lastEnd returns when this gang last wrote to a good checkpoint. The next checkpoint cannot begin before that,
+// even if the clock of the file server differs.
 func (f *Follower) lastEnd() time.Time {
 	if len(f.past) == 0 {
 		return f.looked.Add(-10 * time.Minute)
@@ -218,7 +219,7 @@ func (f *Follower) given(now time.Time, s *save, least time.Duration) bool {
 	return later || now.Sub(s.changed) >= limit
 }
 
-// unfinished reports whether all of it has the name of a temporary file.
+// unfinished reports whether all parts have the name of a temporary file.
 func (s *save) unfinished() bool {
 	return !slices.ContainsFunc(s.parts, func(p Found) bool { return !p.Unfinished })
 }
@@ -235,7 +236,7 @@ func (f *Follower) Due(now time.Time, still time.Duration) (key string, parts []
 	return "", nil
 }
 
-// grows reports whether another part of the same step still has a temporary name, and has changed lately.
+// grows reports whether another part of the same step still has a temporary name, and has changed recently.
 func (f *Follower) grows(now time.Time, s *save, still time.Duration) bool {
 	of := s.parts[0]
 	for _, u := range f.saves {
@@ -308,7 +309,7 @@ func (f *Follower) Verified(now time.Time, key string, parts []Found, results []
 	return append([]job.SaveReport{r}, f.broken(now, patience)...)
 }
 
-// named returns why a part is not good, with its name if there are several.
+// named returns why a part is not good. If there are several parts, it adds the name of the part.
 func named(r Checked, parts int) string {
 	if parts == 1 {
 		return r.Why
@@ -316,8 +317,8 @@ func named(r Checked, parts int) string {
 	return filepath.Base(r.Path) + ": " + r.Why
 }
 
-// missing returns which files a checkpoint lacks, compared with the one before it. Only kinds of which each
-// has several count, as the shards of ranks.
+// missing returns which files a checkpoint lacks that the checkpoint before it has. It considers only kinds of
+// which both checkpoints have several files, such as the shards of ranks.
 func (f *Follower) missing(s *save) string {
 	if len(f.past) == 0 {
 		return ""
@@ -342,7 +343,7 @@ func (f *Follower) missing(s *save) string {
 	return ""
 }
 
-// end ends the wait for a checkpoint that is not complete.
+// end stops waiting for a checkpoint that is not complete, and returns a report that it is broken.
 func (s *save) end(now time.Time) job.SaveReport {
 	s.open = false
 	r := s.describe(job.SaveBroken, now)
@@ -364,7 +365,7 @@ func (s *save) describe(state job.SaveState, now time.Time) job.SaveReport {
 	switch {
 	case state == job.SaveWriting:
 		end = now
-	case end.Before(s.begun), end.After(s.changed): // the clock of the file server differs
+	case end.Before(s.begun), end.After(s.changed): // the clock of the file server differs from that of this host
 		end = s.changed
 	}
 	r.Write = job.Duration(end.Sub(s.begun))
@@ -378,7 +379,8 @@ func (f *Follower) add(now time.Time, s *save, r job.SaveReport) {
 		key: s.key, kind: s.parts[0].Kind, format: r.Format, name: filepath.Base(r.Path),
 		begun: s.begun, ended: s.begun.Add(time.Duration(r.Write)), bytes: r.Bytes, step: r.Step,
 	})
-	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) }) // the newest are verified first
+	// The newest checkpoints are verified first, so they are not added in order.
+	slices.SortStableFunc(f.past, func(a, b past) int { return a.begun.Compare(b.begun) })
 	f.past = f.past[max(0, len(f.past)-maxPast):]
 	f.late = false
 	f.room.added(now, s.inPlace)

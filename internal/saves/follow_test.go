@@ -198,8 +198,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestShortlyAfter holds that checkpoints that follow each other within the time that a look and a verification take are
-// measured as those that do not: a change of one is not the begin of the next, and each counts.
+// TestShortlyAfter: checkpoints that follow each other within the time of a look and a verification are
+// measured like others. A change of one is not the beginning of the next, and each counts.
 func TestShortlyAfter(t *testing.T) {
 	d := newDir(t)
 	var noticed time.Time
@@ -244,7 +244,7 @@ func TestShortlyAfter(t *testing.T) {
 	}
 }
 
-// TestBefore holds that what was there before is not reported, until it is written again.
+// TestBefore: a checkpoint that was there before is not reported until it is written again.
 func TestBefore(t *testing.T) {
 	d := newDir(t, Found{Path: "/c/ckpt-1.pt", Step: 1, Bytes: mib, Files: 1, Time: start.Add(-time.Hour)})
 	d.pass(time.Minute)
@@ -257,7 +257,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// TestClose holds what is told of a checkpoint that is not complete when the gang ends.
+// TestClose checks what is reported about a checkpoint that is not complete when the gang ends.
 func TestClose(t *testing.T) {
 	for quietFor, want := range map[time.Duration]int{time.Second: 0, 10 * time.Second: 1} {
 		d := newDir(t)
@@ -278,7 +278,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestServerClock holds that the clock of a file server does not matter.
+// TestServerClock: the clock of a file server does not matter.
 func TestServerClock(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
 		d := newDir(t)
@@ -295,7 +295,7 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// TestBounded holds that neither a directory with many files nor a long job takes much memory.
+// TestBounded: neither a directory with many files nor a long job takes much memory.
 func TestBounded(t *testing.T) {
 	d := newDir(t)
 	for i := range int64(2 * maxSaves) {
@@ -341,7 +341,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestOrder holds that the order in which checkpoints are verified does not matter.
+// TestOrder: the order in which checkpoints are verified does not matter.
 func TestOrder(t *testing.T) {
 	d := newDir(t)
 	for _, step := range []int64{60, 80} {

@@ -26,7 +26,7 @@ func Best(cost, between time.Duration) time.Duration {
 	return time.Duration((math.Sqrt(2*c*m)*(1+x/3+x*x/9) - c) * float64(time.Second))
 }
 
-// leastCost is the least stall that counts: a shorter one cannot be told from noise.
+// leastCost is the shortest stall that counts. A shorter stall cannot be distinguished from noise.
 const leastCost = 10 * time.Millisecond
 
 // usualNodeFailures is the rate of failures on a large cluster: 6.5 in 1,000 days of a host (Kokolis et al.,
@@ -55,13 +55,13 @@ func Advise(every, write time.Duration, stall *time.Duration, rate job.SaveInter
 	}
 	cost = max(cost, leastCost)
 	best := Best(cost, time.Duration(rate.Failures))
-	// The next one must not begin before this one is written, nor may it be always writing.
+	// The next checkpoint must not begin before this one is written, and the job must not write all the time.
 	best = rounded(max(best, 2*write))
 	advice.Every, advice.Cost, advice.Best = job.Duration(every), job.Duration(cost), job.Duration(best)
 	return advice, best > 0
 }
 
-// rounded returns a duration with two digits at most.
+// rounded returns d rounded to at most two digits.
 func rounded(d time.Duration) time.Duration {
 	for _, unit := range []time.Duration{time.Hour, time.Minute, time.Second} {
 		if d >= 10*unit {
@@ -77,7 +77,7 @@ func Near(a job.SaveInterval) bool {
 	return lost(a, time.Duration(a.Every))-lost(a, time.Duration(a.Best)) < 0.005
 }
 
-// lost returns which share of its time a job loses by saves and failures, if it saves so often.
+// lost returns the share of its time that a job loses by saves and failures if it saves at the interval every.
 func lost(a job.SaveInterval, every time.Duration) float64 {
 	if every <= 0 {
 		return 0
@@ -86,7 +86,7 @@ func lost(a job.SaveInterval, every time.Duration) float64 {
 	return cost/every.Seconds() + (every.Seconds()/2+cost)/between
 }
 
-// sources say where a mean time between failures comes from.
+// sources says where a mean time between failures comes from.
 var sources = map[job.FailureSource]string{
 	job.FailuresGiven:   "as the job says",
 	job.FailuresOfJob:   "in earlier runs of the job",
@@ -109,11 +109,11 @@ func Words(a job.SaveInterval) string {
 	return fmt.Sprintf("%s; %s would cost %s and lose %s (%s)", now, about(best), percent(a, best), about(best/2), from)
 }
 
-// percent returns which share of its time a job stands still if it saves so often.
+// percent returns the share of its time that a job stands still if it saves at the interval every.
 func percent(a job.SaveInterval, every time.Duration) string {
 	share := 100 * time.Duration(a.Cost).Seconds() / every.Seconds()
 	most := ""
-	if a.Assumed { // it may write while it trains
+	if a.Assumed { // the job may train while it writes
 		most = "at most "
 	}
 	if share < 0.01 {
@@ -122,7 +122,7 @@ func percent(a job.SaveInterval, every time.Duration) string {
 	return most + strconv.FormatFloat(share, 'g', 2, 64) + " %"
 }
 
-// about writes a duration with two digits, as in "7.5 min" or "58 min".
+// about formats a duration with two digits, as in "7.5 min" or "58 min".
 func about(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration

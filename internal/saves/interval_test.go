@@ -9,13 +9,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestStall simulates steps with noise, in which a checkpoint stops the training for a known time.
+// TestStall simulates steps with noise. A checkpoint stops the training for a known time.
 func TestStall(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, c := range map[string]struct {
 		step, stall, write time.Duration
-		noise              float64 // of a step
-		each               int64   // steps that one line reports
+		noise              float64 // the noise of a step
+		each               int64   // number of steps that one line reports
 	}{
 		"none":             {time.Second, 0, 5 * time.Second, 0.05, 1},
 		"two seconds":      {time.Second, 2 * time.Second, 2 * time.Second, 0.05, 1},
@@ -50,8 +50,8 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// TestBest compares Best with the least loss that a simulation finds. Failures come at random, a job loses what
-// it has done since its last checkpoint.
+// TestBest compares Best with the smallest loss that a simulation finds. Failures come at random. With each
+// failure, a job loses the work since its last checkpoint.
 func TestBest(t *testing.T) {
 	if d := Best(40*time.Second, 9720*time.Second); d < 14*time.Minute || d > 15*time.Minute {
 		t.Errorf("a cost of 40 s and a failure each 2.7 h: %v, want 14 to 15 min", d)
@@ -59,8 +59,8 @@ func TestBest(t *testing.T) {
 	for _, c := range []struct{ cost, between time.Duration }{
 		{time.Second, time.Hour}, {40 * time.Second, 9720 * time.Second}, {5 * time.Minute, 2 * time.Hour}, {500 * time.Millisecond, 24 * time.Hour},
 	} {
-		// The time that a run of one second of work takes: Daly's equation for failures at any time, of which Best
-		// is an approximation of the minimum.
+		// total returns the time that one second of work takes in a run: Daly's equation for failures at any
+		// time. Best approximates its minimum.
 		total := func(every time.Duration) float64 {
 			m := c.between.Seconds()
 			return m * (math.Exp((every+c.cost).Seconds()/m) - 1) / every.Seconds()
@@ -73,7 +73,7 @@ func TestBest(t *testing.T) {
 		if total(best) > least*1.0005 {
 			t.Errorf("%+v: at %v, %.5f of the work is needed, and %.5f at the best", c, best, total(best), least)
 		}
-		// Simulated, with failures also while it saves.
+		// This is simulated, with failures also while the job saves.
 		random := rand.New(rand.NewPCG(3, 4))
 		lost := func(every time.Duration) float64 {
 			done, ran, next := 0.0, 0.0, random.ExpFloat64()*c.between.Seconds()
@@ -111,12 +111,12 @@ func TestAdvise(t *testing.T) {
 	if want := "you save each 8 min, which costs 1.5 % of the time and loses 4 min a failure on average: that is near the best (a failure each 4 h, in earlier runs of the job)"; !ok || !Near(a) || Words(a) != want {
 		t.Errorf("%+v (%v)\ngot  %s\nwant %s", a, ok, Words(a), want)
 	}
-	// Only the time of writing is known.
+	// Only the time for writing a checkpoint is known.
 	a, ok = Advise(0, 40*time.Second, nil, job.SaveInterval{Failures: d(9720 * time.Second), Source: job.FailuresUsual})
 	if want := "saving each 14 min would cost at most 4.8 % of the time and lose 7 min a failure on average (a failure each 2.7 h, as is usual for a cluster)"; !ok || !a.Assumed || Words(a) != want {
 		t.Errorf("%+v (%v)\ngot  %s\nwant %s", a, ok, Words(a), want)
 	}
-	// A job that writes for longer than the best interval can be cannot save so often.
+	// A job whose checkpoints take longer to write than the best interval cannot save so often.
 	stall = 20 * time.Millisecond
 	if a, ok = Advise(time.Hour, 5*time.Minute, &stall, rate); !ok || a.Best != d(10*time.Minute) {
 		t.Errorf("%+v (%v)", a, ok)

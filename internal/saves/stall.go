@@ -11,7 +11,8 @@ type Step struct {
 	Count int64
 }
 
-// leastUsual is how many pieces of the training must be known beside those in which a checkpoint was written.
+// leastUsual is the smallest number of pieces of the training in which no checkpoint was written that must be
+// known.
 const leastUsual = 3
 
 // Stall returns by how much the steps of a rank took longer than usual while a checkpoint was written, from
@@ -26,10 +27,10 @@ func Stall(steps []Step, begun, ended time.Time) (stall time.Duration, ok bool) 
 		steps int64
 	}
 	var during []piece
-	var usual []time.Duration // of one step
+	var usual []time.Duration // durations of one step
 	for i := 1; i < len(steps); i++ {
 		a, b := steps[i-1], steps[i]
-		if b.Count <= a.Count { // the count begins again
+		if b.Count <= a.Count { // the count has started again
 			continue
 		}
 		took := b.Time.Sub(a.Time)

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxNewest is how many reports a Summary keeps. Its medians are of these.
+// maxNewest is the maximum number of reports that a Summary keeps. The medians are those of these reports.
 const maxNewest = 30
 
 // Summary sums up the reports of an attempt. Its JSON names are an API.
@@ -121,7 +121,7 @@ func (s Summary) Line() string {
 	return line
 }
 
-// name names a checkpoint: by its step, or by its path.
+// name names a checkpoint by its step. If the step is not known, it uses the path.
 func name(r job.SaveReport) string {
 	if r.Step >= 0 {
 		return fmt.Sprintf("step %d", r.Step)

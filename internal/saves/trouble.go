@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	leastLate  = time.Minute // a checkpoint is never overdue before that
-	lateGaps   = 8           // the newest gaps between checkpoints that count
-	sizesOf    = 5           // earlier checkpoints of the same kind whose sizes count
-	smallShare = 2           // a checkpoint shrinks if it has less than this part of their median
+	leastLate  = time.Minute // a checkpoint is never overdue before this time
+	lateGaps   = 8           // number of the newest gaps between checkpoints that are considered
+	sizesOf    = 5           // number of earlier checkpoints of the same kind whose sizes are considered
+	smallShare = 2           // a checkpoint is too small if it is smaller than their median divided by this number
 )
 
-// lateAfter returns how many times the longest of the known gaps may pass: the first gaps of a job say little,
-// because a job may save once when it begins. It is 0 if nothing can be said.
+// lateAfter returns how many times the longest of the known gaps a gap may last. The more gaps are known, the
+// smaller it is, because a job may save once when it begins. It returns 0 if too few gaps are known.
 func lateAfter(gaps int) time.Duration {
 	switch gaps {
 	case 0, 1:
@@ -30,8 +30,8 @@ func lateAfter(gaps int) time.Duration {
 	return 3
 }
 
-// gaps returns the newest times between two good checkpoints. Those that were written together, as weights
-// and optimizer states in files of their own, count as one.
+// gaps returns the newest times between two good checkpoints. Checkpoints that were written together, such as
+// weights and optimizer states in separate files, count as one.
 func (f *Follower) gaps() (all []time.Duration) {
 	if len(f.past) == 0 {
 		return nil
@@ -46,8 +46,8 @@ func (f *Follower) gaps() (all []time.Duration) {
 	return all[max(0, len(all)-lateGaps):]
 }
 
-// overdue returns a report if there is no new good checkpoint for much longer than usual. It tells so once,
-// until there is one.
+// overdue returns a report if there is no new good checkpoint for much longer than usual. It returns the report
+// once, until there is a new good checkpoint.
 func (f *Follower) overdue(now time.Time) []job.SaveReport {
 	gaps := f.gaps()
 	if f.late || lateAfter(len(gaps)) == 0 {
@@ -92,8 +92,8 @@ func (f *Follower) smaller(s *save, format string) string {
 	return fmt.Sprintf("it has %s, and %s had %s", text.Bytes(bytes), earlier[i].name, text.Bytes(earlier[i].bytes))
 }
 
-// follows reports whether a checkpoint is of a later step than another one; of one without a step, whether it was begun
-// later.
+// follows reports whether a checkpoint has a later step than p. If one of them has no step, it reports whether
+// the checkpoint was begun later.
 func (s *save) follows(p past) bool {
 	if step := s.parts[0].Step; step >= 0 && p.step >= 0 {
 		return step > p.step
@@ -104,18 +104,19 @@ func (s *save) follows(p past) bool {
 // removal is how long a job may take to remove old checkpoints after it has written one.
 const removal = 10 * time.Second
 
-// room is what is known of the room on the file system.
+// room describes the free space on the file system.
 type room struct {
 	free  int64     // bytes; -1 if not known
-	since time.Time // when the first good checkpoint came that kept does not have; zero if it has all
-	kept  int       // good checkpoints of this gang that were there, after old ones were removed
-	grows bool      // there were more than after the one before
-	// inPlace is true if the last one was written over the one before it, so that it needed no room.
+	since time.Time // when the first good checkpoint came that kept does not count; zero if kept counts all
+	kept  int       // number of good checkpoints of this gang after old ones were removed
+	grows bool      // the number was larger than after the checkpoint before
+	// inPlace is true if the last checkpoint was written over the one before it, and so needed no additional
+	// space.
 	inPlace bool
-	full    bool // told
+	full    bool // the user was told that there is no room
 }
 
-// added takes that there is one more good checkpoint.
+// added records that there is another good checkpoint.
 func (r *room) added(now time.Time, inPlace bool) {
 	r.inPlace = inPlace
 	if r.since.IsZero() {
@@ -123,11 +124,12 @@ func (r *room) added(now time.Time, inPlace bool) {
 	}
 }
 
-// disk returns a report if the file system has no room for the next two checkpoints. It tells so once, until
-// there is room again.
+// disk returns a report if the file system has no room for the next checkpoint. If the number of checkpoints
+// grows, there must be room for two. It returns the report once, until there is room again.
 func (f *Follower) disk(now time.Time) []job.SaveReport {
 	r := &f.room
-	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) { // what is being written has taken its room
+	// A checkpoint that is being written has already taken some of the free space.
+	if r.since.IsZero() || now.Sub(r.since) < removal || f.Busy(now) {
 		return nil
 	}
 	kept := 0
@@ -138,12 +140,12 @@ func (f *Follower) disk(now time.Time) []job.SaveReport {
 	}
 	r.grows, r.kept, r.since = kept > r.kept, kept, time.Time{}
 	last := f.past[len(f.past)-1]
-	need := last.bytes // the next one is written before an old one is removed
+	need := last.bytes // the job writes the next checkpoint before it removes an old one
 	if r.grows {
 		need += last.bytes
 	}
 	switch {
-	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known whether old ones stay, or there is always room
+	case len(f.past) < 2, r.free < 0, r.inPlace: // it is not known if old ones stay, or space is no problem
 		return nil
 	case r.free >= need:
 		r.full = false
@@ -157,7 +159,7 @@ func (f *Follower) disk(now time.Time) []job.SaveReport {
 	return []job.SaveReport{report}
 }
 
-// median returns the median of some numbers, of which there is at least one.
+// median returns the median of at least one number.
 func median[T int64 | time.Duration](all []T) T {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[len(sorted)/2]

@@ -21,7 +21,7 @@ var (
 	notice = ansi.Style{}.ForegroundColor(ansi.Yellow)
 )
 
-// headLines is the number of lines above the middle. mostBelow bounds the number of messages below it.
+// headLines is the number of lines above the middle. mostBelow is the maximum number of messages below it.
 const (
 	headLines = 4
 	mostBelow = 8
@@ -42,13 +42,13 @@ var help = []string{
 	"!      this rank differs from the others",
 }
 
-// news returns how many messages the screen shows.
+// news returns the number of messages that the screen shows.
 func (s *Screen) news() int { return min(len(s.data.News), mostBelow, max(1, s.Height/5)) }
 
 // room returns how many lines the middle has.
 func (s *Screen) room() int { return max(1, s.Height-headLines-s.news()-1) }
 
-// Lines returns the lines of the screen, at most Height, none longer than Width.
+// Lines returns at most Height lines. No line is longer than Width.
 func (s *Screen) Lines() []string {
 	lines := append(s.head(), s.body()...)
 	for len(lines) < headLines+s.room() {
@@ -100,7 +100,7 @@ func (s *Screen) head() []string {
 	return []string{first, words, s.alarm(), s.titles()}
 }
 
-// words returns what there is to say about the progress of the gang.
+// words returns words about the progress of the gang.
 func (s *Screen) words() []string {
 	var words []string
 	a := s.data.Last()
@@ -255,7 +255,7 @@ func (s *Screen) row(columns []sized, cell func(view.Column) string, odd func(vi
 	return strings.Join(cells, "  ")
 }
 
-// foot returns the last line: which part of the middle is shown, and the keys.
+// foot returns the last line, which shows the visible part of the middle and the keys.
 func (s *Screen) foot() string {
 	total, room := s.length(), s.room()
 	span := ""

@@ -93,7 +93,7 @@ func firstRanks(lines []string, n int) string {
 	return strings.Join(ranks, " ")
 }
 
-// The lines fit the screen, whatever its size is.
+// TestSizes: the lines fit any size of the screen.
 func TestSizes(t *testing.T) {
 	for _, ranks := range []int{0, 1, 4, 512} {
 		d := dataOf(ranks)
@@ -142,7 +142,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// In a large gang, the ranks that differ from the others are shown first.
+// TestLarge: in a large gang, the ranks that differ from the others are shown first.
 func TestLarge(t *testing.T) {
 	s, lines := screenOf(dataOf(512), 200, 50)
 	got := lines()
@@ -211,7 +211,7 @@ func TestStacksPane(t *testing.T) {
 	}
 }
 
-// Problems of the run are shown above the table.
+// TestAlarms: problems of the run are shown above the table.
 func TestAlarms(t *testing.T) {
 	d := dataOf(4)
 	d.Last().Hang = &job.HangReport{Text: "no new step for 10m0s at step 60; rank 3 is stopped"}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A source shows the changes in a run's files. It does not use the controller's clock.
+// TestSource: a source shows the changes in a run's files. It does not use the controller's clock.
 func TestSource(t *testing.T) {
 	run, journal, err := home.Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestSource(t *testing.T) {
 	following.Wait()
 }
 
-// A source reports that the directory of the run was removed.
+// TestRemoved: a source reports that the directory of the run was removed.
 func TestRemoved(t *testing.T) {
 	s := newSource(home.Run{ID: "x", Dir: t.TempDir() + "/gone"})
 	ctx, cancel := context.WithCancel(t.Context())

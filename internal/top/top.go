@@ -17,7 +17,8 @@ import (
 // redrawEvery is the time between two updates of the screen.
 const redrawEvery = time.Second
 
-// endLimit bounds the wait, at the end, for goroutines that read the run's files. The file system may hang.
+// endLimit is the maximum time that Show waits at the end for the goroutines that read the run's files. The
+// file system may hang.
 const endLimit = time.Second
 
 // Stacks collects the stacks of a run's ranks.

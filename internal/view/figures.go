@@ -106,7 +106,7 @@ func GangWords(g vitals.Gang) []string {
 	return append(words, fmt.Sprintf("CPU %.0f%%", g.CPU), "RSS "+Size(float64(g.RSS)))
 }
 
-// lifeLine is the line of a status about the life of its gang.
+// lifeLine returns the line of a status about the life of the gang.
 func (s Status) lifeLine(now time.Time) string {
 	words := GangWords(*s.Gang)
 	if len(s.Gang.Odd) > 0 {

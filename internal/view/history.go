@@ -39,10 +39,10 @@ func PrintHistory(w io.Writer, runs []history.Entry) error {
 	return t.Flush()
 }
 
-// maxJobName is how many characters of a job's name or command a table shows.
+// maxJobName is the maximum number of characters of a job's name or command in a table.
 const maxJobName = 32
 
-// shortened returns what is printable of s, cut to a number of characters.
+// shortened returns the printable characters of s, shortened to a maximum number of characters.
 func shortened(s string, most int) string {
 	all := []rune(text.Printable(s))
 	if len(all) <= most {

@@ -30,11 +30,11 @@ type Options struct {
 // at the same time.
 type Live struct {
 	Options
-	lines *queue.Queue[string] // shown from a goroutine of its own: a terminal may be stopped
+	lines *queue.Queue[string] // shown by a goroutine of their own, because a terminal may be stopped
 
 	mu     sync.Mutex
 	folder runreport.Folder
-	asking bool // a question is being asked, whose answer is typed unseen
+	asking bool // gangrun asks a question, and the terminal does not show the answer
 }
 
 // NewLive returns a Live. The caller must call FlushLines at the end.
@@ -109,14 +109,14 @@ func (l *Live) Event(e job.Event) {
 	}
 }
 
-// told reports whether another host has said the same.
+// told reports whether another host has reported the same.
 func (l *Live) told(e job.Event) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.folder.Told(e)
 }
 
-// eventLines returns what to show of an event; nothing for most.
+// eventLines returns the lines that are shown for an event. For most events, there are none.
 func (l *Live) eventLines(e job.Event) []string {
 	if l.Terse && !ranksMissing(e) {
 		return nil
@@ -192,8 +192,7 @@ func (l *Live) eventLines(e job.Event) []string {
 	return nil
 }
 
-// ranksMissing reports whether an event says that the ranks of a gang have not all
-// found each other.
+// ranksMissing reports whether an event says that not all ranks of a gang have found each other.
 func ranksMissing(e job.Event) bool {
 	if e.Kind != job.KindWireup || e.Attempt == 0 {
 		return false
@@ -225,7 +224,7 @@ func withHint(text, hint string) []string {
 	return []string{text, "hint: " + hint}
 }
 
-// flushEvery is how often Refresh writes to the screen.
+// flushEvery is the time between two updates of the screen by Refresh.
 const flushEvery = 100 * time.Millisecond
 
 // Ask shows a question to which the user types an answer that the terminal does not show. The status line says
@@ -280,7 +279,7 @@ func (l *Live) Closing(r runreport.Report, plot []string) {
 	for _, line := range slices.Concat(cause.Evidence, cause.After) {
 		switch {
 		case line.Source != job.SourceStdout && line.Source != job.SourceStderr && line.Source != job.SourceErrorFile:
-		case line.Rank < 0: // mpirun's, or a daemon's
+		case line.Rank < 0: // a line of mpirun or of a daemon
 			l.Screen.Say("%s", text.Printable(on(line.Host)+line.Text))
 		default:
 			_ = l.Screen.Output(line.Rank, line.Host, true, []byte(line.Text+"\n"))
@@ -288,7 +287,7 @@ func (l *Live) Closing(r runreport.Report, plot []string) {
 	}
 }
 
-// lastWords shows why a run has failed, if it has.
+// lastWords shows why a run has failed. It shows nothing if the run has succeeded.
 func (l *Live) lastWords(r runreport.Report) {
 	if r.State == job.StateSucceeded {
 		return
@@ -299,7 +298,7 @@ func (l *Live) lastWords(r runreport.Report) {
 	}
 	if c := r.Cause(); c != nil && c.Text != "" {
 		why = c.Text
-		if c.Category == job.MPIError || c.Category == job.LaunchError { // no fault of the program's own
+		if c.Category == job.MPIError || c.Category == job.LaunchError { // not a fault of the program itself
 			hint = c.Hint
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// What mpirun has said belongs to no rank, and is shown as none's.
+// TestLastLinesOfNoRank: a line of mpirun belongs to no rank, and is shown so.
 func TestLastLinesOfNoRank(t *testing.T) {
 	var shown strings.Builder
 	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{
@@ -31,8 +31,7 @@ func TestLastLinesOfNoRank(t *testing.T) {
 	}
 }
 
-// TestHealthLines holds how signs of ill health are shown, and that one which two hosts have in
-// common is shown once.
+// TestHealthLines checks how signs of ill health are shown. A sign that two hosts have in common is shown once.
 func TestHealthLines(t *testing.T) {
 	var shown strings.Builder
 	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{

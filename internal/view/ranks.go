@@ -14,7 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/vitals"
 )
 
-// mostRanks is how many ranks a table shows unless all are asked for: the unusual ones, and others.
+// mostRanks is the maximum number of ranks that a table shows, unless the user asks for all ranks. It shows the
+// unusual ones first.
 const mostRanks = 24
 
 // Column is a column of a table of ranks.
@@ -135,7 +136,7 @@ func (r RankStatus) Concern() int {
 	return 0
 }
 
-// oddWords say in which respect a rank differs from the others. The state needs no words.
+// oddWords has the words for each respect in which a rank can differ from the others. The state needs no words.
 var oddWords = map[vitals.Oddity]string{
 	vitals.OddStep: "behind the others", vitals.OddCPU: "CPU unlike the others", vitals.OddMemory: "more memory than the others",
 	vitals.OddGPU: "its GPU is idle", vitals.OddMissing: "its host reports nothing",
@@ -160,8 +161,8 @@ func (r RankStatus) Remarks() string {
 	return strings.Join(all, ", ")
 }
 
-// printRanks prints a table of ranks: all of them, or the unusual ones and some others. id is that of
-// the run.
+// printRanks prints a table of ranks. If all is false, it prints only the unusual ranks and some others. id is
+// the ID of the run.
 func printRanks(w io.Writer, id string, ranks []RankStatus, all bool) error {
 	shown := ranks
 	if !all && len(ranks) > mostRanks {

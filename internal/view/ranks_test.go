@@ -14,7 +14,7 @@ import (
 
 var begun = time.Date(2026, 1, 2, 3, 4, 0, 0, time.Local)
 
-// placed are the first events of a run with a gang of so many ranks, which has run for a minute.
+// placed returns the first events of a run with a gang of that many ranks, which has run for a minute.
 func placed(ranks int) []job.Event {
 	var places []job.Rank
 	events := []job.Event{{Time: begun, Kind: job.KindCreated, Run: "r", Spec: &job.Spec{Command: []string{"train"}, Ranks: ranks}}}
@@ -29,8 +29,8 @@ func placed(ranks int) []job.Event {
 	return events
 }
 
-// lifeOf are the vitals of so many ranks, after a minute with a step a second; change changes the last
-// pulse of each.
+// lifeOf returns the vitals of that many ranks after a minute with a step every second. change changes the last
+// pulse of each rank.
 func lifeOf(ranks int, change func(*job.Pulse)) *vitals.Vitals {
 	var f vitals.Fold
 	for s := range 61 {
@@ -92,7 +92,7 @@ RANK  HOST  PID  STATE    STEP  /MIN  LOSS  IDLE  SILENT  CPU   RSS   GPU  POWER
 	}
 }
 
-// Ranks that are worth a look are shown also of a large gang.
+// TestStatusOfLargeGang: unusual ranks are shown even for a large gang.
 func TestStatusOfLargeGang(t *testing.T) {
 	events := placed(512)
 	v := lifeOf(512, func(p *job.Pulse) {
@@ -117,7 +117,7 @@ func TestStatusOfLargeGang(t *testing.T) {
 	}
 }
 
-// Vitals are only those of ranks that live.
+// TestNoVitals: only ranks that have not ended have vitals.
 func TestNoVitals(t *testing.T) {
 	v := lifeOf(2, func(*job.Pulse) {})
 	exit := job.Event{Kind: job.KindExit, Attempt: 1, Exit: &job.Exit{Rank: 1, Host: "h1", Status: job.Exited}}

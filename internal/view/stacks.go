@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// mostFrames is how many frames of a group's stack are shown.
+// mostFrames is the maximum number of frames of a group's stack that are shown.
 const mostFrames = 12
 
 // StackLines returns lines that say at which places in the program the ranks of a run are. For each group of
@@ -39,7 +39,7 @@ func StackLines(s home.Stacks) []string {
 	for _, r := range s.Stacks {
 		if r.Error != "" {
 			add("note: rank %d on %s: %s", r.Rank, r.Host, r.Error)
-			break // mostly the same for all
+			break // the error is usually the same for all ranks
 		}
 	}
 	if len(s.Missing) > 0 {
@@ -51,7 +51,7 @@ func StackLines(s home.Stacks) []string {
 // nameless reports whether the tool has not found the name of a frame's function.
 func nameless(f job.Frame) bool { return f.Function == "" || f.Function == "??" }
 
-// frameWords is a frame as in "average (train.py:120)".
+// frameWords describes a frame, as in "average (train.py:120)".
 func frameWords(f job.Frame) string {
 	where := f.File
 	if f.Line > 0 {

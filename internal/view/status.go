@@ -76,13 +76,13 @@ func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
 	return f.now(r)
 }
 
-// ranksFolder folds the events of the latest attempt, rank by rank.
+// ranksFolder computes the state of each rank of the latest attempt from the events.
 type ranksFolder struct {
 	attempt int
 	ranks   []RankStatus
 }
 
-// now returns the ranks of the latest attempt of a report, which has the same events.
+// now returns the ranks of the latest attempt. r is the report of the same events.
 func (f *ranksFolder) now(r runreport.Report) []RankStatus {
 	ranks := append([]RankStatus{}, f.ranks...)
 	for i := range ranks {
@@ -138,7 +138,7 @@ func (f *ranksFolder) add(e job.Event) {
 	}
 }
 
-// contact notes whether gangrun has contact with the hosts of the ranks.
+// contact records whether gangrun has contact with the hosts of the ranks.
 func (f *ranksFolder) contact(e job.Event) {
 	for i := range f.ranks {
 		s := &f.ranks[i]

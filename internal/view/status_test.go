@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// A silent host is told beside its ranks, from when it was last heard of until it is
-// heard again or lost.
+// TestStatusOfSilentHost: the status shows beside its ranks that a host is silent. It does so from the last
+// contact until there is contact again, or the host is lost.
 func TestStatusOfSilentHost(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 3, 4, 0, 0, time.Local)
 	since := begun.Add(7 * time.Second)

@@ -24,14 +24,15 @@ func shellWords(command []string) []string {
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = ShellWord(word)
-		if i == 0 && words[i] == word && strings.Contains(word, "=") { // else a shell would take it for an assignment
+		// A shell would take the word for an assignment.
+		if i == 0 && words[i] == word && strings.Contains(word, "=") {
 			words[i] = "'" + word + "'"
 		}
 	}
 	return words
 }
 
-// plainWord is a word that means itself to every shell.
+// plainWord matches words that need no quotes in any shell.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // ShellWord quotes a word for a shell. It escapes invisible characters in the form $'...',
@@ -58,7 +59,7 @@ func ShellWord(word string) string {
 			b.WriteRune(r)
 		default:
 			for _, c := range []byte(word[at : at+size]) {
-				fmt.Fprintf(&b, `\%03o`, c) // unlike \x it ends after three digits everywhere
+				fmt.Fprintf(&b, `\%03o`, c) // unlike \x, it ends after three digits in every shell
 			}
 		}
 		at += size

@@ -9,8 +9,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestSummaryCommand: the command of a summary is one line that a shell takes for the
-// words that it was given.
+// TestSummaryCommand: the command in a summary is one line. A shell splits it into the words of the command.
 func TestSummaryCommand(t *testing.T) {
 	for want, command := range map[string][]string{
 		`python train.py --lr=1e-3 /data/x,y`:        {"python", "train.py", "--lr=1e-3", "/data/x,y"},

@@ -87,7 +87,7 @@ func (m Matrix) Lines(all bool) []string {
 	if all {
 		m.reach(write)
 	}
-	_ = w.Flush() // a strings.Builder takes everything
+	_ = w.Flush() // a strings.Builder accepts everything
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
@@ -95,7 +95,7 @@ func (m Matrix) Lines(all bool) []string {
 	return lines
 }
 
-// reach writes how long each host takes to reach each other.
+// reach writes how long each host takes to reach each other host.
 func (m Matrix) reach(write func([]string)) {
 	if !slices.ContainsFunc(m.Rows, func(r Row) bool { return len(r.Reach) > 0 }) {
 		return
@@ -138,7 +138,7 @@ func (c Cell) mark() string {
 	return c.Text
 }
 
-// Millis writes a duration in milliseconds, such as that of a round trip between hosts.
+// Millis formats a duration in milliseconds, such as a round trip between hosts.
 func Millis(d time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(time.Millisecond), 'f', 1, 64) + " ms"
 }

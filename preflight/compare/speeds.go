@@ -9,9 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// limits has, for each kind of speed, the share of the median at or below which a speed is slow.
-// The share is small for kinds whose measurement varies much even on healthy hosts: the speed of a
-// disk depends on who else writes, and that of one TCP connection on what else the CPUs do.
+// limits has, for each kind of speed, the share of the median at or below which a speed is slow. The share is
+// small for kinds whose measurement varies much even on healthy hosts. The speed of a disk depends on other
+// programs that write, and the speed of one TCP connection on other work of the CPUs.
 var limits = map[job.SpeedKind]struct{ warn, note float64 }{
 	job.SpeedCPU:        {warn: 1. / 2},
 	job.SpeedMemory:     {warn: 1. / 2},
@@ -32,8 +32,8 @@ func Limits(kind job.SpeedKind) (warn, note float64) { return limits[kind].warn,
 // SlowTrip is by how much a round trip must be longer than the median to count as slow.
 const SlowTrip = 500 * time.Microsecond
 
-// spread is how far from the median a slow speed is at least, in robust standard deviations of the
-// logarithms of all speeds. If the speeds are spread widely, none of them is slow.
+// spread is how far a slow speed must be from the median, in robust standard deviations of the logarithms of
+// all speeds. So if the speeds are widely spread, none of them is slow.
 const spread = 4
 
 // Slow is a speed, or several speeds of one host, far below the median of the peers.
@@ -86,7 +86,7 @@ func slowParts(kind job.SpeedKind, parts []job.Speed) (all []Slow) {
 	if len(slow) == 0 {
 		return nil
 	}
-	hosts, whole := hostsOf(parts), 0 // whole: hosts of which all parts are slow
+	hosts, whole := hostsOf(parts), 0 // whole is the number of hosts all of whose parts are slow
 	for _, h := range hosts {
 		if len(on(slow, h)) == len(on(parts, h)) {
 			whole++
@@ -122,7 +122,7 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 	}
 	for _, l := range links {
 		sends, receives := Sends, Receives
-		if kind == job.SpeedTrips { // there and back
+		if kind == job.SpeedTrips { // a round trip counts for both directions
 			sends, receives = "", ""
 		}
 		better(l.Host, sends, l)
@@ -138,7 +138,8 @@ func slowLinks(kind job.SpeedKind, links []job.Speed) []Slow {
 		all[i].Peers = len(hostsOf(ends))
 	}
 	median, _ := slowest(kind, ends)
-	for _, host := range hostsOf(ends) { // also where the speeds of the others are spread too widely for slowParts
+	// This also finds slow hosts if the speeds of the others are spread too widely for slowParts.
+	for _, host := range hostsOf(ends) {
 		if !slices.Contains(odd, host) && allSlow(kind, links, host, median) {
 			all = append(all, Slow{Kind: kind, Hosts: []string{host}, Speeds: on(ends, host), Median: median, Peers: len(hostsOf(ends))})
 			odd = append(odd, host)
@@ -202,7 +203,7 @@ func slowest(kind job.SpeedKind, speeds []job.Speed) (median float64, slow []job
 	return median, slow
 }
 
-// isSlow reports whether a speed is slow enough to be noted.
+// isSlow reports whether a speed is slow enough for at least a note.
 func isSlow(kind job.SpeedKind, value, median float64) bool {
 	if kind == job.SpeedTrips && 1/value-1/median < SlowTrip.Seconds() {
 		return false
@@ -210,7 +211,7 @@ func isSlow(kind job.SpeedKind, value, median float64) bool {
 	return value <= max(limits[kind].note, limits[kind].warn)*median
 }
 
-// unclear is the Slow of hosts of which half or more are slow.
+// unclear returns the Slow for hosts of which half or more are slow.
 func unclear(kind job.SpeedKind, hosts []string, speeds []job.Speed, median float64) Slow {
 	by := func(a, b job.Speed) int { return cmp.Compare(a.Value, b.Value) }
 	low, high := slices.MinFunc(speeds, by), slices.MaxFunc(speeds, by)

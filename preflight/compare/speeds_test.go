@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// parts makes speeds from words as in "h1=10,11": hosts and the values of their parts.
+// parts makes speeds from a text such as "h1=10,11", which has hosts and the values of their parts.
 func parts(kind job.SpeedKind, words string) (all []job.Speed) {
 	for word := range strings.FieldsSeq(words) {
 		host, values, _ := strings.Cut(word, "=")
@@ -25,8 +25,8 @@ func parts(kind job.SpeedKind, words string) (all []job.Speed) {
 	return all
 }
 
-// links makes speeds of links between n hosts. Each link has the speed 1000, but for those in
-// slow, as in "3>*": all that h3 sends, "*>3" or "1>2".
+// links makes the speeds of the links between n hosts. Each link has the speed value, except those in slow.
+// "3>*" in slow means all links from h3, "*>3" all links to h3, and "1>2" one link.
 func links(kind job.SpeedKind, n int, value float64, slow ...string) (all []job.Speed) {
 	for i := 1; i <= n; i++ {
 		for j := 1; j <= n; j++ {
@@ -122,8 +122,8 @@ func TestSlowSpeeds(t *testing.T) {
 	}
 }
 
-// However the speeds of equal hosts scatter, within half of the limit, nobody is named. One that
-// is far below always is.
+// TestSlowSpeedsScattered: if the speeds of equal hosts differ by less than half of the limit, no host is
+// named. A host that is far slower is always named.
 func TestSlowSpeedsScattered(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// incidental are patterns of the variables that do not count in a trial's identity: they differ
-// from one shell, login or batch job to the next, and a program does not behave differently because
-// of them. A variable that is not listed counts, because a trial too many costs less than a trial
-// that is missing.
+// incidental has patterns of variables that do not count in a trial's identity. They differ from one shell,
+// login or batch job to the next, and do not change what a program does. All other variables count, because an
+// unnecessary trial costs less than a missing one.
 var incidental = []string{
 	// The state of the shell. The working directory is part of the job.
 	"_", "SHLVL", "PWD", "OLDPWD", "PS1", "PROMPT_COMMAND",

@@ -35,7 +35,7 @@ var allotted = []string{
 // and of the Python modules at which Key looks. input identifies the standard input. ok is false if not all of
 // this is known.
 func Fingerprint(spec job.Spec, env []string, facts []job.Facts, input string) (key string, ok bool) {
-	for _, m := range mounts(spec) { // the code would be looked for in other places
+	for _, m := range mounts(spec) { // the code would be searched in other places
 		if m.Source != m.Target {
 			return "", false
 		}
@@ -106,12 +106,12 @@ func alike(facts []job.Facts) []string {
 		for _, in := range f.Inputs {
 			m := mark{Bytes: in.Bytes, Time: in.Changed.UTC()}
 			if in.Dir {
-				m.Bytes = 0 // the file system's own affair
+				m.Bytes = 0 // the size of a directory depends only on the file system
 			}
 			inputs[in.Path] = m
 		}
 		one, err := json.Marshal([]any{f.Program.SHA256, script, image, inputs, f.Versions})
-		if err == nil { // it is always nil
+		if err == nil { // err is always nil
 			all = append(all, string(one))
 		}
 	}
@@ -129,7 +129,7 @@ func (p prints) read() {
 		}
 		data, err := safefile.ReadFile(name, ReadFile)
 		if err != nil {
-			continue // a directory, or a file that cannot be read: it counts by its time
+			continue // a directory, or a file that cannot be read, counts by its time
 		}
 		left -= int64(len(data))
 		sum := sha256.Sum256(data)
@@ -137,7 +137,7 @@ func (p prints) read() {
 	}
 }
 
-// entries adds the marks of the files directly in a directory.
+// entries adds the marks of the files that are directly in a directory.
 func (p prints) entries(dir string) {
 	all, _ := os.ReadDir(dir) // a directory that cannot be read has no entries for the job either
 	for _, e := range all {

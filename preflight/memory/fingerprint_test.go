@@ -27,7 +27,7 @@ func TestFingerprint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	set := func(t *testing.T, path string) { // another time, the same content
+	set := func(t *testing.T, path string) { // changes the time, but not the content
 		t.Helper()
 		at := time.Now().Add(time.Hour)
 		if err := os.Chtimes(path, at, at); err != nil {
@@ -123,7 +123,7 @@ func TestFingerprint(t *testing.T) {
 	})
 }
 
-// TestReadTotal has more files than are read.
+// TestReadTotal tests more files than Fingerprint reads.
 func TestReadTotal(t *testing.T) {
 	dir, all := t.TempDir(), make(prints)
 	for i := range ReadTotal/ReadFile + 1 {

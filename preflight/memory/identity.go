@@ -32,7 +32,7 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 		Versions              map[string]string
 		OpenMPI               *job.OpenMPIFact
 	}
-	for _, m := range mounts(spec) { // sources would be looked for in other places
+	for _, m := range mounts(spec) { // sources would be searched in other places
 		if m.Source != m.Target {
 			return "", false
 		}
@@ -70,7 +70,7 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 	return hex.EncodeToString(sum[:]), true
 }
 
-// mounts returns what the containers of a job see of the hosts; nothing if it has none.
+// mounts returns the mounts of a job's containers, or nil if the job has no containers.
 func mounts(spec job.Spec) []job.Mount {
 	if box := spec.Box(); box != nil {
 		return box.Mounts

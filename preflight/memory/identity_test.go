@@ -88,7 +88,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// The MPI library counts; how long ranks may take to find each other does not.
+// TestIdentityOfMPI: the MPI library counts in the identity. The time that ranks may take to find each other
+// does not.
 func TestIdentityOfMPI(t *testing.T) {
 	facts := soundFacts(2)
 	key := func(change func(*job.Spec)) string {

@@ -2,7 +2,7 @@ package memory
 
 import "time"
 
-// mark is what differs if a file has changed, without reading the file.
+// mark shows whether a file has changed, without the content of the file.
 type mark struct {
 	Bytes int64     `json:"bytes"`
 	Time  time.Time `json:"time"`
@@ -10,5 +10,5 @@ type mark struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// prints are the marks of files, by their paths.
+// prints has the marks of files by their paths.
 type prints map[string]mark

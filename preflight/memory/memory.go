@@ -37,7 +37,7 @@ type Passed struct {
 	Wireup *job.Wireup `json:"wireup,omitempty"`
 }
 
-// entry is the content of a file; its name is Key and .json.
+// entry is the content of a file of a Memory. The file's name is the Key and ".json".
 type entry struct {
 	Key string `json:"key"`
 	Passed
@@ -73,10 +73,10 @@ func (m Memory) Remember(key string, p Passed) error {
 
 func (m Memory) file(key string) string { return filepath.Join(m.Dir, key+".json") }
 
-// maxEntry is more bytes than any entry has.
+// maxEntry is the maximum size of an entry, in bytes.
 const maxEntry = 16 << 20
 
-// read returns the entry in path; ok says that it is whole.
+// read returns the entry in the file at path. ok is false if the entry is not valid.
 func (m Memory) read(path string) (e entry, ok bool) {
 	data, err := safefile.ReadFile(path, maxEntry)
 	if err != nil || json.Unmarshal(data, &e) != nil || m.file(e.Key) != path {

@@ -40,8 +40,8 @@ func TestMemoryLifetime(t *testing.T) {
 	}
 }
 
-// What the trial showed about MPI is kept with it. An entry of a gangrun that did
-// not keep it is one of a trial that showed nothing.
+// TestMemoryWireup: the Memory keeps what a trial showed about MPI. An entry of an older version of gangrun has
+// no Wireup.
 func TestMemoryWireup(t *testing.T) {
 	m := Memory{Dir: t.TempDir()}
 	up := &job.Wireup{MPI: job.MPINone, In: []int{}, Silent: []int{0}, Library: "/usr/lib/libmpi.so.40", Lasting: true}

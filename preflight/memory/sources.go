@@ -18,11 +18,11 @@ const (
 	SourceEntries = 20000
 )
 
-// sources returns the marks of files on this machine that the job may run or read in the
-// environment env: the files that its arguments name, the Python files in its script's directory
-// (without a script, in the working directory of a Python program), those in the directories of
-// PYTHONPATH, and the libraries in the directories of LD_LIBRARY_PATH. It returns nil if there are
-// too many files.
+// sources returns the marks of files on this machine that the job may run or read: the files that its arguments
+// name, the Python files in the directory of its script, those in the directories of PYTHONPATH, and the
+// libraries in the directories of LD_LIBRARY_PATH. For a Python program without a script, the working directory
+// takes the place of the script's directory. env is the environment of the job. sources returns nil if there
+// are too many files.
 func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 	all := make(prints)
 	for _, arg := range slices.Concat(spec.Command, spec.Trial.Command, spec.Trial.Args) {
@@ -43,11 +43,11 @@ func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 		all.merge(root, files)
 		all.packages(facts[0].Program.Path, environ.Lookup(env, "HOME"))
 	}
-	left := SourceEntries // for all of these directories
+	left := SourceEntries // for all of these directories together
 	for _, dir := range searchPath(env, "PYTHONPATH", spec.Workdir) {
 		files, looked, ok := pythonFiles(os.DirFS(dir), SourceDepth, left)
 		left -= looked
-		if !ok { // a large installation: only what stands directly in it
+		if !ok { // this is a large installation: only the files directly in the directory count
 			files, _, ok = pythonFiles(os.DirFS(dir), 1, SourceEntries)
 		}
 		if !ok {
@@ -56,7 +56,7 @@ func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 		all.merge(dir, files)
 	}
 	for _, dir := range searchPath(env, "LD_LIBRARY_PATH", spec.Workdir) {
-		entries, _ := os.ReadDir(dir) // one that cannot be read gives the loader nothing either
+		entries, _ := os.ReadDir(dir) // the loader cannot read this directory either
 		if len(entries) > SourceEntries {
 			return nil
 		}
@@ -81,8 +81,8 @@ func pythonRoot(spec job.Spec, f job.Facts) (root string, python bool) {
 	return "", false
 }
 
-// searchPath returns the directories of a list such as PYTHONPATH; an empty or
-// relative one begins at the working directory.
+// searchPath returns the directories of a list such as PYTHONPATH. An empty or relative directory is below the
+// working directory.
 func searchPath(env []string, name, workdir string) []string {
 	list := environ.Lookup(env, name)
 	if list == "" {

@@ -92,8 +92,8 @@ func TestPythonFiles(t *testing.T) {
 	}
 }
 
-// What the directories of PYTHONPATH and LD_LIBRARY_PATH hold counts, and when
-// something is installed for the job's Python.
+// TestSourcesOfTheEnvironment: the files in the directories of PYTHONPATH and LD_LIBRARY_PATH count. So does
+// the time at which a package was installed for the job's Python.
 func TestSourcesOfTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -136,7 +136,7 @@ func TestSourcesOfTheEnvironment(t *testing.T) {
 		}
 	}
 
-	// The job's own variables go before the environment's.
+	// The job's own variables take precedence over the environment's.
 	env = environ.Overlay(env, []string{"PYTHONPATH=" + dir + "/elsewhere"}, []string{"LD_LIBRARY_PATH="})
 	all := sources(spec, env, facts)
 	if _, ok := all[dir+"/elsewhere/far.py"]; !ok || len(all) != 4 { // with rel/near.py, of the working directory

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// interpreters are the programs that run a script, by the end of the script's name.
+// interpreters has the program that runs a script, by the extension of the script.
 var interpreters = map[string]string{".py": "python3", ".sh": "sh", ".bash": "bash", ".pl": "perl", ".rb": "ruby", ".jl": "julia", ".R": "Rscript", ".js": "node"}
 
-// assignment is a variable as a shell takes it before a command.
+// assignment matches a variable assignment before a command in a shell.
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// operators are parts of a command that only a shell understands, if they are in one word with the
+// operators are characters in a command that only a shell understands, if they are in the same word as the
 // command.
 const operators = "&|;<>$`"
 
-// shells are the shells that run words which are not programs.
+// shells has, for words that are no programs but commands of a shell, the shell that runs them.
 var shells = map[string]string{
 	"cd": "sh -c", ".": "sh -c", "export": "sh -c", "unset": "sh -c", "set": "sh -c", "ulimit": "sh -c", "umask": "sh -c", "exec": "sh -c",
 	"eval": "sh -c", "trap": "sh -c", "wait": "sh -c", "read": "sh -c", "alias": "sh -c", "type": "sh -c", "if": "sh -c", "for": "sh -c",
@@ -27,7 +27,7 @@ var shells = map[string]string{
 	"source": "bash -c", "shopt": "bash -c", "pushd": "bash -c", "declare": "bash -c", "[[": "bash -c", "module": "bash -lc", "conda": "bash -lc",
 }
 
-// Slip is a usual mistake in a command.
+// Slip is a common mistake in a command.
 type Slip struct {
 	// Signature is "program-shell", "program-quoted", "program-assignment" or "program-here".
 	Signature string
@@ -40,7 +40,7 @@ type Slip struct {
 // the command has no such mistake.
 func Find(command []string, here, executable bool) (Slip, bool) {
 	first := command[0]
-	if fields := strings.Fields(first); len(fields) > 1 && !spacedPath(fields) { // it was quoted
+	if fields := strings.Fields(first); len(fields) > 1 && !spacedPath(fields) { // the user has quoted the command
 		if shell := shells[fields[0]]; shell != "" || strings.ContainsAny(first, operators) {
 			return Slip{"program-shell", shellCommand(shell, []string{first})}, true
 		}
@@ -71,7 +71,7 @@ func Find(command []string, here, executable bool) (Slip, bool) {
 	return Slip{}, false
 }
 
-// assignments returns flags that set the variables with which a command begins.
+// assignments returns the flags that set the variables with which a command begins.
 func assignments(words []string) (flags []string) {
 	for _, word := range words {
 		if !assignment.MatchString(word) {
@@ -85,13 +85,12 @@ func assignments(words []string) (flags []string) {
 	return flags
 }
 
-// spacedPath reports whether words may be one path in which a directory's name has
-// blanks.
+// spacedPath reports whether words may be one path with blanks in the name of a directory.
 func spacedPath(words []string) bool {
 	return strings.HasPrefix(words[0], "/") && slices.ContainsFunc(words[1:], func(w string) bool { return strings.Index(w, "/") > 0 })
 }
 
-// shellCommand returns a command line by which a shell runs words.
+// shellCommand returns a command line with which a shell runs words.
 func shellCommand(shell string, words []string) string {
 	return cmp.Or(shell, "sh -c") + " " + Quote(strings.Join(words, " "))
 }

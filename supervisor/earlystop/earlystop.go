@@ -17,7 +17,7 @@ func Spoils(kind string) bool {
 	return kind == string(judge.NotFinite) || kind == string(judge.Diverged)
 }
 
-// hints says what to do about a verdict.
+// hints has, for each kind of verdict, what the user can do about it.
 var hints = map[judge.Kind]string{
 	judge.NotFinite:  "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
 	judge.Diverged:   "lower the learning rate, or clip gradients; retry-on-diverge goes back to an earlier checkpoint",
@@ -29,7 +29,7 @@ var hints = map[judge.Kind]string{
 	judge.Slower:     "gangrun status shows which ranks are slow",
 }
 
-// Hint says what to do about a verdict of that kind. It returns "" if there is nothing to do.
+// Hint returns what the user can do about a verdict of that kind. It returns "" if there is nothing to do.
 func Hint(kind string) string { return hints[judge.Kind(kind)] }
 
 // NeverSure returns the setting without which verdicts of that kind never become sure, if the job wants to be ended
@@ -68,7 +68,7 @@ func MaySpoil(c job.Checkpoint, v job.CurveVerdict) bool {
 	return !v.SinceTime.IsZero() && !c.Time.Before(v.SinceTime)
 }
 
-// lateness is how long after it was printed a value may be noticed.
+// lateness is the longest time after which gangrun notices a value that was printed.
 const lateness = 2 * time.Second
 
 // Since reports whether a checkpoint of a run was certainly written after a verdict became true. began is when

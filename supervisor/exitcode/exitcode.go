@@ -65,8 +65,8 @@ type Ending struct {
 	Saved, Resume bool
 }
 
-// exitRule is one line of the table of exit codes. match returns the code and its meaning, and
-// whether the line applies.
+// exitRule is one line of the table of exit codes. match returns the code and its meaning. ok is false if the
+// line does not apply.
 type exitRule struct {
 	codes string // as documented
 	doc   string
@@ -74,7 +74,7 @@ type exitRule struct {
 	match func(Ending) (code int, why string, ok bool)
 }
 
-// exitRules are tried in order; the last one applies to every ending.
+// exitRules has the rules in the order in which they are tried. The last one applies to every ending.
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0, and the records of the run are complete.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
@@ -84,7 +84,7 @@ var exitRules = []exitRule{
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},
-	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns it before there is a run
+	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns this code
 
 	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: a retry may fix the cause; the retries were used up; there was no place for the gang in time, but there may be one later; or the time limit was reached, and the next run resumes (`resume`) from a checkpoint that this one has written.",
 		match: fixed(MayPass, "running the job again may help", requeueHelps)},
@@ -210,8 +210,8 @@ func requeueHelps(e Ending) bool {
 	return e.Budget || e.Action == job.RetryAgain || e.Action == job.RetryElsewhere
 }
 
-// inputChecks begin the codes of the preflight checks that look at paths, data
-// and the checkpoint directory.
+// inputChecks has the beginnings of the codes of those preflight checks that look at paths, data and the
+// checkpoint directory.
 var inputChecks = []string{"input", "checkpoint", "trial-checkpoint", "workdir"}
 
 // knownCheck is the code of the preflight check that refuses a job which has failed before and has

@@ -124,7 +124,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// matching returns the index of the rule that ExitCode takes.
+// matching returns the index of the rule that applies.
 func matching(e Ending, mode job.ExitMode) int {
 	for i, rule := range exitRules {
 		if rule.match == nil || rule.mode != "" && rule.mode != mode {
@@ -137,7 +137,7 @@ func matching(e Ending, mode job.ExitMode) int {
 	return -1
 }
 
-// No failed run ever ends with 0, and none with a code that no shell shows.
+// TestFailureIsNeverZero: no failed run has the exit code 0, or a code that a shell does not show.
 func TestFailureIsNeverZero(t *testing.T) {
 	states := []job.State{job.StateFailed, job.StatePreflightFailed, job.StateNoPlacement, job.StateStoppedEarly}
 	rapid.Check(t, func(t *rapid.T) {
@@ -217,7 +217,7 @@ func TestOwnEndings(t *testing.T) {
 	}
 }
 
-// docs/exit-codes.md is what the table says; UPDATE=1 rewrites it.
+// TestDocumentExitCodes compares docs/exit-codes.md with the table. With UPDATE=1, it writes the page.
 func TestDocumentExitCodes(t *testing.T) {
 	const path = "../../docs/exit-codes.md"
 	var got bytes.Buffer

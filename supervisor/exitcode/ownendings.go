@@ -2,14 +2,14 @@ package exitcode
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// ownEnding is an ending that gangrun itself decides; it does not follow from the end of a rank.
+// ownEnding is an ending that gangrun itself decides, and that does not follow from the end of a rank.
 type ownEnding struct {
 	doc    string
 	ending Ending
 }
 
-// ownEndings lists all of them. docs/exit-codes.md lists what Of returns for each;
-// TestOwnEndings has what it must return.
+// ownEndings has all such endings. docs/exit-codes.md lists what Of returns for each. TestOwnEndings has what
+// Of must return.
 var ownEndings = []ownEnding{
 	{"gangrun cannot make a directory that it needs, such as that for the records of the run, or cannot start its own processes.", Ending{State: job.StateFailed, Internal: true}},
 	{"A file system that gangrun itself needs is full or fails before or after the gang, or a file system with the job's files does not answer.", Ending{State: job.StateFailed, Storage: true}},

@@ -1,4 +1,5 @@
-// Package order has the reasons for which a run that has not failed is ended, as causes of contexts and as the journal has them.
+// Package order has the reasons for which gangrun ends a run that has not failed. A reason is the cause of a
+// context in gangrun, and a job.Order in the journal.
 package order
 
 import (
@@ -14,7 +15,7 @@ import (
 type Interrupted struct {
 	Signal syscall.Signal
 	Now    bool   // end the ranks without a grace period
-	By     string // the command that cancelled the run, its user and its host; empty for a signal
+	By     string // the command that cancelled the run, its user and its host; "" if a signal did
 }
 
 // Error names the command or the signal.

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestThereAndBack: the journal keeps what a run is ended for.
+// TestThereAndBack: the journal keeps the reason for which a run is ended.
 func TestThereAndBack(t *testing.T) {
 	const limit = job.Duration(9e9)
 	for _, cause := range []error{

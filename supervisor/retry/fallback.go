@@ -7,12 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxUses is how many attempts may start from one checkpoint and fail before any
-// progress.
+// maxUses is how many attempts may start from one checkpoint and fail before they make progress.
 const maxUses = 2
 
-// innocent are the categories of failures that do not come from the checkpoint from which an
-// attempt started.
+// innocent has the categories of failures for which a checkpoint is never to blame.
 var innocent = []job.Category{
 	job.SyntaxError, job.OutputError, job.CUDAInit, job.CUDAVersion, job.MissingLibrary, job.MPIRuntime, job.DiskFull,
 	job.GPUHardware, job.HostLost, job.NetworkError, job.PortInUse, job.Preempted, job.LaunchError,
@@ -60,7 +58,7 @@ func Avoided(past []Past) (never, rather []job.Checkpoint) {
 		}
 		u, what := uses[i], CategoryOf(p.Cause)
 		switch {
-		case p.Moved(): // it can be loaded
+		case p.Moved(): // the checkpoint can be loaded
 			u.stuck, u.sure = 0, false
 		case !p.Stuck():
 		case what == job.CheckpointError && past[0].Resumed == nil:
@@ -81,10 +79,9 @@ func Avoided(past []Past) (never, rather []job.Checkpoint) {
 	return never, rather
 }
 
-// exhausted reports whether the run must end because the job failed to start from every
-// checkpoint that there is. A run that began without a checkpoint starts from the beginning again
-// if the checkpoints cannot be loaded. If something else may be wrong, that would only waste
-// work.
+// exhausted reports whether the run must end because the job failed to start from each of its checkpoints. A
+// run that began without a checkpoint starts from the beginning again if the checkpoints cannot be loaded. But
+// if something else may be wrong, another start would only waste work.
 func exhausted(earlier []Past, last Past) bool {
 	if !last.Stuck() || last.Next != nil {
 		return false
@@ -95,10 +92,9 @@ func exhausted(earlier []Past, last Past) bool {
 		(CategoryOf(last.Cause) != job.CheckpointError || past[0].Resumed != nil)
 }
 
-// rescues reports whether the run makes an attempt from another checkpoint although the failure
-// would otherwise end the run. The program has worked in this run, so the checkpoint may be at
-// fault. That is done once in a row of attempts without progress, and not if the job's policy
-// names an action for the category.
+// rescues reports whether the run makes an attempt from another checkpoint although the failure would otherwise
+// end the run. The program has worked in this run, so the checkpoint may be at fault. gangrun does this once in
+// a row of attempts without progress. It does not do it if the job's policy names an action for the category.
 func (p Policy) rescues(earlier []Past, last Past) bool {
 	if _, ok := p.Actions[CategoryOf(last.Cause)]; ok || !last.Stuck() || last.Next == nil || SameCheckpoint(last.Next, last.Resumed) {
 		return false
@@ -109,8 +105,8 @@ func (p Policy) rescues(earlier []Past, last Past) bool {
 	return !done && slices.ContainsFunc(earlier, Past.Moved)
 }
 
-// instead returns the name of the checkpoint from which the attempt after a stuck one starts. It
-// is empty if that is the same checkpoint, or if the attempt was not stuck.
+// instead returns the name of the checkpoint from which the attempt after a stuck one starts. It returns "" if
+// that is the same checkpoint, or if the attempt was not stuck.
 func instead(last Past) string {
 	switch {
 	case !last.Stuck() || SameCheckpoint(last.Next, last.Resumed):

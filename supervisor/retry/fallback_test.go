@@ -13,13 +13,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// kept is a checkpoint of that step as a run leaves it.
+// kept returns a checkpoint of a step as a run leaves it.
 func kept(step int64) *job.Checkpoint {
 	return &job.Checkpoint{Path: fmt.Sprintf("/ckpt/step-%d", step), Step: step, Time: now.Add(time.Duration(step) * time.Second)}
 }
 
-// failedFrom is an attempt that started from a checkpoint and failed before any
-// progress.
+// failedFrom returns an attempt that started from a checkpoint and failed before any progress.
 func failedFrom(c *job.Checkpoint, what job.Category) Past {
 	return Past{Cause: cause(what, string(what), ""), From: kept(40), Saved: kept(40), Resumed: c, Step: -1}
 }
@@ -70,7 +69,7 @@ func TestAvoided(t *testing.T) {
 	}
 }
 
-// TestDecideFallback holds what follows an attempt that failed in loading.
+// TestDecideFallback checks the verdicts on attempts that failed to load a checkpoint.
 func TestDecideFallback(t *testing.T) {
 	c40, c20, c10 := kept(40), kept(20), kept(10)
 	first := Past{Cause: cause(job.HostLost, "host-lost", ""), Saved: c40, Step: 45}
@@ -128,9 +127,8 @@ func TestDecideFallback(t *testing.T) {
 	}
 }
 
-// TestFallbackBounded holds that whatever a job dies of, no checkpoint is started
-// from a third time without progress where it may be the cause, that every run
-// ends, and that one with --resume never starts from the beginning again.
+// TestFallbackBounded: whatever a job fails of, no attempt without progress starts a third time from a
+// checkpoint that may be the cause. Every run ends. A run with --resume never starts from the beginning again.
 func TestFallbackBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{Retries: rapid.IntRange(0, 6).Draw(t, "retries"), Checkpoints: true}

@@ -164,8 +164,8 @@ func (p Policy) Decide(history []Past, latest Past, now time.Time) job.Verdict {
 	return v
 }
 
-// row returns the earlier attempts from the last one that made progress on. The limits count the
-// restarts after these. It is empty if the last attempt itself made progress.
+// row returns the earlier attempts, beginning with the last one that made progress. The limits count the
+// restarts after these attempts. row returns nothing if the last attempt itself made progress.
 func (p Policy) row(earlier []Past, last Past) []Past {
 	if p.progressed(earlier, last) {
 		return nil

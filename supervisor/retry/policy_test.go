@@ -222,12 +222,12 @@ func drawPolicy(t *rapid.T) Policy {
 	}
 }
 
-// Whatever happens to a job, the policy's promises hold along its whole life.
+// TestPolicyProperties: the policy keeps its promises along the whole life of a job, whatever happens.
 func TestPolicyProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := drawPolicy(t)
 		var earlier []Past
-		charged := 0 // restarts in a row without progress, counted here by other means
+		charged := 0 // restarts in a row without progress, counted in another way
 		for range rapid.IntRange(1, 14).Draw(t, "attempts") {
 			last := drawPast(t)
 			best := int64(-1)
@@ -278,7 +278,7 @@ func TestPolicyProperties(t *testing.T) {
 	})
 }
 
-// A job that is only ever preempted is restarted for ever, whatever its budget.
+// TestPreemptionsAreFree: a job that is only ever preempted is restarted again and again, whatever its Retries.
 func TestPreemptionsAreFree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{Retries: rapid.IntRange(0, 3).Draw(t, "retries"), Checkpoints: rapid.Bool().Draw(t, "checkpoints")}

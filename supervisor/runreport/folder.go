@@ -13,9 +13,10 @@ import (
 type Folder struct {
 	report Report
 	times  timeline
-	waits  int          // the number of the note of the current wait, from 1; 0 means none
+	waits  int          // position in Notes, from 1, of the note about the current wait; 0 if there is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
-	// infinite has LossIs of the ranks of the latest attempt whose last loss was not finite.
+	// infinite has, for each rank of the latest attempt whose last loss was not finite, what the loss is (see
+	// LossIs).
 	infinite map[int]string
 	trial    trialFolder
 }
@@ -49,7 +50,7 @@ func (f *Folder) Add(e job.Event) {
 		}
 	case job.KindNote:
 		waits := e.State == job.StateWaiting
-		if waits && f.waits > 0 { // it replaces the earlier note of the same wait
+		if waits && f.waits > 0 { // the note replaces the earlier note about the same wait
 			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
 		}
 		if r.Notes = append(r.Notes, e.Text); waits {
@@ -97,7 +98,7 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 			}
 			a.Step, a.Total = max(a.Step, p.At()), max(a.Total, p.Total)
 			if a.Step > a.Total {
-				a.Total = 0 // it is that of one epoch
+				a.Total = 0 // the total is that of one epoch
 			}
 			f.addLoss(a, e.Rank, *p)
 		}
@@ -150,8 +151,8 @@ func (f *Folder) Told(e job.Event) bool {
 		slices.ContainsFunc(a.Signs, func(s Sign) bool { return s.Health != nil && s.Text == e.Text })
 }
 
-// addLoss records the loss that a rank has printed. A loss that is not finite stays until the same
-// rank prints a finite one.
+// addLoss records the loss that a rank has printed. A loss that is not finite remains until the same rank
+// prints a finite one.
 func (f *Folder) addLoss(a *Attempt, rank int, p job.Progress) {
 	if !p.HasLoss() {
 		return
@@ -202,7 +203,7 @@ func (f *Folder) Report() Report {
 	return r
 }
 
-// list returns a copy that is a list in JSON even when it is empty.
+// list returns a copy of in. The copy is a list in JSON even if it is empty.
 func list[T any](in []T) []T { return append([]T{}, in...) }
 
 func when(t time.Time) *time.Time {

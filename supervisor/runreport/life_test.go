@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A report has why a gang hung, where its ranks were, and which were slow.
+// TestLife: a report says why a gang hung, where its ranks were, and which ranks were slow.
 func TestLife(t *testing.T) {
 	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hang := job.HangReport{
@@ -50,7 +50,7 @@ func TestLife(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, summary)
 		}
 	}
-	// The cause says it already.
+	// The cause has the same text, so the summary shows it once.
 	r.Attempts[0].Cause = &job.Cause{Category: job.Hang, Text: hang.Text, Rank: -1}
 	if summary := strings.Join(Summary(r), "\n"); strings.Count(summary, hang.Text) != 1 || !strings.Contains(summary, "  where    ranks 0-2 in") {
 		t.Errorf("with a cause:\n%s", summary)

@@ -96,10 +96,10 @@ type Life struct {
 	Curves []job.CurveVerdict `json:"curves"`
 }
 
-// maxCurves bounds the verdicts on curves of an attempt in a report. The journal has all of them.
+// maxCurves is the maximum number of verdicts on curves of an attempt in a report. The journal has all of them.
 const maxCurves = 100
 
-// maxStragglers bounds the stragglers of an attempt in a report. The journal has all of them.
+// maxStragglers is the maximum number of stragglers of an attempt in a report. The journal has all of them.
 const maxStragglers = 100
 
 // Sign is a sign that something is wrong with a host or with its GPUs.
@@ -124,7 +124,7 @@ func (s Sign) Serious() bool {
 	return false
 }
 
-// maxSigns bounds the signs of an attempt in a report. The journal has all of them.
+// maxSigns is the maximum number of signs of an attempt in a report. The journal has all of them.
 const maxSigns = 200
 
 // addSign adds the sign of a health or gpu event.

@@ -13,8 +13,8 @@ import (
 // now is the beginning of time in these tests.
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// gpuSeconds counts a GPU that ranks share once, and failed work from the last
-// checkpoint of that very attempt on.
+// TestGPUSeconds: a GPU that several ranks share counts once. The work of a failed attempt is wasted from the
+// last checkpoint of the same attempt on.
 func TestGPUSeconds(t *testing.T) {
 	at := func(s int) *time.Time { return when(now.Add(time.Duration(s) * time.Second)) }
 	shared := []job.Rank{{Devices: []string{"a", "b"}}, {Devices: []string{"b"}}}
@@ -52,14 +52,15 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A loss that is not finite is reported until the same rank prints one that is.
+// TestLossThatIsNotFinite: a loss that is not finite is reported until the same rank prints a finite one.
 func TestLossThatIsNotFinite(t *testing.T) {
 	var f Folder
 	tell := func(attempt, rank int, step int64, loss float64) string {
 		p := job.Progress{Step: step, Epoch: -1}
 		p.SetLoss(loss)
 		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &p})
-		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}}) // tells none
+		// This report has no loss.
+		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}})
 		a := f.Report().Last()
 		if (a.Loss != nil) == (a.LossIs != "") {
 			t.Errorf("step %d: the loss is %v and %q", step, a.Loss, a.LossIs)
@@ -74,9 +75,9 @@ func TestLossThatIsNotFinite(t *testing.T) {
 	}{
 		{1, 0, 0, 4.475, "step 0, loss 4.475"},
 		{1, 0, 12, math.NaN(), "step 12, loss nan"},
-		{1, 1, 13, 2.5, "step 13, loss nan"}, // rank 0's still is
+		{1, 1, 13, 2.5, "step 13, loss nan"}, // the loss of rank 0 still is
 		{1, 1, 14, math.Inf(-1), "step 14, loss nan"},
-		{1, 0, 15, 2.25, "step 15, loss -inf"}, // rank 1's
+		{1, 0, 15, 2.25, "step 15, loss -inf"}, // the loss of rank 1
 		{1, 1, 16, math.Inf(1), "step 16, loss inf"},
 		{1, 1, 17, 2, "step 17, loss 2"},
 		{1, 1, 18, math.NaN(), "step 18, loss nan"},

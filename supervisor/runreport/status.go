@@ -63,7 +63,7 @@ func (s Status) String() string {
 	return strings.Join(append(words, short(s.Elapsed)), ", ")
 }
 
-// progress returns how far a gang has got, or nothing if it has printed no progress.
+// progress returns words about how far a gang has got. It returns nothing if the gang has printed no progress.
 func progress(step, total int64, loss *float64, lossIs string) []string {
 	var words []string
 	if step >= 0 {
@@ -82,7 +82,8 @@ func progress(step, total int64, loss *float64, lossIs string) []string {
 	return words
 }
 
-// short formats a duration for people: tenths below ten seconds, else seconds.
+// short formats a duration for people. It shows tenths of a second below ten seconds, and otherwise whole
+// seconds.
 func short(d time.Duration) string {
 	if d < 10*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())

@@ -13,10 +13,10 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxShown is how many ranks or findings a summary names one by one.
+// maxShown is the maximum number of ranks or findings that a summary names one by one.
 const maxShown = 8
 
-// maxWidth bounds the characters of a quoted line.
+// maxWidth is the maximum number of characters of a quoted line.
 const maxWidth = 160
 
 // Summary returns a report as lines for people: what happened to the run, attempt by
@@ -42,7 +42,7 @@ func Summary(r Report) []string {
 	return lines
 }
 
-// liner adds a line that begins with a label.
+// liner is a function that adds a line with a label.
 type liner func(label, format string, args ...any)
 
 func summarizeRun(line liner, r Report) {
@@ -141,8 +141,8 @@ func CurveText(v job.CurveVerdict) string {
 	return said
 }
 
-// summarizeSaves says which checkpoints were written, what was wrong with them, and how often the job should
-// save.
+// summarizeSaves adds lines about which checkpoints were written, what was wrong with them, and how often the
+// job should save.
 func summarizeSaves(line liner, a Attempt) {
 	if words := a.Saves.Line(); words != "" {
 		line("  checkpoints", "%s", words)
@@ -159,7 +159,8 @@ func summarizeSaves(line liner, a Attempt) {
 	}
 }
 
-// summarizeLife writes the verdicts on the curves, the stragglers and, if the gang hung, the stacks of its ranks.
+// summarizeLife adds lines about the verdicts on the curves, the stragglers and, if the gang hung, the stacks
+// of its ranks.
 func summarizeLife(line liner, a Attempt) {
 	for i, v := range a.Curves {
 		if i == maxShown {
@@ -211,8 +212,8 @@ func attemptTimes(a Attempt) string {
 	return fmt.Sprintf("started %s, %s %s after %s", clock(*a.Started), how, clock(*a.Ended), short(a.Ended.Sub(*a.Started)))
 }
 
-// exits returns how the ranks of an attempt ended: ranks that failed by themselves one by one, in
-// the order seen, and the number of the others.
+// exits returns how the ranks of an attempt ended. It lists the ranks that failed by themselves one by one, in
+// the order in which gangrun saw their exits. It counts the others.
 func exits(a Attempt) []string {
 	var failed []string
 	good, ended, lost := 0, 0, 0
@@ -311,7 +312,7 @@ func summarizeEnd(line liner, r Report) {
 	for _, note := range r.Notes {
 		line("note", "%s", note)
 	}
-	if r.Hint != "" && job.FirstError(r.Preflight) == nil { // otherwise it is beside the finding
+	if r.Hint != "" && job.FirstError(r.Preflight) == nil { // otherwise the finding has the hint
 		line("hint", "%s", r.Hint)
 	}
 	if r.ExitCode != nil {
@@ -319,5 +320,5 @@ func summarizeEnd(line liner, r Report) {
 	}
 }
 
-// clock formats a time of day, to the tenth of a second.
+// clock formats a time of day with tenths of a second.
 func clock(t time.Time) string { return t.Format("15:04:05.0") }

@@ -17,7 +17,7 @@ const (
 	phaseBackoff
 )
 
-// phaseOf returns the phase as which the time in a state counts.
+// phaseOf returns the phase to which the time in a state belongs.
 func phaseOf(s job.State) phase {
 	switch s {
 	case job.StatePreflight:
@@ -32,9 +32,9 @@ func phaseOf(s job.State) phase {
 	return phaseNone
 }
 
-// timeline records when a run entered each phase. Only events with the controller's own time change
-// the phase. The times of others come from the clocks of other hosts, and such events arrive late
-// if the controller was stopped.
+// timeline records when a run entered each phase. Only events that have the time of the controller's clock
+// change the phase. Other events have the times of other hosts' clocks, and arrive late if the controller was
+// stopped.
 type timeline struct {
 	turns  []turn
 	latest time.Time // the latest time of any event
@@ -53,8 +53,8 @@ func (l *timeline) see(t time.Time) {
 	}
 }
 
-// enter begins a phase. If the clock was set back, the phase begins at the same time as the one
-// before, which then counts as having taken no time.
+// enter begins a phase. If the clock was set back, the phase begins at the same time as the one before. The
+// earlier phase then counts as having taken no time.
 func (l *timeline) enter(p phase, t time.Time) {
 	if n := len(l.turns); n > 0 && t.Before(l.turns[n-1].from) {
 		t = l.turns[n-1].from
@@ -84,8 +84,8 @@ func (f *Folder) Phases() (all []Phase) {
 	return all
 }
 
-// seconds returns how long the run was in each phase, from started to ended or, if it has not
-// ended, to the latest event. The sum is never longer than that.
+// seconds returns how long the run was in each phase, from started to ended. If the run has not ended, it
+// counts until the time of the latest event. The sum is never longer than this period.
 func (l *timeline) seconds(started, ended *time.Time) (s Seconds) {
 	l.each(started, ended, func(p phase, from, to time.Time) {
 		switch d := to.Sub(from).Seconds(); p {

@@ -19,7 +19,7 @@ func at(s float64, e job.Event) job.Event {
 
 func inState(s job.State) job.Event { return job.Event{Kind: job.KindState, State: s} }
 
-// sum is all the time that a report counts.
+// sum returns the sum of all phases.
 func (s Seconds) sum() float64 {
 	return s.Preflight + s.Waiting + s.Launching + s.Running + s.Backoff
 }
@@ -61,8 +61,8 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// TestSecondsAddUp: whatever order the times of a journal are in, the phases of a run do
-// not last longer than the run.
+// TestSecondsAddUp: whatever the order of the times in a journal, the phases of a run do not last longer than
+// the run.
 func TestSecondsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kinds := []job.Event{

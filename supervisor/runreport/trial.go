@@ -39,13 +39,13 @@ func (s TrialStep) String() string {
 	return text.Count(s.Ranks, "rank") + " on " + strings.Join(hosts, ", ")
 }
 
-// trialFolder folds the events of a trial.
+// trialFolder computes a Trial from the events of a trial.
 type trialFolder struct {
-	trial *Trial       // nil until it has reported something
+	trial *Trial       // nil until the trial has reported something
 	alive map[int]bool // ranks of the latest step that have started and not ended
 }
 
-// add folds one event of attempt 0.
+// add adds one event of attempt 0.
 func (f *trialFolder) add(e job.Event) {
 	switch {
 	case e.Kind == job.KindTrial:
@@ -58,8 +58,8 @@ func (f *trialFolder) add(e job.Event) {
 	}
 }
 
-// say folds a report of the trial: a step begins, or how the trial goes. A step is over at the
-// first report after the end of its ranks.
+// say adds an event in which the trial reports that a step begins, or how the trial goes. A step ends at the
+// first such event after the end of its ranks.
 func (f *trialFolder) say(e job.Event) {
 	if f.trial == nil {
 		f.trial = &Trial{}
@@ -88,7 +88,7 @@ func (f *trialFolder) end(t time.Time) {
 	}
 }
 
-// step returns the latest step, nil when there was none.
+// step returns the latest step, or nil if there was none.
 func (f *trialFolder) step() *TrialStep {
 	if f.trial == nil || len(f.trial.Steps) == 0 {
 		return nil
@@ -96,7 +96,7 @@ func (f *trialFolder) step() *TrialStep {
 	return &f.trial.Steps[len(f.trial.Steps)-1]
 }
 
-// report returns the trial so far; it shares nothing that later events change.
+// report returns the trial so far. Later events do not change the returned Trial.
 func (f *trialFolder) report() *Trial {
 	if f.trial == nil {
 		return nil
@@ -119,8 +119,8 @@ func (t *Trial) checking() string {
 	return "trial of " + t.Steps[len(t.Steps)-1].String()
 }
 
-// summarizeTrial adds what the preflight is doing. If the run had no attempt, it adds what the
-// preflight did: the logs of its ranks are then the only ones.
+// summarizeTrial adds lines about what the preflight is doing. If the run had no attempt, it adds what the
+// preflight did, because the logs of the trial's ranks are then the only logs.
 func summarizeTrial(line liner, r Report) {
 	if len(r.Attempts) > 0 {
 		return

@@ -9,8 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What a preflight is doing is told at each moment of it: on the live screen, in
-// the summary and as JSON.
+// TestTrialOfReport: the status line, the summary and the JSON show at each moment what a preflight is doing.
 func TestTrialOfReport(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	on := func(hosts ...string) *job.Placement {
@@ -36,7 +35,7 @@ func TestTrialOfReport(t *testing.T) {
 			`{"text":"one rank on h1","steps":[{"ranks":1,"hosts":["h1"],"started":"2026-01-01T12:00:02Z","ended":null,"alive":0,"logs":"/logs/trial"}]}`},
 		{job.Event{Kind: job.KindStarted, Rank: 0, Host: "h1", PID: 7}, "preflight, trial of 1 rank on h1, 3.0s",
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 1 of 1 rank up"}, `"ended":null,"alive":1`},
-		{job.Event{Kind: job.KindTrial, Text: "it is busy"}, "preflight, trial of 1 rank on h1, 4.0s", // no end, since the rank is up
+		{job.Event{Kind: job.KindTrial, Text: "it is busy"}, "preflight, trial of 1 rank on h1, 4.0s", // the step has not ended
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 1 of 1 rank up", "        it is busy"}, `"ended":null,"alive":1`},
 		{job.Event{Kind: job.KindExit, Exit: &job.Exit{Rank: 0, Host: "h1"}}, "preflight, trial of 1 rank on h1, 5.0s",
 			[]string{"trial   1 rank on h1, started 12:00:02.0, 0 of 1 rank up"}, `"ended":null,"alive":0`},
@@ -71,12 +70,12 @@ func TestTrialOfReport(t *testing.T) {
 		}
 	}
 
-	// A later controller begins the preflight anew.
+	// A later controller repeats the preflight.
 	r := Fold(append(events[:8:8], job.Event{Time: noon.Add(time.Minute), Kind: job.KindAttached, Controller: &job.Controller{}}))
 	if r.Trial != nil {
 		t.Errorf("after a takeover: %+v", r.Trial)
 	}
-	// Once the gang has started, its own attempts are what a summary tells.
+	// When the gang has started, the summary shows the attempts of the gang.
 	r = Fold(append(events[:7:7], job.Event{Time: noon.Add(time.Minute), Kind: job.KindState, State: job.StateWaiting},
 		job.Event{Time: noon.Add(time.Minute), Kind: job.KindPlaced, Attempt: 1, Placement: on("h1")}))
 	if text := strings.Join(Summary(r), "\n"); strings.Contains(text, "trial") || r.Trial == nil || r.Trial.Steps[0].Ended == nil {
@@ -87,12 +86,12 @@ func TestTrialOfReport(t *testing.T) {
 	}
 }
 
-// squeeze leaves one space of each run of them.
+// squeeze replaces several blanks by one.
 func squeeze(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == ' ' }), " ")
 }
 
-// A trial on many hosts names the first of them.
+// TestTrialStepString: of a trial on many hosts, only the first hosts are named.
 func TestTrialStepString(t *testing.T) {
 	s := TrialStep{Ranks: 64}
 	s.Hosts = append(s.Hosts, strings.Fields("a b c d e f g h i j")...)

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A secret that a rank prints is in no event, wherever the diagnosis quotes it.
+// TestSecretsAreHidden: no event has a secret that a rank prints, wherever the diagnosis quotes it.
 func TestSecretsAreHidden(t *testing.T) {
 	const value = "hunter2-and-more"
 	spec := job.Spec{Env: map[string]string{"TOKEN": value, "PIN": "12"}, Secret: []string{"TOKEN", "PIN"}}

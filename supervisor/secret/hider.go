@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// shortSecret is the length in bytes below which the value of a secret is not looked for
-	// in output, because it would be found everywhere.
+	// shortSecret is the length in bytes of the shortest secret that is searched in output. A shorter value
+	// would be found everywhere.
 	shortSecret = 4
-	// shortPart is the same limit for one line of a value with several lines, and for a value
-	// in another encoding.
+	// shortPart is the same limit for one line of a value with several lines, and for a value in another
+	// encoding.
 	shortPart = 8
 )
 
@@ -61,8 +61,8 @@ func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evide
 	}
 }
 
-// forms returns the forms in which a value is looked for: unchanged, line by line if it has several
-// lines, and encoded for URLs, JSON and base64. A value that is too short has none.
+// forms returns the forms in which a value is searched: unchanged, line by line if it has several lines, and
+// encoded for URLs, JSON and base64. It returns none for a value that is too short.
 func forms(value string) (all []string) {
 	plain := strings.TrimSpace(value)
 	if len(plain) < shortSecret {
@@ -95,14 +95,13 @@ func forms(value string) (all []string) {
 			add(part)
 		}
 	}
-	for _, form := range slices.Clone(all) { // logs hold valid UTF-8 only
+	for _, form := range slices.Clone(all) { // logs have only valid UTF-8
 		all = append(all, strings.ToValidUTF8(form, "\ufffd"), string([]rune(form)))
 	}
 	return all
 }
 
-// quoteJSON returns text as most programs write it in JSON: json.Marshal also escapes
-// <, > and &, which this leaves as they are.
+// quoteJSON returns text as most programs write it in JSON. Unlike json.Marshal, it does not escape <, > and &.
 func quoteJSON(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -113,7 +112,7 @@ func quoteJSON(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// asciiJSON returns text as Python's json.dumps writes it: in ASCII.
+// asciiJSON returns text as Python's json.dumps writes it, which is in ASCII only.
 func asciiJSON(text string) string {
 	var b strings.Builder
 	for _, r := range quoteJSON(text) {
@@ -130,9 +129,9 @@ func asciiJSON(text string) string {
 	return b.String()
 }
 
-// base64Forms returns the base64 encoding of text. It also returns the part of an encoding that
-// does not depend on the bytes before and after the text, as if it is the password in
-// "user:password".
+// base64Forms returns the base64 encoding of text. It also returns the encodings of text inside of a longer
+// text, for example as the password in "user:password". Of these, it returns only the part that does not depend
+// on the other bytes.
 func base64Forms(text string) (all []string) {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, encoding.EncodeToString([]byte(text)))

@@ -41,8 +41,8 @@ func TestHider(t *testing.T) {
 	}
 }
 
-// A cause quotes no more than the beginning of a long line: what is left of a secret there
-// is found by nobody.
+// TestHiding: a cause quotes only the beginning of a long line. The rest of a secret there could not be
+// recognised.
 func TestHiding(t *testing.T) {
 	value := strings.Repeat("secret-", 100)
 	lines := []job.Line{{Text: "ERROR: " + value}}
@@ -58,7 +58,7 @@ func TestHiding(t *testing.T) {
 	}
 }
 
-// Where one value is the beginning of another, nothing of the longer one is left.
+// TestHiderTakesTheLonger: if one value is the beginning of another, nothing of the longer one remains.
 func TestHiderTakesTheLonger(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"A": "token", "B": "token-and-more"}, Trial: job.Trial{Env: map[string]string{"A": "token-and-more-of-it"}}}
 	for _, spec.Secret = range [][]string{{"A", "B"}, {"B", "A"}} {

@@ -8,11 +8,11 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// recorded is the confidence in ranks of which the records of all ranks show that they have not called a collective in
-// which others wait, or have called another one.
+// recorded is the confidence in a suspicion that rests on the records of all ranks. The records show that the
+// suspected ranks have not called a collective in which others wait, or have called another one.
 const recorded = 0.97
 
-// about returns the first collective that ranks are missing from, or differ in.
+// about returns the first problem with a collective in which one of the ranks is missing or differs.
 func about(problems []job.CollectiveProblem, ranks []int) job.CollectiveProblem {
 	return problems[slices.IndexFunc(problems, func(p job.CollectiveProblem) bool {
 		return slices.ContainsFunc(slices.Concat(p.Missing, p.Differing), func(r int) bool { return slices.Contains(ranks, r) })
@@ -58,11 +58,12 @@ func (w *Watch) Blame(h job.HangReport, looks ...[]job.RankStack) job.HangReport
 	return h
 }
 
-// leftEarly is the confidence in ranks that have ended while all others wait for other ranks.
+// leftEarly is the confidence that ranks that have ended hold up the others, if all others wait for other
+// ranks.
 const leftEarly = 0.7
 
-// withEnded adds to a report which ranks have ended. If all others wait for other ranks, those that have ended hold
-// them up.
+// withEnded adds to a report which ranks have ended. If all other ranks wait for other ranks, the report says
+// that the ranks that have ended hold them up.
 func (w *Watch) withEnded(h *job.HangReport) {
 	var ended []int
 	for number, r := range w.ranks {
@@ -86,7 +87,7 @@ func (w *Watch) withEnded(h *job.HangReport) {
 	h.Why += "; " + stacktree.Left(ended)
 }
 
-// pulses returns what the pulses of the ranks that have not ended say.
+// pulses returns what the last pulses show of each rank that has not ended.
 func (w *Watch) pulses() (all []stacktree.Rank) {
 	for _, number := range w.living() {
 		r := w.ranks[number]
@@ -99,8 +100,8 @@ func (w *Watch) pulses() (all []stacktree.Rank) {
 	return all
 }
 
-// settled returns the stacks, in which a rank hangs in the kernel only if its pulses have found it
-// there for some time. A rank that writes to a disk is there again and again, for moments.
+// settled returns a copy of stacks. In it, a rank hangs in the kernel only if its pulses have found it there
+// for some time, because a rank that writes to a disk is in the kernel for short moments.
 func (w *Watch) settled(stacks []job.RankStack) []job.RankStack {
 	stacks = slices.Clone(stacks)
 	for i, s := range stacks {

@@ -15,8 +15,8 @@ func at(rank int, function string) job.RankStack {
 	return job.RankStack{Rank: rank, Tool: job.StackPySpy, Python: true, Threads: []job.ThreadStack{{PID: 100 + rank, TID: 100 + rank, Main: true, State: job.ProcessSleeping, Frames: frames}}}
 }
 
-// recordOf is the record of a rank of four that has called the collectives up to a sequence number, of which
-// the last is not complete.
+// recordOf returns the record of a rank of four. The rank has called the collectives up to a sequence number,
+// and the last of them is not complete.
 func recordOf(rank int, last int64) *job.FlightRecord {
 	r := job.FlightRecord{Rank: rank, Groups: map[string]job.ProcessGroup{"0": {Desc: "default_pg", Ranks: []int{0, 1, 2, 3}}}}
 	for seq := int64(5); seq <= last; seq++ {
@@ -29,8 +29,8 @@ func recordOf(rank int, last int64) *job.FlightRecord {
 	return &r
 }
 
-// TestBlameFlightRecords: the records of flight recorders count more than stacks, and without a rank that is
-// missing they decide nothing.
+// TestBlameFlightRecords: the records of flight recorders count more than stacks. If no rank is missing in
+// them, they decide nothing.
 func TestBlameFlightRecords(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -96,7 +96,7 @@ func TestBlameFlightRecords(t *testing.T) {
 	}
 }
 
-// TestUnread: ranks that are Python programs, and of whose stacks only the functions in C could be read.
+// TestUnread has ranks that are Python programs, of whose stacks only the C functions could be read.
 func TestUnread(t *testing.T) {
 	g := newGang(3)
 	g.until(20, steps)
@@ -109,7 +109,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// inCall returns the stack of a rank that waits in a call of MPI, or elsewhere.
+// inCall returns the stack of a rank that waits in a call of MPI, or that is elsewhere.
 func inCall(rank int, function string) job.RankStack {
 	s := at(rank, function)
 	s.Python = false
@@ -117,8 +117,8 @@ func inCall(rank int, function string) job.RankStack {
 	return s
 }
 
-// TestBlameEnded: a rank that has ended holds up ranks that all wait for others, and the only rank that is left holds up
-// the end.
+// TestBlameEnded: a rank that has ended holds up the ranks that all wait for others. If only one rank is left,
+// it holds up the end.
 func TestBlameEnded(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -150,7 +150,8 @@ func TestBlameEnded(t *testing.T) {
 	}
 }
 
-// TestBlameSurest: the pulses name a rank that is not in MPI_Finalize, and its stack says where it is.
+// TestBlameSurest: the pulses show which rank is not in MPI_Finalize, and the stack of this rank shows where it
+// is.
 func TestBlameSurest(t *testing.T) {
 	g := newGang(4)
 	g.until(20, steps)
@@ -169,7 +170,7 @@ func TestBlameSurest(t *testing.T) {
 	}
 }
 
-// TestMoving: ranks that sleep need one look only.
+// TestMoving: for ranks that sleep, one look is enough.
 func TestMoving(t *testing.T) {
 	g := newGang(2)
 	g.until(20, steps)
@@ -185,7 +186,7 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestLooks: further looks at ranks that move are short, and end when they are not complete.
+// TestLooks: additional looks at ranks that move are short. They end when a look is not complete.
 func TestLooks(t *testing.T) {
 	all, part := []job.RankStack{at(0, "a"), at(1, "b")}, []job.RankStack{at(0, "a"), {Rank: 1}}
 	for _, c := range []struct {

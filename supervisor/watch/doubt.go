@@ -8,24 +8,25 @@ import (
 	"github.com/gangrun/gangrun/supervisor/watch/stacktree"
 )
 
-// doubts are what the signs of life alone do not tell; the stacks of the ranks may tell it, if they stay the same.
+// doubts has the suspicions for which the pulses are not enough. The stacks of the ranks can show whether the
+// gang hangs, if they remain the same.
 type doubts struct {
-	silence doubt // a job that has never told its progress regularly uses CPU time: it may hang
-	fall    doubt // ranks have printed an exception of Python, but have not ended; see fell
+	silence doubt // the job has never reported its progress regularly and uses CPU time: it may hang
+	fall    doubt // ranks have printed a Python exception, but have not ended; see fell
 }
 
-// doubt is what was seen of one of the doubts.
+// doubt is the state of one of these suspicions.
 type doubt struct {
-	next   time.Duration // clock of the next look
+	next   time.Duration // the Watch's clock at the next look
 	places string        // where each rank was at the last look, if that may be a hang
-	looks  int           // how often in a row that was so
+	looks  int           // number of looks in a row at which the ranks were at these places
 }
 
-// How often in a row a gang must look the same: over half of the limit, or over computeFactor times the limit if
-// ranks compute.
+// The numbers of looks in a row at which a gang must look the same before it counts as hung. The looks are
+// spread over half of the limit, or over computeFactor times the limit if ranks compute.
 const (
-	looksBlocked = 3 // ranks sleep outside of a call for others, and the others wait
-	looksSpun    = 9 // all ranks are in calls for others, which they leave too fast to see in a healthy gang, too
+	looksBlocked = 3 // some ranks sleep outside of a communication call, and the others wait for them
+	looksSpun    = 9 // all ranks are in communication calls; a healthy gang leaves them too fast to be seen there
 
 	computeFactor = 2
 )
@@ -49,7 +50,7 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	}
 	limit := w.limit()
 	silent := w.silent()
-	if silent <= limit { // there has been progress, or only exceptions were the reason to look
+	if silent <= limit { // there has been progress, or gangrun has looked only because of an exception
 		w.doubts.silence = doubt{}
 		return nil
 	}
@@ -78,12 +79,13 @@ func (w *Watch) Judge(stacks []job.RankStack) *job.HangReport {
 	return &h
 }
 
-// looksNeeded returns how often in a row a gang must look the same until it counts as hung; 0 if what
-// it looks like is no hang. computes is true if the odd ranks compute. long is true if the gang has been silent for a
-// long time.
+// looksNeeded returns how many times in a row a gang must look the same until it counts as hung. It returns 0
+// if the gang does not look like it hangs. odd are the ranks that stand out. computes is true if these ranks
+// compute. long is true if the gang has been silent for a long time.
 func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) (looks int, computes bool) {
 	computing, waiting, known := activity(groups)
-	for _, g := range groups { // its main thread sleeps, but other threads or processes of the rank compute
+	// The main thread of a rank may sleep while its other threads or processes compute.
+	for _, g := range groups {
 		for _, r := range g.Ranks {
 			if !g.Collective && !g.Network && g.State != job.ProcessRunning && w.ranks[r] != nil && w.busy(w.ranks[r]) {
 				computing = append(computing, r)
@@ -111,8 +113,8 @@ func (w *Watch) looksNeeded(groups []job.StackGroup, odd []int, long bool) (look
 	return looksSpun, false
 }
 
-// activity returns the ranks that compute, how many wait for others, and of how many it is known what
-// they do.
+// activity returns the ranks that compute, the number of ranks that wait for others, and the number of ranks of
+// which it is known what they do.
 func activity(groups []job.StackGroup) (computing []int, waiting, known int) {
 	for _, g := range groups {
 		switch {

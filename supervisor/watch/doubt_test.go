@@ -7,7 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// judged lets up to limit seconds pass, and judges what look returns whenever stacks are wanted.
+// judged lets up to limit seconds pass. It judges the stacks that look returns whenever the Watch asks for
+// stacks.
 func (g *gangOf) judged(limit int, does func(*job.Pulse), look func() []job.RankStack) (*job.HangReport, int) {
 	for n := range limit {
 		g.second(does)
@@ -44,7 +45,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeChildren: a rank that starts one program after another, all of which compute, does not hang.
+// TestJudgeChildren: a rank that starts one program after another does not hang, because these programs
+// compute.
 func TestJudgeChildren(t *testing.T) {
 	pid := 1000
 	look := func() []job.RankStack {

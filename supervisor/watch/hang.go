@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// gapFactor is how many times the longest gap between two signs of progress a silence must
-	// last before it is a hang. An evaluation or a checkpoint that has happened once raises it.
+	// A silence is a hang if it lasts gapFactor times as long as the longest gap between two signs of progress
+	// so far. An evaluation or a checkpoint lengthens this gap.
 	gapFactor = 5
-	// startFactor is by how much longer a gang may take to its first step: it compiles, reads
-	// its data and waits for slow hosts.
+	// A gang may take startFactor times as long until its first step, because it compiles, reads its data and
+	// waits for slow hosts.
 	startFactor = 2
-	// weakFactor is by how much longer weak signs of life put off a hang. A gang that hangs may
-	// show such signs, for instance by a thread that logs that it waits.
+	// A gang that makes steps also hangs if it has made none for weakFactor times the limit, even if it shows
+	// weak signs of life. A gang that hangs may show such signs, for instance if a thread logs that it waits.
 	weakFactor = 6
-	// leastOutput is how many times a job without steps must have printed something, over at
-	// least the limit, before its silence alone is a hang.
+	// leastOutput is the number of times that a job without steps must have printed something, over at least
+	// the limit, before its silence alone is a hang.
 	leastOutput = 10
-	// leastWork is how much CPU time a rank must have used before its gang can fall asleep.
+	// leastWork is the CPU time that a rank must have used before the gang counts as having worked.
 	leastWork = 100 * time.Millisecond
 )
 
@@ -61,7 +61,7 @@ func (w *Watch) Hang() *job.HangReport {
 	}
 }
 
-// stuck finds ranks that cannot go on whatever the others do.
+// stuck finds ranks that cannot continue, whatever the other ranks do.
 func (w *Watch) stuck() *job.HangReport {
 	states := map[int]job.ProcessState{}
 	since := w.clock
@@ -81,7 +81,7 @@ func (w *Watch) stuck() *job.HangReport {
 	}
 }
 
-// halted reports whether a process in a state can do nothing by itself.
+// halted reports whether a process in a state cannot continue by itself.
 func halted(s job.ProcessState) bool {
 	switch s {
 	case job.ProcessStopped, job.ProcessTraced, job.ProcessDisk, job.ProcessZombie:
@@ -111,8 +111,8 @@ func (w *Watch) limit() time.Duration {
 	return max(w.timeout, gapFactor*max(w.progress.longest, w.learnt.Longest))
 }
 
-// initialising reports whether ranks wait in MPI_Init for others. Ranks that make steps do not, whatever their MPI
-// library tells.
+// initialising reports whether ranks wait in MPI_Init for other ranks. It returns false for ranks that make
+// steps, whatever their MPI library says.
 func (w *Watch) initialising() bool {
 	if w.stepping() {
 		return false
@@ -128,7 +128,7 @@ func (w *Watch) initialising() bool {
 	return waiting > 0 && waiting+others == len(w.ranks)
 }
 
-// worked reports whether a rank has used some CPU time.
+// worked reports whether a rank has used at least leastWork.
 func (w *Watch) worked() bool {
 	for _, r := range w.ranks {
 		if time.Duration(r.last.CPU) >= leastWork {
@@ -138,13 +138,13 @@ func (w *Watch) worked() bool {
 	return false
 }
 
-// rhythm reports whether the job has told its progress regularly.
+// rhythm reports whether the job has reported its progress regularly.
 func (w *Watch) rhythm(limit time.Duration) bool {
 	out := w.signs[job.SignOutput]
 	return w.stepping() || out.moves >= leastOutput && out.last-out.first >= limit
 }
 
-// shown returns the signs of life that the gang had shown, and that are missing for as long as silent.
+// shown returns the signs of life that the gang has shown before, but not during the time silent.
 func (w *Watch) shown(silent time.Duration) (all []job.LifeSign) {
 	for name, s := range w.signs {
 		if s.moves > 0 && s.last <= w.clock-silent+slack {
@@ -155,7 +155,7 @@ func (w *Watch) shown(silent time.Duration) (all []job.LifeSign) {
 	return all
 }
 
-// step returns the highest step that a rank has reported; -1 if there is none.
+// step returns the highest step that a rank has reported, or -1.
 func (w *Watch) step() int64 {
 	step := int64(-1)
 	for _, r := range w.ranks {

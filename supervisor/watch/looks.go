@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// moreLooks is how many further looks at the stacks tell ranks that wait from ranks that go round a loop.
+	// moreLooks is the number of additional looks at the stacks. They distinguish ranks that wait from ranks
+	// that are in a loop.
 	moreLooks = 2
-	// quickLook is how long each of these may take.
+	// quickLook is the time limit of each additional look.
 	quickLook = 3 * time.Second
 )
 
@@ -19,8 +20,9 @@ func (w *Watch) Moving() bool {
 	return slices.ContainsFunc(w.living(), func(r int) bool { return !w.asleep(w.ranks[r]) })
 }
 
-// Looks collects stacks by read: once within limit, and twice more if ranks use CPU time (moving). It stops as soon as read does
-// not give the stacks of all ranks. The latest stacks are the last.
+// Looks calls read to collect stacks, first with limit. If ranks use CPU time (moving), it calls read up to
+// moreLooks more times. It stops when read does not return the stacks of all ranks. The latest stacks are the
+// last.
 func Looks(limit time.Duration, moving bool, read func(limit time.Duration) []job.RankStack) [][]job.RankStack {
 	unread := func(s job.RankStack) bool { return len(s.Threads) == 0 }
 	looks := [][]job.RankStack{read(limit)}
@@ -34,7 +36,7 @@ func Looks(limit time.Duration, moving bool, read func(limit time.Duration) []jo
 	return looks
 }
 
-// Latest returns the latest of these looks; nil if there is none.
+// Latest returns the latest of the looks, or nil if there is none.
 func Latest(looks [][]job.RankStack) []job.RankStack {
 	if len(looks) == 0 {
 		return nil

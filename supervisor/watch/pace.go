@@ -26,13 +26,13 @@ type paces struct {
 }
 
 const (
-	// leastStepsOf is the median number of steps from which on ranks are compared by their steps.
+	// Ranks are compared by their steps if the median number of steps is at least leastStepsOf.
 	leastStepsOf = 10
 	// A slow rank must be below the median of the others by spreadFactor of their standard deviations.
 	spreadFactor = 3
 	// A reason explains that a rank makes fewer steps only if it has cost leastLost of the time.
 	leastLost = 0.1
-	// leastFiles is how many pulses must have found a rank waiting for files.
+	// leastFiles is the smallest number of pulses that must have found a rank waiting for files.
 	leastFiles = 2
 	// A rank whose free time is a smaller share counts as one with this share.
 	least = 0.02
@@ -89,7 +89,8 @@ func (r *peer) measure() paces {
 	if (r.last.stall - r.first.stall).Seconds() >= stalled*elapsed.Seconds() {
 		reason = job.SlowMemory
 	}
-	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 { // the samples only divide the time that is left
+	// Waiting for files takes at most the time that is left.
+	if m.need = math.Min(1, ran+waited); r.files >= leastFiles && m.need < 1 {
 		m.lost[reason] = (1 - m.need) * float64(r.files) / float64(r.idle)
 	} else if r.files >= leastFiles { // the rank has several busy threads
 		m.lost[reason] = float64(r.files) / float64(r.seen)
@@ -147,7 +148,7 @@ func compare(all []paces) {
 		}
 	}
 	for i := range all {
-		all[i].slow = all[i].slow && 2*slow < len(all) // if half of the ranks are slow, it is not known what is usual
+		all[i].slow = all[i].slow && 2*slow < len(all) // if half of the ranks are slow, the usual speed is not known
 	}
 }
 
@@ -210,8 +211,8 @@ func (m *paces) held(all []paces, i int) (certain bool) {
 	return certain
 }
 
-// reasons are the reasons that may have a share in paces.lost. SlowShared is the last, because it may follow
-// from the others.
+// reasons has the reasons that may be in paces.lost. SlowShared is the last, because it may follow from the
+// others.
 var reasons = []job.StragglerReason{job.SlowQuota, job.SlowCores, job.SlowMemory, job.SlowDisk, job.SlowNetwork, job.SlowThrottle, job.SlowShared}
 
 // because has the words for each reason; %.0f is the share of the time in percent.

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// raisedLimit is for how long the last output of a rank must have been an exception until the stacks of the
-	// gang are read.
+	// raisedLimit is how long the last output of a rank must have been an exception before gangrun reads the
+	// stacks of the gang.
 	raisedLimit = 10 * time.Second
-	// raisedEvery is the time between two readings, and raisedLooks is how many in a row must show the same.
+	// raisedEvery is the time between two readings. raisedLooks is the number of readings in a row that must
+	// show the same.
 	raisedEvery = 5 * time.Second
 	raisedLooks = 2
 )
 
-// raised returns the ranks whose last output has been an exception of Python for at least limit.
+// raised returns the ranks whose last output has been a Python exception for at least limit.
 func (w *Watch) raised(limit time.Duration) (ranks []int) {
 	for _, number := range w.living() {
 		if r := w.ranks[number]; r.last.Raised && w.clock-r.raised >= limit {
@@ -27,9 +28,9 @@ func (w *Watch) raised(limit time.Duration) (ranks []int) {
 	return ranks
 }
 
-// fell returns the report of a hang if ranks that have raised an exception are in MPI_Finalize, and all others wait
-// in other calls of MPI: these can never end. At the end of a program, mpi4py calls MPI_Finalize, also after an
-// exception.
+// fell returns the report of a hang if ranks that have raised an exception are in MPI_Finalize, and all others
+// wait in other calls of MPI. These calls can never end. mpi4py calls MPI_Finalize at the end of a program even
+// after an exception.
 func (w *Watch) fell(stacks []job.RankStack) *job.HangReport {
 	ranks := w.raised(raisedLimit)
 	if len(ranks) == 0 {

@@ -24,9 +24,9 @@ type peer struct {
 	host        string
 	first, last reading
 	seen        int // number of pulses in this window after the first
-	idle        int // in how many of them the rank did not run
-	files       int // in how many of them it waited for a file
-	sent        int // in how many of them it was sending to other hosts
+	idle        int // number of these pulses at which the rank did not run
+	files       int // number of these pulses at which it waited for a file
+	sent        int // number of these pulses at which it was sending to other hosts
 	rate, rtt   float64
 	length      time.Duration // length of a window, by the clock of the rank's host
 	ready       bool
@@ -118,7 +118,7 @@ func (r *peer) add(now reading) {
 // judge compares the ranks at the end of a window.
 func (w *Peers) judge() []job.StragglerReport {
 	numbers := slices.Sorted(maps.Keys(w.ranks))
-	if len(numbers) < leastPeers || w.passed == 0 { // in the first window, ranks begin to work at different times
+	if len(numbers) < leastPeers || w.passed == 0 { // in the first window, the ranks begin to work at different times
 		return nil
 	}
 	var all []paces

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// day is how a simulated rank spends its time, in shares of it.
+// day says how a simulated rank spends its time. The numbers are shares of the time.
 type day struct {
 	runs, waits, throttled, files float64
 	steps                         float64 // a second
@@ -23,7 +23,7 @@ type day struct {
 	phase                         job.RankPhase // job.PhaseUnknown if it uses no MPI
 }
 
-// runners are ranks, two a host, that spend their time as told.
+// runners are simulated ranks, two on each host.
 type runners struct {
 	peers  *Peers
 	now    time.Time
@@ -45,7 +45,7 @@ func newRunners(ranks int) *runners {
 
 func seconds(s float64) job.Duration { return job.Duration(s * float64(time.Second)) }
 
-// spend lets seconds pass, and returns what was found.
+// spend lets n seconds pass, and returns the reports.
 func (r *runners) spend(n int, of func(rank int) day) (found []job.StragglerReport) {
 	for range n {
 		r.now = r.now.Add(time.Second)
@@ -92,19 +92,21 @@ func (r *runners) spend(n int, of func(rank int) day) (found []job.StragglerRepo
 	return found
 }
 
-// spins is a rank of a job that waits for messages in a loop, dozes is one that waits for them asleep.
+// Ranks of a healthy job.
 var (
+	// spins is a rank that waits for messages in a loop.
 	spins = day{runs: 1, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
+	// dozes is a rank that sleeps while it waits.
 	dozes = day{runs: 0.6, steps: 5, cores: 1, rate: 1e9, rtt: 100 * time.Microsecond, sending: 0.2}
 )
 
-// with returns a day that differs.
+// with returns a day that change has changed.
 func (d day) with(change func(*day)) day {
 	change(&d)
 	return d
 }
 
-// only returns what one rank does differently from the others.
+// only returns a function for spend: one rank spends the day odd, and the others spend the day others.
 func only(rank int, odd, others day) func(int) day {
 	return func(i int) day {
 		if i == rank {
@@ -255,7 +257,7 @@ func TestLastingStraggler(t *testing.T) {
 	}
 }
 
-// A host that was suspended, or not heard, is not slow by that.
+// TestGapIsNoWindow: a host is not slow because it was suspended or its pulses were lost.
 func TestGapIsNoWindow(t *testing.T) {
 	r := newRunners(8)
 	r.spend(20, only(0, spins, spins))

@@ -126,10 +126,11 @@ func (w *Watch) living() (all []int) {
 	return all
 }
 
-// stale is how many periods a host's pulses may be late before the clock waits for them.
+// stale is the number of periods by which a host's pulses may be late, in addition to slack, before the Watch's
+// clock waits for them.
 const stale = 3
 
-// and slack, by which messages may be late.
+// slack is the time by which a message may be late.
 const slack = 2 * time.Second
 
 // Add adds the pulses of a host, which arrived at now.
@@ -152,7 +153,7 @@ func (w *Watch) Add(p job.Pulses, now time.Time) {
 	}
 }
 
-// fresh reports whether the pulses of all hosts are up to date that have ranks that run.
+// fresh reports whether the pulses of all hosts with running ranks are up to date.
 func (w *Watch) fresh(now time.Time) bool {
 	for _, r := range w.ranks {
 		if h := w.hosts[r.host]; !r.ended && h != nil && now.Sub(h.arrived) > stale*h.every+slack {
@@ -162,8 +163,8 @@ func (w *Watch) fresh(now time.Time) bool {
 	return true
 }
 
-// The smallest changes between two pulses that count as signs of life. A rank that waits for others, even in
-// a loop, reads and writes less and has fewer page faults.
+// The smallest changes between two pulses that count as signs of life. A rank that waits for others stays below
+// them, even if it waits in a loop.
 const (
 	leastRead   = 64 << 10 // bytes
 	leastWrite  = 4 << 10
@@ -186,7 +187,7 @@ func (w *Watch) add(from job.Pulses, p job.Pulse) {
 	if p.Stdin {
 		w.input.move(w.clock)
 	}
-	if first { // what the rank did before its first pulse counts, but the time of it is not known
+	if first { // what the rank did before its first pulse counts, but it is not known when it did it
 		before.Read, before.Written, before.Faults, before.CPU = p.Read, p.Written, p.Faults, p.CPU
 	}
 	moved := map[job.LifeSign]bool{

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// gangOf has simulated ranks, two a host, whose pulses come once a second.
+// gangOf has simulated ranks, two on each host. Their pulses come once a second.
 type gangOf struct {
 	watch  *Watch
 	now    time.Time
@@ -58,7 +58,7 @@ func (g *gangOf) until(limit int, does func(*job.Pulse)) (*job.HangReport, int) 
 	return nil, limit
 }
 
-// What a rank may do in a second.
+// The functions below are what a rank may do in a second.
 func works(p *job.Pulse)  { p.State = job.ProcessRunning; p.CPU += job.Duration(900 * time.Millisecond) }
 func sleeps(p *job.Pulse) { p.State = job.ProcessSleeping }
 func stops(p *job.Pulse)  { p.State = job.ProcessStopped }
@@ -127,7 +127,7 @@ func TestHangsAreFound(t *testing.T) {
 	}
 }
 
-// A rank that is a step behind the others holds them up, whatever its processes do.
+// TestRankBehind: a rank that is a step behind the others holds them up, whatever its processes do.
 func TestRankBehind(t *testing.T) {
 	g := newGang(8)
 	g.until(20, steps)
@@ -165,7 +165,8 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// Time in which the pulses of a host do not come, or gangrun does not run, does not count.
+// TestSuspended: the time in which the pulses of a host do not arrive, or in which gangrun does not run, does
+// not count.
 func TestSuspended(t *testing.T) {
 	g := newGang(8)
 	g.until(20, steps)
@@ -194,7 +195,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// Ranks that make steps have left MPI_Init, even if their MPI library has not told.
+// TestStepsEndInit: ranks that make steps have left MPI_Init, even if their MPI library has not reported it.
 func TestStepsEndInit(t *testing.T) {
 	g := newGang(4)
 	for i := range g.ranks {
@@ -216,7 +217,8 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// The end of a gang that hangs is no progress: the next attempt is not more patient for it.
+// TestEndIsNoGap: the end of a gang that hangs is no progress, and so does not make the next attempt more
+// patient.
 func TestEndIsNoGap(t *testing.T) {
 	g := newGang(4)
 	g.until(20, steps)
@@ -231,7 +233,7 @@ func TestEndIsNoGap(t *testing.T) {
 	}
 }
 
-// An attempt that follows another knows how long its evaluations take.
+// TestLearnt: an attempt that follows another one knows how long its evaluations take.
 func TestLearnt(t *testing.T) {
 	g := newGang(2)
 	g.until(20, steps)

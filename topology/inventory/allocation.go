@@ -9,18 +9,17 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// allocation is what one batch system says about the job that this process is in.
+// allocation is what one batch system says about the job to which this process belongs.
 type allocation struct {
 	system string // its name, for messages
-	sign   string // the variable that shows it
+	sign   string // the variable that shows that the batch system is there
 	list   List
 	err    error // why its hosts are not known
 }
 
-// choose returns the hosts of the allocation that is used. If a batch system was started inside a
-// job of another one, its hosts are some of the hosts of that job. So the innermost allocation is
-// the one whose hosts are part of all others. If several allocations are equal, choose returns the
-// first.
+// choose returns the hosts of the allocation that gangrun uses. If a batch system was started inside a job of
+// another one, its hosts are some of the hosts of that job. So choose takes the innermost allocation, whose
+// hosts are part of all others. If several allocations are equal, choose takes the first.
 func choose(found []allocation) (List, error) {
 	known := slices.DeleteFunc(slices.Clone(found), func(a allocation) bool { return a.err != nil })
 	switch {
@@ -51,7 +50,7 @@ func choose(found []allocation) (List, error) {
 	return list, nil
 }
 
-// contradiction is the error of allocations of which none lies within the others.
+// contradiction returns the error for allocations of which none is part of the others.
 func contradiction(known []allocation) error {
 	var signs, gives []string
 	for _, a := range known {
@@ -83,8 +82,8 @@ func within(a, b List) bool {
 	return !slices.ContainsFunc(a.Hosts, func(h job.Host) bool { return !has[shortName(h.Name)] })
 }
 
-// shortName is a host's name as it is compared: without the domain, in lower case. An
-// address stays as it is.
+// shortName returns a host's name for comparisons: without the domain and in lower case. It does not change an
+// address.
 func shortName(name string) string {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return name

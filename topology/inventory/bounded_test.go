@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// bounded holds what every answer of a parser must hold: an error has its source
-// and a line that exists, and a list is within its bounds.
+// bounded checks what must be true of every answer of a parser: an error has its source and an existing line,
+// and a list is within its limits.
 func bounded(t *testing.T, source string, text string, list List, err error) {
 	t.Helper()
 	if err != nil {
@@ -64,7 +64,7 @@ func bounded(t *testing.T, source string, text string, list List, err error) {
 	}
 }
 
-// bracketed is a name as it is written.
+// bracketed returns a name in the form in which lists have it.
 func bracketed(name string) string {
 	if strings.Contains(name, ":") {
 		return "[" + name + "]"
@@ -72,7 +72,7 @@ func bracketed(name string) string {
 	return name
 }
 
-// write writes a list in a form of those that Hostfile and Hosts read.
+// write writes a list in one of the forms that Hostfile and Hosts read.
 func write(list List, kind Kind) string {
 	var b strings.Builder
 	for i, h := range list.Hosts {
@@ -113,7 +113,7 @@ func write(list List, kind Kind) string {
 	return b.String()
 }
 
-// same holds that two lists say the same.
+// same checks that two lists are equal.
 func same(t *testing.T, got, want List, from string) {
 	t.Helper()
 	if !reflect.DeepEqual(got.Hosts, want.Hosts) || !reflect.DeepEqual(got.Users, want.Users) {

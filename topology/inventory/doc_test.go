@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// blocks returns the code blocks of docs/inventory.md, by the heading above.
+// blocks returns the code blocks of docs/inventory.md by the heading above them.
 func blocks(t testing.TB) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/inventory.md")
@@ -30,8 +30,7 @@ func blocks(t testing.TB) map[string]string {
 	return out
 }
 
-// TestDocumentedForms holds that every example of the documentation is read, and
-// as what the documentation says.
+// TestDocumentedForms checks that every example in the documentation is read as the documentation says.
 func TestDocumentedForms(t *testing.T) {
 	doc := blocks(t)
 	for line := range strings.Lines(doc["--hosts"]) {

@@ -30,7 +30,7 @@ func FromEnvironment(lookup func(string) (string, bool), readFile func(path stri
 	var found []allocation
 	for _, s := range []struct {
 		name  string
-		signs []string // variables, each of which shows the system
+		signs []string // variables, each of which shows that the system is there
 		list  func() (List, error)
 	}{
 		{"Slurm", []string{"SLURM_JOB_ID", "SLURM_JOBID"}, e.slurm},
@@ -54,7 +54,7 @@ func FromEnvironment(lookup func(string) (string, bool), readFile func(path stri
 	return choose(found)
 }
 
-// environment is a process's environment and files.
+// environment gives access to the variables, files and commands of a process.
 type environment struct {
 	get  func(names ...string) string
 	read func(path string) ([]byte, error)
@@ -128,7 +128,7 @@ func (e environment) nodefile(variable, file string, kind Kind) (List, error) {
 	return nodefile(file, kind, text)
 }
 
-// text reads a file that a variable names.
+// text reads a file whose path is in a variable.
 func (e environment) text(variable, file string) ([]byte, error) {
 	text, err := e.read(file)
 	if err != nil {
@@ -137,7 +137,7 @@ func (e environment) text(variable, file string) ([]byte, error) {
 	return text, nil
 }
 
-// gridEngine reads the hosts of a parallel environment. Jobs without one have a single slot
+// gridEngine reads the hosts of a parallel environment. A job without a parallel environment has a single slot,
 // and no list of hosts.
 func (e environment) gridEngine() (List, error) {
 	file := e.get("PE_HOSTFILE")
@@ -157,8 +157,8 @@ func (e environment) oar() (List, error) {
 	return List{}, missing("OAR_NODEFILE", "OAR_JOB_ID")
 }
 
-// mpiOperator reads the hostfile of an MPIJob's launcher. Workers have none. K_MPI_JOB_ROLE is set
-// by version 2 of the operator. Version 1 sets the program with which mpirun starts its daemons.
+// mpiOperator reads the hostfile of an MPIJob's launcher. Workers have no hostfile. Version 2 of the operator
+// sets K_MPI_JOB_ROLE. Version 1 sets the program with which mpirun starts its daemons.
 func (e environment) mpiOperator() (List, error) {
 	file, variable := "/etc/mpi/hostfile", "K_MPI_JOB_ROLE"
 	switch {
@@ -185,8 +185,8 @@ func (e environment) mpiOperator() (List, error) {
 	return list, err
 }
 
-// missing is the error of an allocation if the variable that shows it is set, but not the variable
-// with its hosts.
+// missing returns the error if the variable that shows an allocation is set, but the variable with its hosts is
+// not.
 func missing(variable, but string) error {
 	return one(variable, 0, faultf("hand on the whole environment of the batch job, unset "+but+", or give --hosts", "is not set, but %s is", but))
 }

@@ -21,7 +21,7 @@ func TestFromEnvironment(t *testing.T) {
 	for name, c := range map[string]struct {
 		env   map[string]string
 		files map[string]string
-		runs  map[string]string // what commands print
+		runs  map[string]string // output of commands
 		want  List
 		err   string
 	}{

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxErrors bounds how many errors of one list are reported.
+// maxErrors is the maximum number of errors that are reported for one list.
 const maxErrors = 20
 
 // Error is one error in a list of hosts.
@@ -36,19 +36,19 @@ func (e *Error) Hint() string { return e.hint }
 // errors of ReadFile, has this type and is not empty.
 type Errors = failure.List[*Error]
 
-// fault is what is wrong, before it is known where it stood.
+// fault is an error whose place is not known yet.
 type fault struct{ text, hint string }
 
 func faultf(hint, format string, args ...any) *fault {
 	return &fault{fmt.Sprintf(format, args...), hint}
 }
 
-// one returns the error of a whole source.
+// one returns the error of a source, if it is the only one.
 func one(source string, line int, f *fault) Errors {
 	return Errors{{Source: source, Line: line, Text: f.text, hint: f.hint}}
 }
 
-// firstLine is the first line of an error's text.
+// firstLine returns the first line of an error's text.
 func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
@@ -56,5 +56,5 @@ func firstLine(err error) string {
 
 func quote(written string) string { return text.Quote(written) }
 
-// short cuts what another program says, if it is long.
+// short cuts a message of another program if it is long.
 func short(message string) string { return text.Clip(message, 200) }

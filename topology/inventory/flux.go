@@ -10,9 +10,9 @@ import (
 
 const fluxHint = "run the command to see what is wrong; or unset FLUX_JOB_ID and FLUX_URI, or give --hosts"
 
-// flux reads the hosts of the Flux job of which this process is a task. In a script of flux batch
-// or a shell of flux alloc, it reads the hosts of the Flux instance. An instance of another user is
-// that of the whole cluster, and not an allocation.
+// flux reads the hosts of the Flux job to which this process belongs as a task. In a script of flux batch or a
+// shell of flux alloc, it reads the hosts of the Flux instance. An instance of another user is that of the
+// whole cluster, and so is no allocation.
 func (e environment) flux() (List, error) {
 	command := []string{"resource", "R"}
 	if id := e.get("FLUX_JOB_ID"); id != "" {
@@ -36,7 +36,7 @@ func (e environment) flux() (List, error) {
 	return fluxR("flux "+strings.Join(command, " "), text)
 }
 
-// fluxSays returns what a command of flux prints.
+// fluxSays runs a command of flux and returns its output.
 func (e environment) fluxSays(args ...string) ([]byte, error) {
 	text, err := e.run("flux", args...)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e environment) fluxSays(args ...string) ([]byte, error) {
 	return text, nil
 }
 
-// fluxResources is the part that is read of R, Flux's list of the resources of a job (RFC 20).
+// fluxResources has the parts of R that are read. R is Flux's list of the resources of a job (RFC 20).
 type fluxResources struct {
 	Version   int `json:"version"`
 	Execution struct {
@@ -57,8 +57,8 @@ type fluxResources struct {
 	} `json:"execution"`
 }
 
-// fluxR reads R. The hosts of its nodelist belong to the ranks in order. A host's slots are
-// its cores, which the user did not state as a number of ranks.
+// fluxR reads R. The hosts in its nodelist are in the order of the ranks. The slots of a host are its cores,
+// because the user has not stated a number of ranks.
 func fluxR(source string, text []byte) (List, error) {
 	c := collect(source, Flux)
 	var r fluxResources

@@ -194,7 +194,7 @@ func FuzzTopology(f *testing.F) {
 	})
 }
 
-// fakeTopo reads a word for each GPU: its links, with commas between, and x for none.
+// fakeTopo reads a word for each GPU. The word has its links, separated by commas. An x means no link.
 func fakeTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	rows := strings.Fields(string(text))
 	if len(rows) == 0 {
@@ -213,7 +213,7 @@ func fakeTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	return devices, links, []job.NIC{{Name: "mlx5_0", Links: links[0]}}, nil
 }
 
-// filesOf are files that are held in a map.
+// filesOf returns Files that are in a map.
 func filesOf(m map[string]string) Files {
 	return Files{Topo: fakeTopo, Read: func(path string) ([]byte, error) {
 		text, ok := m[path]

@@ -118,10 +118,10 @@ func visibleDevices(list string) []string {
 	return gpus
 }
 
-// maxIndex bounds the index of a GPU.
+// maxIndex is the largest index of a GPU.
 const maxIndex = 1023
 
-// indices reads a list as in 0,2-3.
+// indices reads a list such as 0,2-3.
 func indices(list string) ([]string, error) {
 	var gpus []string
 	for part := range strings.SplitSeq(list, ",") {
@@ -175,9 +175,9 @@ func (g Grant) Apply(h *job.Host) (left []int) {
 	return left
 }
 
-// renumbered reports whether the devices are the granted ones under indices of their own. That is
-// so if there are at most as many devices as were granted, and one of the granted indices is not
-// among theirs.
+// renumbered reports whether the devices of h are the granted ones, but under other indices. This is so if
+// there are at most as many devices as were granted, and one of the granted indices is not the index of a
+// device.
 func (g Grant) renumbered(h *job.Host) bool {
 	if g.Source != "SLURM_STEP_GPUS" && g.Source != "SLURM_JOB_GPUS" {
 		return false
@@ -189,7 +189,7 @@ func (g Grant) renumbered(h *job.Host) bool {
 	return len(seen) <= len(g.GPUs) && slices.ContainsFunc(g.GPUs, func(gpu string) bool { return !seen[gpu] })
 }
 
-// names reports whether a device was granted, itself or as a part of its GPU.
+// names reports whether a device, or the GPU to which it belongs, was granted.
 func (g Grant) names(d job.Device) bool {
 	return slices.ContainsFunc(g.GPUs, func(gpu string) bool {
 		if strings.Contains(gpu, "-") {
@@ -199,7 +199,7 @@ func (g Grant) names(d job.Device) bool {
 	})
 }
 
-// pick returns the elements of list at places, those that it has.
+// pick returns the elements of list at the given indices. It ignores indices beyond the end of the list.
 func pick[T any](list []T, places []int) []T {
 	var out []T
 	for _, at := range places {

@@ -1,7 +1,7 @@
 package inventory
 
-// gridEngine reads a file that Grid Engine writes for a parallel environment, PE_HOSTFILE:
-// host, slots, queue and processors a line. A host has a line for each of its queues.
+// gridEngine reads PE_HOSTFILE, the file that Grid Engine writes for a parallel environment. Each line has a
+// host, slots, a queue and processors. A host has a line for each of its queues.
 func gridEngine(name string, text []byte) (List, error) {
 	text, err := clean(name, text, MaxSize)
 	if err != nil {

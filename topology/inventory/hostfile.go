@@ -39,7 +39,7 @@ func HostfileLines(name string, text []byte) ([]Line, error) {
 	return c.stated, nil
 }
 
-// hostfile reads a hostfile; nothing is the hint if it names no host.
+// hostfile reads a hostfile. nothing is the hint for a file that names no host.
 func hostfile(name string, text []byte) (c *collector, nothing string, err error) {
 	text, err = clean(name, text, MaxSize)
 	if err != nil {
@@ -57,10 +57,10 @@ func hostfile(name string, text []byte) (c *collector, nothing string, err error
 	return plain(name, text), "write a host a line", nil
 }
 
-// pair is the word KEY=VALUE of a hostfile. If the word has no =, pair has only the key.
+// pair is a word KEY=VALUE of a hostfile. If the word has no =, the pair has only the key.
 type pair struct{ key, value string }
 
-// joinEquals joins words with blanks between, but none around a =.
+// joinEquals joins words with blanks, except around a =.
 func joinEquals(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -72,10 +72,10 @@ func joinEquals(words []string) string {
 	return b.String()
 }
 
-// hostLines calls each with the host and the further words of every line.
+// hostLines calls each for every line, with the host and the further words.
 func hostLines(text []byte, each func(line int, host string, words []pair)) {
 	lines(text, func(line int, words []string) {
-		for i, w := range words { // Open MPI's other comment
+		for i, w := range words { // Open MPI's other form of comments
 			if strings.HasPrefix(w, "//") {
 				words = words[:i]
 				break
@@ -84,7 +84,7 @@ func hostLines(text []byte, each func(line int, host string, words []pair)) {
 		if len(words) == 0 {
 			return
 		}
-		// Open MPI takes blanks around the =.
+		// Open MPI allows blanks around the =.
 		rest := words[1:]
 		if slices.ContainsFunc(rest, func(w string) bool { return w[0] == '=' || w[len(w)-1] == '=' }) {
 			rest = strings.Fields(joinEquals(rest))
@@ -98,8 +98,7 @@ func hostLines(text []byte, each func(line int, host string, words []pair)) {
 	})
 }
 
-// The keys of the lines of hostfiles. user is taken for hydra's: Open MPI writes
-// username.
+// These are the keys in the lines of hostfiles. user is a key of hydra. Open MPI writes username.
 var (
 	slotKeys    = []string{"slots", "cpu", "count"}
 	mostKeys    = []string{"max_slots", "max-slots", "slots_max", "slots-max", "max_cpu", "max-cpu", "cpu_max", "cpu-max", "max_count", "max-count", "count_max", "count-max"}
@@ -115,7 +114,7 @@ type sign struct {
 	text string
 }
 
-// hostfileKind returns the kind of the hostfile text, Plain if no line shows it.
+// hostfileKind returns the kind of a hostfile. It returns Plain if no line shows the kind.
 func hostfileKind(name string, text []byte) (Kind, error) {
 	var open, hydra, weak, other sign
 	see := func(s *sign, line int, text string) {
@@ -165,7 +164,7 @@ func hostfileKind(name string, text []byte) (Kind, error) {
 	return Plain, nil
 }
 
-// unknown returns the fault of a word that no hostfile has.
+// unknown returns the fault of a word that is in no kind of hostfile.
 func unknown(w pair) *fault {
 	if near := suggest.DidYouMean(w.key, fileKeys); near != "" {
 		return faultf("", "unknown word %s%s", quote(w.key), near)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// hard is a host with stated slots, soft one without.
+// hard returns a host with stated slots, and soft one without.
 func hard(name string, slots int) job.Host {
 	return job.Host{Name: name, Address: name, Slots: slots, Hard: true}
 }
@@ -204,8 +204,7 @@ func manyHosts(n int) string {
 	return b.String()
 }
 
-// TestManyHosts holds that a long list is read in every form that Hostfile
-// and Hosts know.
+// TestManyHosts checks that a long list is read in every form that Hostfile and Hosts know.
 func TestManyHosts(t *testing.T) {
 	var list List
 	for i := range MaxHosts / 10 {

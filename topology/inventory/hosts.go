@@ -22,7 +22,7 @@ func Hosts(text string) (List, error) {
 	return c.done("write --hosts h1,h2:4")
 }
 
-// flag takes in one item of --hosts.
+// flag adds one item of --hosts.
 func (c *collector) flag(item string) {
 	if item == "" {
 		c.bad(0, faultf("write names with single commas between, as in --hosts h1,h2:4", "has an empty name"))
@@ -49,7 +49,7 @@ func (c *collector) flag(item string) {
 		name, bad := hostName(name)
 		if bad != nil {
 			c.bad(0, bad)
-			return // every name of a node list is bad in the same way
+			return // all names of a node list have the same fault
 		}
 		h, isNew := c.host(0, name)
 		switch {

@@ -54,24 +54,24 @@ type List struct {
 	Notes []string
 }
 
-// collector puts a List together, and what is wrong with it.
+// collector builds a List, and collects the errors in it.
 type collector struct {
 	source string // the name of the file, flag or variable, for errors
 	list   List
-	index  map[string]int // of Hosts, by name in lower case
-	lines  []int          // where each host stood first
-	stated []Line         // of a hostfile, in its order
+	index  map[string]int // index in Hosts by the name in lower case
+	lines  []int          // the line on which each host was first
+	stated []Line         // the lines of a hostfile, in order
 	noted  map[string]bool
 	errs   Errors
 	full   bool
-	last   int // the number of lines, where an error may be on the line after the last one
+	last   int // number of lines; an error may be reported for the line after the last one
 }
 
 func collect(source string, kind Kind) *collector {
 	return &collector{source: source, list: List{Kind: kind}, index: map[string]int{}, noted: map[string]bool{}}
 }
 
-// bad takes down what is wrong with a line; 0 is no line.
+// bad adds an error in a line. Line 0 means that there is no line.
 func (c *collector) bad(line int, f *fault) {
 	if c.enough() {
 		return
@@ -82,10 +82,10 @@ func (c *collector) bad(line int, f *fault) {
 	c.errs = append(c.errs, &Error{Source: c.source, Line: line, Text: f.text, hint: f.hint})
 }
 
-// enough reports whether there are so many errors that reading stops.
+// enough reports whether there are so many errors that reading must stop.
 func (c *collector) enough() bool { return len(c.errs) >= maxErrors }
 
-// note says a thing about a line, once.
+// note adds a note about a line. It adds the same text only once.
 func (c *collector) note(line int, text string) {
 	if c.noted[text] {
 		return
@@ -97,10 +97,9 @@ func (c *collector) note(line int, text string) {
 	c.list.Notes = append(c.list.Notes, text)
 }
 
-// host returns the host of that name. It adds the host if the list does not have it. It returns nil
-// if the list is full, or if it has the name in other letters: upper and lower case make no
-// difference in names of hosts (RFC 4343), so it is the same machine, and it is not clear which
-// name is meant.
+// host returns the host with a name. It adds the host if the list does not have it. It returns nil if the list
+// is full. It also returns nil if the list has the name with other upper and lower case letters. Both names
+// mean the same machine (RFC 4343), but it is not clear which of them the user wants.
 func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
 	key := strings.ToLower(name)
 	if i, ok := c.index[key]; ok {
@@ -123,7 +122,7 @@ func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
 	return &c.list.Hosts[len(c.list.Hosts)-1], true
 }
 
-// onLine says on which line a host is. Line 0 means that there is no line.
+// onLine returns words that say on which line a host is. Line 0 means that there is no line.
 func onLine(line int) string {
 	if line == 0 {
 		return ""
@@ -131,8 +130,8 @@ func onLine(line int) string {
 	return fmt.Sprintf(" on line %d", line)
 }
 
-// count adds n slots to those of h. stated says that the user has stated this number of slots, or
-// has listed the host before.
+// count adds n slots to those of h. stated is true if the user has stated this number of slots, or has listed
+// the host before.
 func (c *collector) count(line int, h *job.Host, n int, stated bool) {
 	if h.Slots+n > MaxSlots {
 		c.bad(line, faultf(fmt.Sprintf("a host may have up to %d slots", MaxSlots), "the slots of %s add up to %d", quote(h.Name), h.Slots+n))
@@ -142,7 +141,7 @@ func (c *collector) count(line int, h *job.Host, n int, stated bool) {
 	h.Hard = h.Hard || stated
 }
 
-// user takes down the login name at a host; "" means none.
+// user records the login name at a host, unless it is "".
 func (c *collector) user(line int, host, user string) {
 	if user == "" {
 		return
@@ -157,7 +156,7 @@ func (c *collector) user(line int, host, user string) {
 	c.list.Users[host] = user
 }
 
-// done returns the list. Slots that no line states become 0.
+// done returns the list. Hosts without stated slots get 0 slots.
 func (c *collector) done(nothing string) (List, error) {
 	if len(c.errs) == 0 && len(c.list.Hosts) == 0 {
 		c.bad(0, faultf(nothing, "names no host"))
@@ -173,7 +172,7 @@ func (c *collector) done(nothing string) (List, error) {
 	return c.list, nil
 }
 
-// err returns what is wrong, in the order of the lines, or nil.
+// err returns the errors in the order of the lines, or nil.
 func (c *collector) err() error {
 	if len(c.errs) == 0 {
 		return nil

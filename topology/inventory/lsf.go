@@ -2,7 +2,7 @@ package inventory
 
 import "strings"
 
-// lsfHosts reads LSB_HOSTS: names with blanks between, one for each slot.
+// lsfHosts reads LSB_HOSTS, which has a name for each slot, separated by blanks.
 func lsfHosts(text string) (List, error) {
 	c := collect("LSB_HOSTS", LSF)
 	for word := range strings.FieldsSeq(text) {
@@ -21,7 +21,7 @@ func lsfHosts(text string) (List, error) {
 	return c.done(lsfHint)
 }
 
-// lsfCounts reads LSB_MCPU_HOSTS: names and their numbers of slots by turns.
+// lsfCounts reads LSB_MCPU_HOSTS, which has names and numbers of slots in turn.
 func lsfCounts(text string) (List, error) {
 	c := collect("LSB_MCPU_HOSTS", LSF)
 	words := strings.Fields(text)

@@ -14,12 +14,12 @@ import (
 // MaxTopo is the maximum size of a topo file, in bytes.
 const MaxTopo = 1 << 20
 
-// machine is what is inside of a host.
+// machine describes the hardware of a host.
 type machine struct {
 	devices []job.Device
 	links   [][]job.Link
 	nics    []job.NIC
-	failed  bool // an error about it has been reported
+	failed  bool // an error about the machine was reported
 }
 
 // machine reads the keys topo and gpus of a host.
@@ -44,10 +44,10 @@ func (y *yamlReader) machine(topo, gpus *yaml.Node) *machine {
 	return m
 }
 
-// deviceName is the UUID of a GPU whose real UUID is not known.
+// deviceName returns a UUID for a GPU whose real UUID is not known.
 func deviceName(index int) string { return "GPU" + strconv.Itoa(index) }
 
-// topo reads a saved topology, once for each file.
+// topo reads a topo file. It reads each file only once.
 func (y *yamlReader) topo(n *yaml.Node) *machine {
 	failed := &machine{failed: true}
 	path, ok := y.scalar(n, "topo", `the file with the output of "nvidia-smi topo -m"`)
@@ -66,7 +66,7 @@ func (y *yamlReader) topo(n *yaml.Node) *machine {
 		path = filepath.Join(filepath.Dir(y.source), path)
 	}
 	if m := y.machines[path]; m != nil {
-		return m // its error has been reported
+		return m // the error was reported before
 	}
 	m := failed
 	text, err := y.files.Read(path)
@@ -85,7 +85,7 @@ func (y *yamlReader) topo(n *yaml.Node) *machine {
 	return m
 }
 
-// name returns devices with a UUID each.
+// name returns a copy of devices in which each device has a UUID.
 func name(devices []job.Device) []job.Device {
 	devices = slices.Clone(devices)
 	for i := range devices {
@@ -96,7 +96,7 @@ func name(devices []job.Device) []job.Device {
 	return devices
 }
 
-// sound says what is wrong with what was read from a topo file, if anything is.
+// sound returns a fault if the content of a topo file is not consistent.
 func sound(devices []job.Device, links [][]job.Link, nics []job.NIC) *fault {
 	if len(devices) == 0 {
 		return faultf(`save the output of "nvidia-smi topo -m" of a host with GPUs`, "describes no GPU")

@@ -1,8 +1,7 @@
 package inventory
 
-// mpich reads a machine file as MPICH's hydra does: HOST[:SLOTS] [user=NAME]
-// [binding=...] a line, and MVAPICH's HOST:SLOTS:INTERFACE. Further lines of a
-// host add to its slots, 1 where they state none.
+// mpich reads a machine file as MPICH's hydra does. Each line has HOST[:SLOTS] [user=NAME] [binding=...], or
+// MVAPICH's HOST:SLOTS:INTERFACE. Further lines of a host add to its slots. A line without slots adds 1.
 func mpich(name string, text []byte) *collector {
 	c := collect(name, MPICH)
 	hostLines(text, func(line int, word string, words []pair) {

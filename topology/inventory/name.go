@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxName bounds the name of a host, as DNS does, and that of a user, a rack or
-// a switch.
+// maxName is the maximum length of the name of a host, as in DNS, and of the name of a user, a rack or a
+// switch.
 const maxName = 253
 
 // hostName returns text if it is the name or the address of a host: letters, digits, dots, dashes
@@ -60,7 +60,7 @@ func isAddress(text string) bool {
 	return err == nil
 }
 
-// userName says what is wrong with a login name, if anything is.
+// userName returns a fault if a login name is not valid.
 func userName(text string) *fault {
 	if !plainName(text) || text[0] == '-' || len(text) > maxName {
 		return faultf("a user's name has letters, digits, dots, dashes and underscores", "%s is no name of a user", quote(text))
@@ -68,7 +68,7 @@ func userName(text string) *fault {
 	return nil
 }
 
-// label says what is wrong with the name of a rack or a switch, if anything is.
+// label returns a fault if the name of a rack or a switch is not valid.
 func label(what, text string) *fault {
 	if text == "" || len(text) > maxName || strings.TrimSpace(text) != text || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return faultf("write a name of up to "+strconv.Itoa(maxName)+" characters, as in r1", "%s is no name of a %s", quote(text), what)
@@ -76,8 +76,8 @@ func label(what, text string) *fault {
 	return nil
 }
 
-// apart splits [USER@]HOST[:REST] into its parts, without checking them. A colon within brackets
-// separates nothing.
+// apart splits [USER@]HOST[:REST] into its parts, but does not check them. It does not split at a colon within
+// brackets.
 func apart(word string) (user, host, rest string, hasUser, hasRest bool) {
 	host = word
 	if i := strings.LastIndexByte(host, '@'); i >= 0 {

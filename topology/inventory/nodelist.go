@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// expand returns the names of a node list in Slurm's form: names with commas between them, which
-// may have numbers in brackets, as in rack[01-02]n[001-004,7]. The rightmost brackets change
-// fastest. A range keeps the leading zeros of its first number. expand makes at most most names.
+// expand returns the names of a node list in Slurm's form. The list has names with commas between them. A name
+// may have numbers in brackets, as in rack[01-02]n[001-004,7]. The rightmost brackets change fastest. The
+// numbers of a range have the leading zeros of its first number. expand returns at most most names.
 func expand(text string, most int) ([]string, *fault) {
 	var names []string
 	for rest, more := text, true; more; {
@@ -33,12 +33,12 @@ func expand(text string, most int) ([]string, *fault) {
 	return names, nil
 }
 
-// pattern is one item of a node list. It has brackets between literals, so there is one literal
-// more than brackets.
+// pattern is one item of a node list. It has literals with brackets between them, so there is one literal more
+// than brackets.
 type pattern struct {
 	literals []string
 	brackets []bracket
-	count    int // of names; more than MaxHosts is any number
+	count    int // number of names; if it is more than MaxHosts, it need not be exact
 }
 
 type bracket struct {
@@ -46,7 +46,7 @@ type bracket struct {
 	count  int
 }
 
-// span is a range of numbers, written at least width digits wide.
+// span is a range of numbers, which are written with at least width digits.
 type span struct {
 	low, high uint64
 	width     int
@@ -60,7 +60,7 @@ func (s span) text(n int) string {
 func parsePattern(item string) (pattern, *fault) {
 	const hint = "numbers stand in brackets, as in h[1-3,7]"
 	p := pattern{count: 1}
-	size := 0 // of the longest name
+	size := 0 // length of the longest name
 	for rest := item; ; {
 		literal, behind, opened := strings.Cut(rest, "[")
 		if strings.Contains(literal, "]") {
@@ -117,7 +117,7 @@ func parseBracket(item, inside string) (b bracket, wide int, bad *fault) {
 	return b, wide, nil
 }
 
-// digits reads a number of up to 18 digits and nothing else.
+// digits reads a number of up to 18 digits.
 func digits(text string) (uint64, error) {
 	if len(text) > 18 {
 		return 0, strconv.ErrRange
@@ -128,7 +128,7 @@ func digits(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
-// appendTo appends the names of the pattern. There must not be more than expand allows.
+// appendTo appends the names of the pattern. Their number must be checked before.
 func (p pattern) appendTo(names []string) []string {
 	var name []byte
 	var walk func(i int)
@@ -150,8 +150,8 @@ func (p pattern) appendTo(names []string) []string {
 	return names
 }
 
-// repeats reads the list in which Slurm states a number for each host, as in 2(x4),1. It returns n
-// numbers, each at least 1.
+// repeats reads a list in which Slurm states a number for each host, as in 2(x4),1. It returns n numbers, each
+// at least 1.
 func repeats(text string, n int) ([]int, *fault) {
 	var out []int
 	for item := range strings.SplitSeq(text, ",") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExpand holds what libslurm 22.05 makes of the same lists.
+// TestExpand compares expand with libslurm 22.05.
 func TestExpand(t *testing.T) {
 	for text, want := range map[string]string{
 		"h1":                     "h1",

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// openMPI reads a hostfile as Open MPI 4 does: [USER@]HOST [slots=N]
-// [max_slots=N] [username=NAME] a line. A further line of a host without slots=
-// adds one slot; one with slots= is refused.
+// openMPI reads a hostfile as Open MPI 4 does. Each line has [USER@]HOST [slots=N] [max_slots=N]
+// [username=NAME]. A further line of a host without slots= adds one slot. A further line with slots= is an
+// error.
 func openMPI(name string, text []byte) *collector {
 	c := collect(name, OpenMPI)
 	most := map[string]int{}
@@ -44,7 +44,7 @@ func openMPI(name string, text []byte) *collector {
 		case h == nil:
 			return
 		case isNew && slots == 0 && limit > 0:
-			slots = limit // as Open MPI has it
+			slots = limit // as Open MPI does
 			c.count(line, h, limit, true)
 		case isNew:
 			c.count(line, h, max(slots, 1), slots > 0)
@@ -67,13 +67,13 @@ func openMPI(name string, text []byte) *collector {
 	return c
 }
 
-// openMPILine is what the words behind the host of a line state; 0 is not stated.
+// openMPILine is what a line states about a host. A number is 0 if the line does not state it.
 type openMPILine struct {
 	slots, most int
 	user        string
 }
 
-// openMPIWords reads the words behind a host. user is the one that stands before the host.
+// openMPIWords reads the words after a host. user is the user before the host.
 func openMPIWords(user string, words []pair) (l openMPILine, bad *fault) {
 	l.user = user
 	for _, w := range words {

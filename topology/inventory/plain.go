@@ -2,7 +2,7 @@ package inventory
 
 import "fmt"
 
-// plain reads a list with one host on each line. If a name is repeated, every line is a slot.
+// plain reads a list with one host on each line. If a name is repeated, every line counts as a slot.
 func plain(name string, text []byte) *collector {
 	c := collect(name, Plain)
 	repeated := 0
@@ -62,7 +62,7 @@ func nodefile(name string, kind Kind, text []byte) (List, error) {
 	return c.done("the batch system should have written it; ask for a new allocation, or give --hosts")
 }
 
-// harden says that all slots are stated.
+// harden marks the slots of all hosts as stated.
 func (c *collector) harden() {
 	for i := range c.list.Hosts {
 		c.list.Hosts[i].Hard = true

@@ -1,7 +1,6 @@
 package inventory
 
-// slurmJob is what Slurm's variables say of an allocation; texts are empty where
-// a variable is not set.
+// slurmJob has what Slurm's variables say about an allocation. A text is "" if its variable is not set.
 type slurmJob struct {
 	nodes  string // SLURM_JOB_NODELIST
 	tasks  string // SLURM_TASKS_PER_NODE

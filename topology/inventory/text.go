@@ -33,7 +33,7 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxSize+1))
 }
 
-// commandLimit bounds how long a command of a batch system may run.
+// commandLimit is the time limit for a command of a batch system.
 const commandLimit = 10 * time.Second
 
 // Output runs a command of a batch system and returns its output. It can be the argument run of
@@ -53,7 +53,7 @@ func Output(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// reason is why a file could not be read, without its path.
+// reason returns the reason why a file could not be read, without its path.
 func reason(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
@@ -64,7 +64,7 @@ func reason(err error) error {
 	return err
 }
 
-// clean returns text without a byte order mark, or what keeps it from being read.
+// clean returns text without a byte order mark. The error says why the text cannot be a list of hosts.
 func clean(source string, text []byte, most int) ([]byte, error) {
 	if len(text) > most {
 		return nil, one(source, 0, faultf(fmt.Sprintf("a file of this kind has at most %d MiB; is it the right one?", most>>20), "is too large for a list of hosts"))
@@ -90,8 +90,8 @@ func clean(source string, text []byte, most int) ([]byte, error) {
 	return text, nil
 }
 
-// lines calls each with the number and the words of every line that has words. What follows a #
-// does not count.
+// lines calls each for every line that has words, with its number and its words. It ignores everything after a
+// #.
 func lines(text []byte, each func(line int, words []string)) {
 	line := 0
 	for l := range strings.Lines(string(text)) {

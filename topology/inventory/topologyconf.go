@@ -23,7 +23,7 @@ func Topology(name string, text []byte) (map[string]Site, error) {
 		return nil, err
 	}
 	t := tree{collector: collect(name, None), at: map[string]int{}, above: map[string]string{}, leaf: map[string]string{}, lineOf: map[string]int{}}
-	var joined strings.Builder // a line with its continuations
+	var joined strings.Builder // a line with its continuation lines
 	begin, number := 0, 0
 	for l := range strings.Lines(string(text)) {
 		number++
@@ -62,19 +62,19 @@ func Locate(hosts []job.Host, sites map[string]Site) []job.Host {
 	return hosts
 }
 
-// tree is what was read of a topology.conf.
+// tree has what was read from a topology.conf.
 type tree struct {
 	*collector
 	at     map[string]int    // the line of each switch
 	order  []string          // the switches
-	above  map[string]string // the switch above a switch
-	lineOf map[string]int    // the line that says so
-	leaf   map[string]string // the leaf switch of a node
+	above  map[string]string // the switch above each switch
+	lineOf map[string]int    // the line that states the switch above
+	leaf   map[string]string // the leaf switch of each node
 }
 
 var switchKeys = []string{"SwitchName", "Nodes", "Switches", "LinkSpeed"}
 
-// line takes in one line with its continuations.
+// line reads one line with its continuation lines.
 func (t *tree) line(line int, words []string) {
 	if len(words) == 0 || t.enough() {
 		return
@@ -111,7 +111,7 @@ func (t *tree) line(line int, words []string) {
 	t.take(line, values["SwitchName"], values["Nodes"], values["Switches"])
 }
 
-// take takes in a switch with its nodes or switches.
+// take adds a switch with its nodes or switches.
 func (t *tree) take(line int, name, nodes, switches string) {
 	switch {
 	case name == "":
@@ -162,7 +162,7 @@ func (t *tree) take(line int, name, nodes, switches string) {
 	}
 }
 
-// check holds that what was read is a tree, or several.
+// check checks that the switches form one or several trees.
 func (t *tree) check() {
 	if len(t.errs) > 0 {
 		return
@@ -172,7 +172,7 @@ func (t *tree) check() {
 			t.bad(t.lineOf[under], faultf("write SwitchName="+under+" with its Nodes= or Switches=", "the switch %s has no line of its own%s", quote(under), suggest.DidYouMean(under, t.order[:min(len(t.order), 1000)])))
 		}
 	}
-	seen := map[string]string{} // the switch from which a walk came by
+	seen := map[string]string{} // for each switch, the switch from which a walk has come
 	for _, start := range t.order {
 		for s := start; s != "" && seen[s] == ""; s = t.above[s] {
 			seen[s] = start

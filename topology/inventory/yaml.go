@@ -25,7 +25,7 @@ type Files struct {
 	Topo func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error)
 }
 
-// what names the file in errors of its YAML.
+// what is the name of the file's kind, for errors in its YAML.
 const what = "an inventory"
 
 // YAML parses text, the text of one of gangrun's YAML inventories. name is the path of the
@@ -53,14 +53,14 @@ func YAML(name string, text []byte, files Files) (List, error) {
 	return y.list, nil
 }
 
-// yamlReader walks the document. It goes only as deep as the keys that it knows, so an alias cannot
-// make it run in a circle.
+// yamlReader reads the document. It descends only to the keys that it knows, so an alias cannot make it run in
+// a circle.
 type yamlReader struct {
 	*collector
 	files     Files
 	machines  map[string]*machine // by path
-	addresses map[string]int      // of Hosts, by sameAddress
-	devices   int                 // of all hosts
+	addresses map[string]int      // index in Hosts by sameAddress
+	devices   int                 // number of devices of all hosts
 }
 
 // root reads the document.
@@ -90,7 +90,7 @@ func (y *yamlReader) root(n *yaml.Node) {
 
 var hostKeys = []string{"name", "address", "slots", "rack", "switch", "topo", "gpus", "busy"}
 
-// host reads one item of hosts.
+// host reads one item of the list of hosts.
 func (y *yamlReader) host(n *yaml.Node) {
 	line := n.Line
 	keys, ok := y.mapping(yamldoc.Follow(n), "a host", hostKeys)
@@ -153,7 +153,7 @@ func (y *yamlReader) host(n *yaml.Node) {
 	}
 }
 
-// mapping returns the values of a mapping by key, with aliases followed.
+// mapping returns the values of a mapping by their keys. It follows aliases.
 func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[string]*yaml.Node, bool) {
 	if n.Kind != yaml.MappingNode {
 		y.wants(n, what, "a mapping", "the keys are: "+strings.Join(known, ", "))
@@ -173,7 +173,7 @@ func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[str
 			return
 		}
 		value := *yamldoc.Follow(v)
-		value.Line = v.Line // where it is used, not where it is anchored
+		value.Line = v.Line // the line where the alias is used, not where the anchor is
 		out[key] = &value
 	}, func(at *yaml.Node, bad *yamldoc.Error) {
 		if !y.enough() {
@@ -183,7 +183,7 @@ func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[str
 	return out, true
 }
 
-// scalar returns the text of a value, which is wanted to be one.
+// scalar returns the text of a scalar. Its second result is false if the value is no scalar.
 func (y *yamlReader) scalar(n *yaml.Node, key, wants string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" {
 		y.wants(n, key, wants, "write "+key+": with "+wants+" behind it")
@@ -200,7 +200,7 @@ func (y *yamlReader) wants(n *yaml.Node, key, wants, hint string) {
 	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, yamldoc.Kind(n, stood)))
 }
 
-// names reads a name or a node list of them; nil if there is none.
+// names reads a name or a node list. It returns nil if there is none.
 func (y *yamlReader) names(n *yaml.Node, key string) []string {
 	if n == nil {
 		return nil
@@ -254,7 +254,7 @@ func (y *yamlReader) number(n *yaml.Node, key string, most int) int {
 	return out
 }
 
-// busy reads the indices of GPUs in use.
+// busy reads the indices of GPUs that are in use.
 func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 	if n == nil {
 		return nil
@@ -292,7 +292,7 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 	return out
 }
 
-// sameAddress returns the same text for all forms of an address.
+// sameAddress returns a text that is the same for all forms of an address.
 func sameAddress(address string) string {
 	if a, err := netip.ParseAddr(address); err == nil {
 		return a.Unmap().String()

@@ -120,8 +120,7 @@ func TestYAMLRefused(t *testing.T) {
 	}
 }
 
-// TestYAMLMachines holds that saved output of nvidia-smi of real machines becomes
-// hosts.
+// TestYAMLMachines checks that the saved output of nvidia-smi on real machines becomes hosts.
 func TestYAMLMachines(t *testing.T) {
 	list, err := YAML("../probe/testdata/lab.yaml", []byte("hosts:\n- {name: 'd[1-3]', topo: dgx-a100.txt, busy: [0, 3], rack: r1}\n- {name: v1, topo: dgx-1v.txt}\n"), Files{
 		Read: ReadFile,
@@ -142,7 +141,7 @@ func TestYAMLMachines(t *testing.T) {
 	}
 }
 
-// TestSound holds that what a parser of topologies says is not believed.
+// TestSound checks that inconsistent results of a parser for topologies are rejected.
 func TestSound(t *testing.T) {
 	devices := []job.Device{{Index: 0}, {Index: 1}}
 	for name, c := range map[string]struct {
@@ -168,13 +167,12 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestHostileFiles holds that no large text takes much memory, or
-// fails to end.
+// TestHostileFiles checks that no large text takes much memory or much time.
 func TestHostileFiles(t *testing.T) {
 	fill := func(size int, head, each string) []byte {
 		return []byte(head + strings.Repeat(each, (size-len(head))/len(each)))
 	}
-	const size = 1 << 18 // enough to tell what is slow
+	const size = 1 << 18 // large enough to show what is slow
 	one := filepath.Join(t.TempDir(), "one.txt")
 	if err := os.WriteFile(one, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)

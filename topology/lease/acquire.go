@@ -23,7 +23,7 @@ type Member[G Grant] interface {
 	Wait(ctx context.Context) error
 }
 
-// The pauses after a round in which some hosts granted and others did not.
+// These are the pauses after a round in which some hosts granted their requests and others did not.
 const (
 	firstPause = 4 * time.Millisecond
 	lastPause  = 256 * time.Millisecond

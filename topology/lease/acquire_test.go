@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// grant counts how often it was given back.
+// grant counts how often it was released.
 type grant struct{ released int }
 
 func (g *grant) Release() error { g.released++; return nil }
 
-// scripted is a member that answers takes as it is told, and then as the last time.
+// scripted is a member whose Try returns the answers in turn. It repeats the last one.
 type scripted struct {
 	answers []any // *grant, *Waiting or error
 	looks   []Request
@@ -45,7 +45,7 @@ func (m *scripted) Wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// both wants all GPUs of every host: host i has i+1.
+// both returns a plan that wants all GPUs of every host. Host i has i+1 GPUs.
 func both(n int) func([]*Waiting) ([]Request, time.Time, error) {
 	return func(states []*Waiting) ([]Request, time.Time, error) {
 		var requests []Request
@@ -76,8 +76,7 @@ func TestAcquireKeepsAllOrNone(t *testing.T) {
 	}
 }
 
-// TestAcquireAsksAgainWhenPlanSays: nothing changes on the host, and it says so
-// only in an hour.
+// TestAcquireAsksAgainWhenPlanSays: nothing changes on the host, which would report something only in an hour.
 func TestAcquireAsksAgainWhenPlanSays(t *testing.T) {
 	s := open(t, directory(t), "")
 	s.repoll = time.Hour

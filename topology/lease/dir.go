@@ -35,10 +35,10 @@ var directories = [...]string{"/run/lock", "/dev/shm", "/var/tmp"}
 // concurrently. It keeps no file open.
 type Space struct {
 	dir    string
-	host   string        // empty for the real one
-	part   string        // the host in the names of files
+	host   string        // "" for this machine
+	part   string        // the host, as a part of the names of files
 	pulse  time.Duration // how often Held checks its files
-	repoll time.Duration // how often a waiter looks even if nothing changes
+	repoll time.Duration // how often a waiting gang looks even if nothing changes
 	clock  func() time.Time
 }
 
@@ -86,7 +86,7 @@ func find(dir string) (string, error) {
 	return "", fmt.Errorf("no directory is fit for leases; have root make one of mode 1777 and name it in %s: %w", Env, errors.Join(why...))
 }
 
-// fit returns the reason why the absolute path dir cannot hold leases.
+// fit returns an error if the absolute path dir cannot hold leases.
 func fit(dir string) error {
 	dir = filepath.Clean(dir)
 	for at := dir; ; at = filepath.Dir(at) {
@@ -113,8 +113,8 @@ func fit(dir string) error {
 	return local(dir)
 }
 
-// trusted returns an error if a user other than root and the caller could replace at, or
-// what is in it if it is a directory.
+// trusted returns an error if a user other than root and the caller could replace at or, if it is a directory,
+// its content.
 func trusted(at string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%q is a symbolic link; give the path without it", at)
@@ -155,10 +155,10 @@ func local(dir string) error {
 	return nil
 }
 
-// prefix is how the names of all files of gangrun begin.
+// prefix is the beginning of the names of all files of gangrun.
 const prefix = "gangrun."
 
-// Kinds of files.
+// The kinds of files.
 const (
 	kindGPU    = "gpu"
 	kindTicket = "ticket"
@@ -174,8 +174,8 @@ func (s *Space) path(kind, name string) string {
 	return filepath.Join(s.dir, file)
 }
 
-// split returns the parts of a file's name, still escaped. ok is false for files that are
-// not gangrun's.
+// split returns the parts of a file's name. The parts are still escaped. ok is false if the file is not
+// gangrun's.
 func split(file string) (host, kind, name string, ok bool) {
 	rest, ours := strings.CutPrefix(file, prefix)
 	parts := strings.Split(rest, ".")
@@ -210,10 +210,10 @@ func escape(name string) string {
 	return fmt.Sprintf("%s~%x", b.String()[:40], sha256.Sum256([]byte(name)))[:40+1+32]
 }
 
-// unescape is the reverse of escape, for messages. It returns a name that was cut as it is.
+// unescape is the reverse of escape, for messages. It returns a shortened name unchanged.
 func unescape(part string) string {
 	name, err := url.PathUnescape(part)
-	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // cut within a character
+	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // the name was cut within a character
 		return part
 	}
 	return name

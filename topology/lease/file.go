@@ -190,16 +190,15 @@ func lock(path string, flag int) (*file, error) {
 	return nil, fmt.Errorf("%q is replaced again and again", path)
 }
 
-// patience bounds how long ordered waits for the order lock of a host, in time in which
-// this process ran. Other processes hold that lock for about a millisecond, but a stopped
-// process may hold it for ever.
+// patience is how long ordered waits for the order lock of a host. Only the time in which this process runs
+// counts. Other processes hold that lock for about a millisecond, but a stopped process may hold it for ever.
 const patience = 30 * time.Second
 
-// decision bounds how long the process with the order lock of a host may decide.
+// decision is how long the process with the order lock of a host may decide.
 const decision = 10 * time.Second
 
-// ordered calls decide while no other process decides or looks on this host. decide must
-// return when its ctx is done, since others wait for it.
+// ordered calls decide while no other process decides or looks on this host. decide must return when its ctx is
+// done, because other processes wait.
 func (s *Space) ordered(ctx context.Context, decide func(context.Context) error) error {
 	patient := runclock.NewTimer(patience)
 	defer patient.Stop()
@@ -232,7 +231,7 @@ func (s *Space) ordered(ctx context.Context, decide func(context.Context) error)
 	}
 }
 
-// owner returns the uid that owns a file, for messages.
+// owner returns the user ID of a file's owner, for messages.
 func owner(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)

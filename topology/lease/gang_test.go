@@ -18,17 +18,17 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// simulated is a gang with a process of its own: it wants some GPUs of each of
-// its hosts, marks them, keeps them for a while and is done.
+// simulated is a gang with a process of its own. It takes some GPUs of each of its hosts, marks them, keeps
+// them for a while, and ends.
 type simulated struct {
 	Run     string
-	Age     int // seconds before epoch at which it began to wait
+	Age     int // seconds before epoch at which the gang began to wait
 	Want    map[string]int
-	GPUs    int // of each host
-	Either  int // where it is not 0, so many GPUs of any one of the hosts, and not Want
+	GPUs    int // number of GPUs of each host
+	Either  int // if it is not 0, the gang wants this number of GPUs on any one host instead of Want
 	Keep    time.Duration
 	Limit   time.Duration
-	Markers string // directory of the files that must never be there twice
+	Markers string // directory of the mark files, of which no two may have the same name
 	Seed    uint64
 }
 
@@ -125,7 +125,7 @@ func (g simulated) run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// either asks for as many GPUs of whichever host has them first.
+// either asks for the same number of GPUs on every host, and takes the first host that has them.
 func (g simulated) either(states []*Waiting, hosts []string, random *rand.Rand) []Request {
 	requests := make([]Request, len(hosts))
 	taken := false
@@ -141,16 +141,15 @@ func (g simulated) either(states []*Waiting, hosts []string, random *rand.Rand) 
 	return requests
 }
 
-// mark makes a link to the number of this process. As with O_EXCL nothing may have
-// the name yet, but for the mark of a process that was killed; unlike a file's
-// content, a link's is there from the first moment.
+// mark creates a link to the number of this process. It fails if the name exists, unless the process that it
+// names was killed. Unlike the content of a file, a link is complete from the first moment.
 func mark(path string) error {
 	for {
 		err := os.Symlink(strconv.Itoa(os.Getpid()), path)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		// The locks of a killed process go a moment before it.
+		// The locks of a killed process are released a moment before the process ends.
 		pid, dead := "", false
 		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if pid, err = os.Readlink(path); err != nil {
@@ -169,7 +168,7 @@ func mark(path string) error {
 	}
 }
 
-// ended reports whether a process is gone, or waits for its parent only.
+// ended reports whether a process is gone, or is a zombie.
 func ended(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -179,18 +178,17 @@ func ended(pid string) bool {
 	return rest[0] == 'Z' || rest[0] == 'X'
 }
 
-// crowd is one run of the simulation.
+// crowd describes one run of the simulation.
 type crowd struct {
 	gangs int
-	keep  time.Duration // the longest that a gang keeps its GPUs
-	kills int           // how many gangs are killed
+	keep  time.Duration // the longest time for which a gang keeps its GPUs
+	kills int           // number of gangs that are killed
 	uids  []int
 }
 
-// run starts gangs over 2 hosts of 8 GPUs at once and holds what it sees against
-// the ticket rule.
+// run starts gangs on 2 hosts of 8 GPUs at the same time, and checks the ticket rule.
 func (c crowd) run(t *testing.T, random *rand.Rand) {
-	const limit = 4 * time.Minute // a deadlock, and no slow machine
+	const limit = 4 * time.Minute // this shows a deadlock, not a slow machine
 	dir, markers := directory(t), directory(t)
 	if err := os.Chmod(markers, 0o777); err != nil { // users remove marks of one another
 		t.Fatal(err)
@@ -272,16 +270,16 @@ func (c crowd) run(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// eitherMark ends the names of runs that need one of their hosts only.
+// eitherMark is the end of the names of runs that need only one of their hosts.
 const eitherMark = "-either"
 
-// patienceOfIdle is how long a gang may fit before it starts: many times what
-// it takes, as the machine may be busy, or the gang's process stand still.
+// patienceOfIdle is how long a gang may fit before it starts. It is much longer than a start takes, because the
+// machine may be busy, or the process of the gang may be stopped.
 const patienceOfIdle = time.Minute
 
-// observe looks at the leases until done: no gang may wait long while the ticket
-// rule lets it start, which is judged here without the package's own rule. It
-// returns how long one did at most.
+// observe looks at the leases until done is closed. No gang may wait long while the ticket rule lets it start.
+// observe decides that without the rule of the package. It returns the longest time that a gang waited although
+// it fitted.
 func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan struct{}, until time.Time) (longest time.Duration) {
 	fits := map[string]time.Time{}
 	for time.Now().Before(until) {
@@ -314,8 +312,8 @@ func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan str
 		}
 		now := time.Now()
 		for run := range wants {
-			// A gang fits when what is idle serves it and all others, or when it is the
-			// oldest and what is idle serves it; on one host where one is enough.
+			// A gang fits if the idle GPUs are enough for it and all other gangs, or if it is the oldest and
+			// they are enough for it. If one host is enough for it, they must be on one host.
 			served := 0
 			for _, host := range hosts {
 				sum := 0

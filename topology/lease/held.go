@@ -24,7 +24,7 @@ type Held struct {
 	gone chan struct{} // closed when the watch has ended
 
 	once    sync.Once
-	err     error // of Release
+	err     error // the error of Release
 	mu      sync.Mutex
 	lostErr error
 }
@@ -68,7 +68,7 @@ func (h *Held) Release() error {
 	return h.err
 }
 
-// drop empties the records and gives up the locks.
+// drop empties the records and releases the locks.
 func (h *Held) drop() error {
 	var errs []error
 	for _, f := range h.files {

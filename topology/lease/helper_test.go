@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// helperEnv makes the test binary a helper: it holds JSON of an order.
+// helperEnv is the variable that makes the test binary a helper. It has an order as JSON.
 const helperEnv = "GANGRUN_LEASE_TEST_HELPER"
 
 func TestMain(m *testing.M) {
@@ -28,15 +28,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// order is what a helper process does.
+// order says what a helper process does.
 type order struct {
 	Dir, Host string
 	Umask     *int
-	// Request is held until the helper's stdin ends, or it is killed. Wait makes a
-	// ticket and only waits.
+	// The helper holds Request until its standard input ends or it is killed. If Wait is true, it only writes a
+	// ticket and waits.
 	Request Request
 	Wait    bool
-	// Gang, where it is not nil, is what the process does instead.
+	// If Gang is not nil, the process plays this gang instead.
 	Gang *simulated
 }
 
@@ -85,24 +85,24 @@ func help(text string) int {
 	return 0
 }
 
-// helper is a process of a helper.
+// helper is a running helper process.
 type helper struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	out   *bufio.Reader
 }
 
-// start starts a helper of a user; uid 0 is the test's own.
+// start starts a helper as a user. uid 0 means the user of the test.
 func start(t testing.TB, uid int, o order) *helper {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One that hangs fails its test, and not all of them.
+	// A helper that hangs fails only its own test.
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	// Another user cannot reach the binary by its name, but every process its own.
+	// Another user may not reach the binary by its name, but every process can reach its own binary.
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
@@ -151,7 +151,7 @@ func (h *helper) kill() {
 	}
 }
 
-// end lets the helper give back what it holds and waits for its end.
+// end lets the helper release its GPUs, and waits until it ends.
 func (h *helper) end(t testing.TB) {
 	t.Helper()
 	h.stdin.Close()
@@ -160,7 +160,7 @@ func (h *helper) end(t testing.TB) {
 	}
 }
 
-// needRoot skips where the test cannot act as several users.
+// needRoot skips the test if it cannot act as several users.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {

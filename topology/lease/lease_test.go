@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Users that tests act as; neither needs an account.
+// The tests act as these users, which need no accounts.
 const (
 	nobody = 65534
 	other  = 54321
 )
 
-// directory returns a fit directory that other users reach too.
+// directory returns a fit directory that other users can reach, too.
 func directory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "gangrun-lease-test-")
@@ -38,7 +38,7 @@ func open(t testing.TB, dir, host string) *Space {
 	return s
 }
 
-// turn returns a turn that ends with the test.
+// turnOf returns a Turn that is closed when the test ends.
 func turnOf(t testing.TB, s *Space) *Turn {
 	t.Helper()
 	turn := s.Turn()
@@ -61,7 +61,7 @@ func gpus(n int) []string {
 
 var epoch = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-// req is a request of a run that is age seconds older than epoch.
+// req returns a request of a run that is age seconds older than epoch.
 func req(run string, age int, devices []string, count int, take ...string) Request {
 	return Request{
 		Ticket: Ticket{Run: run, Since: epoch.Add(time.Duration(-age) * time.Second), Devices: devices, Count: count, Least: count},
@@ -110,7 +110,7 @@ func list(t testing.TB, dir string) []Listing {
 	return all
 }
 
-// states returns the state of each of this machine's GPUs that has a file.
+// states returns the state of each GPU of this machine that has a file.
 func states(t testing.TB, dir string) map[string]State {
 	t.Helper()
 	found := map[string]State{}

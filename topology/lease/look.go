@@ -37,7 +37,7 @@ type Lease struct {
 	// Warning says what is wrong with the GPU's file, for example that the record is truncated.
 	Warning string `json:"warning,omitempty"`
 
-	file string // the name of its file, empty without one
+	file string // name of the GPU's file; "" if there is none
 }
 
 // Idle reports whether nobody holds the GPU, according to its file.
@@ -55,7 +55,7 @@ type leaseRecord struct {
 	Owner  Owner  `json:"owner"`
 }
 
-// scene is what look has found in the directory, for one host.
+// scene is what look has found in the directory for one host.
 type scene struct {
 	leases   []Lease  // by device
 	waiters  []Waiter // the oldest first
@@ -107,13 +107,13 @@ func (s *Space) look(ctx context.Context) (scene, error) {
 	return sc, nil
 }
 
-// lookLease reads the file at path, whose name is that of the GPU device.
+// lookLease reads the file at path, which belongs to the GPU device.
 func lookLease(path, device string) Lease {
 	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
 	var record leaseRecord
 	held, whole, _, err := inspect(path, &record)
 	for again := 0; held && !whole && (err == nil || errors.Is(err, errTruncated)) && again < 3; again++ {
-		held, whole, _, err = inspect(path, &record) // one that is being released
+		held, whole, _, err = inspect(path, &record) // the lease is being released
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{Device: device, State: StateFree}
@@ -150,7 +150,7 @@ func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
 	held, whole, uid, err := inspect(path, &w)
 	for again := 0; held && errors.Is(err, errTruncated) && again < 3; again++ {
-		held, whole, uid, err = inspect(path, &w) // one that is being withdrawn
+		held, whole, uid, err = inspect(path, &w) // the ticket is being withdrawn
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -178,9 +178,9 @@ func barred(path string, err error) string {
 	return err.Error()
 }
 
-// inspect reports whether the file at path is locked, and its owner. It reads the file's
-// record into v. whole says that the record is complete; the error is errTruncated if it is
-// truncated. An empty file is neither.
+// inspect reports whether the file at path is locked, and who owns it. It reads the file's record into v. whole
+// is true if the record is complete. The error is errTruncated if the record is truncated. If the file is
+// empty, whole is false and the error is nil.
 func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
@@ -212,7 +212,7 @@ func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	return held, true, uid, nil
 }
 
-// view returns the scene in the form to which the ticket rule is applied.
+// view returns the scene as a view, to which the ticket rule is applied.
 func (sc scene) view(s *Space) view {
 	v := view{now: s.clock(), held: make(map[string]holding), key: func(device string) string {
 		return filepath.Base(s.path(kindGPU, device))

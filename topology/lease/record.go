@@ -9,20 +9,20 @@ import (
 	"strconv"
 )
 
-// magic is how every record begins. It includes the version of the format.
+// magic is the beginning of every record. It includes the version of the format.
 const magic = "gangrun-lease 1 "
 
-// maxRecord bounds a record, in bytes. It leaves room for MaxDevices names of maxName bytes
-// and the rest of a ticket.
+// maxRecord is the maximum size of a record, in bytes. A ticket with MaxDevices names of maxName bytes fits
+// into it.
 const maxRecord = 128 << 10
 
-// errTruncated says that a record was written or copied in part, or changed since.
+// errTruncated is the error for a record that was written or copied only in part, or that has changed since.
 var errTruncated = errors.New("truncated record")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode returns v as a record: a line with the length and the CRC-32C of the JSON, then
-// the JSON, then a line feed, which neither of the two covers.
+// encode returns v as a record. The record has a line with the length and the CRC-32C of the JSON, then the
+// JSON, and then a line feed. The length and the CRC do not include the line feed.
 func encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {

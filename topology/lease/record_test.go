@@ -41,13 +41,13 @@ func TestEveryTearIsNoticed(t *testing.T) {
 		for bit := range 8 {
 			flipped := bytes.Clone(data)
 			flipped[n] ^= 1 << bit
-			// The checksum's digits may be of either case.
+			// The digits of the checksum may be in upper or lower case.
 			if err := decode(flipped, &got); !errors.Is(err, errTruncated) && !bytes.EqualFold(flipped, data) {
 				t.Fatalf("byte %d with bit %d flipped gives %v", n, bit, err)
 			}
 		}
 	}
-	// A long record that was overwritten by the begin of a shorter one.
+	// A long record was overwritten by the beginning of a shorter one.
 	short, _ := encode(leaseRecord{Device: "x"})
 	if err := decode(append(bytes.Clone(short), data[len(short):]...), &got); !errors.Is(err, errTruncated) {
 		t.Errorf("two records in one give %v", err)
@@ -76,7 +76,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			again, err := encode(v)
 			if err != nil {
-				continue // one whose times cannot be written, or that grew too long
+				continue // a record whose times cannot be written, or that is too long
 			}
 			w := reflect.New(reflect.TypeOf(v).Elem()).Interface()
 			if err := decode(again, w); err != nil {

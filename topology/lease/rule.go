@@ -10,7 +10,7 @@ import (
 // ticket by at most Horizon.
 const Horizon = 2 * time.Minute
 
-// holding is who holds a GPU, and until when.
+// holding says who holds a GPU, and until when.
 type holding struct {
 	run   string    // empty if it is not known
 	until time.Time // zero if it is not known
@@ -19,7 +19,7 @@ type holding struct {
 // view is the state of a host at one moment. The ticket rule is applied to it.
 type view struct {
 	now time.Time
-	// held are the GPUs that are in use, by key(UUID). All others are idle.
+	// held has the GPUs that are in use, by key(UUID). All others are idle.
 	held map[string]holding
 	key  func(device string) string
 	// tickets are the valid tickets, the oldest first.
@@ -38,15 +38,15 @@ func (v view) ahead(t Ticket) []Ticket {
 	return older
 }
 
-// usable reports whether t could take device now: nobody holds it, or the run of t does.
+// usable reports whether t could take device now, because nobody or only the run of t holds it.
 func (v view) usable(device string, t Ticket) bool {
 	h, held := v.held[v.key(device)]
 	return !held || h.run == t.Run
 }
 
-// market is the GPUs for which tickets compete, and the tickets, the oldest first.
+// market has the GPUs for which tickets compete, and the tickets, the oldest first.
 type market struct {
-	devices map[string]int // numbers of the GPUs that are named
+	devices map[string]int // a number for each GPU that a ticket names
 	wants   [][]int        // for each ticket, the GPUs that it could use
 	counts  []int          // for each ticket, how many of them it wants
 }
@@ -71,10 +71,9 @@ func (v view) market(tickets []Ticket) market {
 	return m
 }
 
-// claims returns how many usable GPUs each ticket can claim if nobody can use those in
-// gone. Older tickets claim first. claims finds a matching between tickets and GPUs by
-// augmenting paths: a path may move the claims of older tickets to other GPUs, but never
-// ends one.
+// claims returns how many GPUs each ticket can claim if nobody can use the GPUs in gone. Older tickets claim
+// first. claims finds a matching between tickets and GPUs by augmenting paths. A path may move the claims of
+// older tickets to other GPUs, but never takes a claim away.
 func (m market) claims(gone []string) []int {
 	const idle, never = -1, -2
 	claimant := make([]int, len(m.devices)) // for each GPU, the ticket that claims it
@@ -86,9 +85,9 @@ func (m market) claims(gone []string) []int {
 			claimant[n] = never
 		}
 	}
-	next := make([]int, len(m.wants))   // for each ticket, its first GPU that may still be idle
-	met := make([]int, len(m.wants))    // for each ticket, the last search that reached it
-	spent := make([]bool, len(m.wants)) // no path from the ticket leads to an idle GPU any more
+	next := make([]int, len(m.wants))   // for each ticket, the first of its GPUs that may still be idle
+	met := make([]int, len(m.wants))    // for each ticket, the last search that has reached it
+	spent := make([]bool, len(m.wants)) // no path from the ticket leads to an idle GPU any longer
 	search := 0
 	var claim func(int) bool
 	claim = func(i int) bool {
@@ -133,7 +132,7 @@ func (v view) ready(t Ticket) []time.Time {
 			free = append(free, v.now)
 		case h.until.IsZero():
 			free = append(free, v.now.Add(Horizon))
-		default: // a job over its limit is about to end
+		default: // a job that has exceeded its limit is about to end
 			free = append(free, later(v.now, h.until))
 		}
 	}
@@ -174,8 +173,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// against returns the older tickets that forbid t to take the idle GPUs take, because they
-// would be worse off.
+// against returns the older tickets that forbid t to take the idle GPUs in take, because these tickets would
+// get less.
 func (v view) against(t Ticket, take []string) []Ticket {
 	older := v.ahead(t)
 	if len(older) == 0 || len(take) == 0 {
@@ -185,8 +184,8 @@ func (v view) against(t Ticket, take []string) []Ticket {
 	return v.hurt(t, older, m.claims(nil), m.claims(take))
 }
 
-// hurt returns the older tickets that can claim fewer GPUs after than before, without those
-// that could not start before t has ended anyway.
+// hurt returns the older tickets that can claim fewer GPUs after than before. It omits tickets that could not
+// start before t has ended.
 func (v view) hurt(t Ticket, older []Ticket, before, after []int) (hurt []Ticket) {
 	for i, u := range older {
 		if after[i] >= before[i] {
@@ -200,9 +199,9 @@ func (v view) hurt(t Ticket, older []Ticket, before, after []int) (hurt []Ticket
 	return hurt
 }
 
-// spare returns idle GPUs that t may take now, as many as the ticket rule allows, the first
-// in the order of its Devices. t may also take any part of them. It may take other GPUs
-// instead, but not more.
+// spare returns idle GPUs that t may take now. It returns as many as the ticket rule allows, and prefers those
+// that come first in the Devices of t. t may also take only some of them. It may take other GPUs instead, but
+// not more.
 func (v view) spare(t Ticket) []string {
 	older := v.ahead(t)
 	m := v.market(older)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// at is a view at epoch. Runs hold GPUs for minutes, or for nobody knows how
-// long where they are 0.
+// at returns a view at epoch. held has the GPUs that runs hold.
 func at(held map[string]holding, tickets ...Ticket) view {
 	return view{now: epoch, held: held, tickets: tickets, key: func(d string) string { return d }}
 }
@@ -77,8 +76,8 @@ func TestTicketRule(t *testing.T) {
 	}
 }
 
-// most returns the claims that serve the tickets best, in the order of age, by
-// trying every way to give the idle GPUs to them.
+// most returns the claims that serve the tickets best, older tickets first. It tries every way to give the idle
+// GPUs to the tickets.
 func most(v view, tickets []Ticket, devices, gone []string) []int {
 	best := make([]int, len(tickets))
 	counts := make([]int, len(tickets))
@@ -108,7 +107,7 @@ func most(v view, tickets []Ticket, devices, gone []string) []int {
 	return best
 }
 
-// TestClaimsEqualBruteForce also holds spare against every set of idle GPUs.
+// TestClaimsEqualBruteForce compares claims with the brute force, and spare with every set of idle GPUs.
 func TestClaimsEqualBruteForce(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := range 2000 {
@@ -162,9 +161,8 @@ func TestClaimsEqualBruteForce(t *testing.T) {
 	}
 }
 
-// TestDelayIsBounded holds the promise of rule 3: jobs with limits that come all
-// the time, each as early and as long as the rule lets it, delay a ticket by no
-// more than Horizon once the holders are gone.
+// TestDelayIsBounded: jobs with limits come all the time, each as early and as long as the rule allows. They
+// must not delay a ticket by more than Horizon after the holders are gone.
 func TestDelayIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for n := range 40 {
@@ -199,17 +197,16 @@ func TestDelayIsBounded(t *testing.T) {
 	}
 }
 
-// TestYoungerDoNotDelayAlternatives: a gang that may start on any one of several
-// hosts claims GPUs on all of them, and starts at the moment at which the first of
-// them has them, just as if nobody had come after it. Where younger jobs have
-// limits, it is Horizon later at the most.
+// TestYoungerDoNotDelayAlternatives: a gang that may start on any one of several hosts claims GPUs on all of
+// them. It must start when the first of these hosts has enough GPUs, as if no other gang had come after it. If
+// younger jobs have limits, it may start Horizon later.
 func TestYoungerDoNotDelayAlternatives(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	ahead := 0
 	for n := range 400 {
 		limited := n%2 == 1
 		hosts := make([]view, 1+random.IntN(4))
-		ends := make([]map[string]time.Time, len(hosts)) // known to nobody
+		ends := make([]map[string]time.Time, len(hosts)) // the rule does not know these times
 		tickets := make([]Ticket, len(hosts))
 		const count = 3
 		var drained time.Time
@@ -273,8 +270,8 @@ func TestYoungerDoNotDelayAlternatives(t *testing.T) {
 	}
 }
 
-// TestEarliestOfSeveralHosts also is about a gang over them: what it is told holds
-// until the first moment at which enough GPUs can be idle.
+// TestEarliestOfSeveralHosts: the time that Earliest returns must be the first moment at which enough GPUs can
+// be idle.
 func TestEarliestOfSeveralHosts(t *testing.T) {
 	ready := func(minutes ...int) *Waiting {
 		w := &Waiting{}
@@ -286,7 +283,7 @@ func TestEarliestOfSeveralHosts(t *testing.T) {
 	for _, c := range []struct {
 		n     int
 		hosts []*Waiting
-		want  int // minutes, -1 for not known
+		want  int // minutes; -1 means not known
 	}{
 		{1, []*Waiting{ready(3, 5)}, 3}, {2, []*Waiting{ready(3, 5)}, 5}, {3, []*Waiting{ready(3, 5)}, -1},
 		{3, []*Waiting{ready(3, 5), ready(0, 4)}, 4}, {3, []*Waiting{ready(3, 5), nil}, -1}, {0, nil, -1},
@@ -301,8 +298,8 @@ func TestEarliestOfSeveralHosts(t *testing.T) {
 	}
 }
 
-// TestManyTicketsAreSoonJudged is about users who write as many tickets as there
-// can be, each as long as it may be: what they cost must not grow with their product.
+// TestManyTicketsAreSoonJudged: users write as many tickets as possible, each as long as possible. The time for
+// the rule must not grow with the product of the two.
 func TestManyTicketsAreSoonJudged(t *testing.T) {
 	fakes := make([]string, MaxDevices)
 	for i := range fakes {

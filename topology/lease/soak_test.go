@@ -11,9 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakLeases lets two users start 20 gangs at once on 2 hosts of 8 GPUs, COUNT
-// times; in every second run some of them are killed. SEED repeats it, as far as
-// time lets it be repeated.
+// TestSoakLeases lets two users start 20 gangs at the same time on 2 hosts of 8 GPUs, COUNT times. In every
+// second run, it kills some of them. SEED repeats a run, as far as the times can be repeated.
 func TestSoakLeases(t *testing.T) {
 	needRoot(t)
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plant writes text into a file of dir that belongs to uid, and locks it for the
-// time of the test.
+// plant writes text to a file of dir that belongs to uid, and locks the file during the test.
 func plant(t *testing.T, dir, name string, uid int, text string) {
 	t.Helper()
 	path := dir + "/" + name
@@ -45,8 +44,7 @@ func rawTicket(uid, count int, devices []string) string {
 	return fmt.Sprintf("%s%d %08x\n%s\n", magic, len(body), crc32.Checksum([]byte(body), castagnoli), body)
 }
 
-// TestTicketsOfStrangersAreBounded: what another user writes into tickets must
-// neither stop nor hold up anybody.
+// TestTicketsOfStrangersAreBounded: the tickets of another user must neither stop nor delay anybody.
 func TestTicketsOfStrangersAreBounded(t *testing.T) {
 	uid := os.Geteuid()
 	for name, c := range map[string]struct {
@@ -81,8 +79,8 @@ func TestTicketsOfStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// TestNobodyDecidesOverHisTime: who decides has the order of the host, and gives it
-// back when it is told to end.
+// TestNobodyDecidesOverHisTime: the process that decides has the order lock of the host, and releases it when
+// its time is over.
 func TestNobodyDecidesOverHisTime(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
@@ -112,7 +110,7 @@ func TestNobodyDecidesOverHisTime(t *testing.T) {
 	}
 }
 
-// TestTicketsAreWrittenIntoOwnFiles: in one of another user a ticket would not count.
+// TestTicketsAreWrittenIntoOwnFiles: a ticket in a file of another user would not count.
 func TestTicketsAreWrittenIntoOwnFiles(t *testing.T) {
 	needRoot(t)
 	dir := directory(t)
@@ -131,7 +129,7 @@ func TestTicketsAreWrittenIntoOwnFiles(t *testing.T) {
 	}
 }
 
-// TestAnotherNameDoesNotMatter: who can make one for a file of ours can write to it.
+// TestAnotherNameDoesNotMatter: a user who can create a link to a file of gangrun can write to the file anyway.
 func TestAnotherNameDoesNotMatter(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
@@ -148,7 +146,7 @@ func TestAnotherNameDoesNotMatter(t *testing.T) {
 	take(t, s, req("r", 1, gpus(1), 1, "GPU0"))
 }
 
-// TestOneBadHostDoesNotHideOthers is also about names that nobody should print.
+// TestOneBadHostDoesNotHideOthers also tests names that should not be printed.
 func TestOneBadHostDoesNotHideOthers(t *testing.T) {
 	dir := directory(t)
 	take(t, open(t, dir, "good"), req("r", 1, gpus(1), 1, "GPU0"))
@@ -188,7 +186,7 @@ func TestOneBadHostDoesNotHideOthers(t *testing.T) {
 	}
 }
 
-// TestOtherLeasesOfTheHostAreTold also where the ticket does not name the GPU.
+// TestOtherLeasesOfTheHostAreTold: Waiting also has the GPUs that the ticket does not name.
 func TestOtherLeasesOfTheHostAreTold(t *testing.T) {
 	s := open(t, directory(t), "")
 	take(t, s, req("hog", 9, gpus(3), 1, "GPU2"))
@@ -198,7 +196,7 @@ func TestOtherLeasesOfTheHostAreTold(t *testing.T) {
 	}
 }
 
-// TestMissingDirectoryIsToldOnce: a directory that goes away is told once.
+// TestMissingDirectoryIsToldOnce: if the directory disappears, there is one warning.
 func TestMissingDirectoryIsToldOnce(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")

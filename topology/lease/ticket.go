@@ -37,7 +37,7 @@ const (
 	// MaxDevices is the maximum number of GPUs in a ticket. A host with 16 GPUs of 7 MIG
 	// instances each has 112 devices.
 	MaxDevices = 256
-	// maxName bounds the name of a run or a GPU, in bytes.
+	// maxName is the maximum length of the name of a run or a GPU, in bytes.
 	maxName = 256
 )
 
@@ -90,7 +90,7 @@ func (t Ticket) validate() error {
 	return nil
 }
 
-// before reports whether t is served before u: it is older, or as old and its run has the
+// before reports whether t is served before u. That is so if t is older, or if it is as old and its run has the
 // lesser name.
 func (t Ticket) before(u Ticket) bool { return compare(t, u) < 0 }
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTickets bounds how many gangs can wait on a host.
+// maxTickets is the maximum number of gangs that can wait on a host.
 const maxTickets = 4096
 
 // Turn is a gang's place in the queue for the GPUs of a host. It has a ticket from the first
@@ -25,8 +25,8 @@ type Turn struct {
 	waiting sync.Mutex // one Wait at a time
 
 	mu     sync.Mutex
-	ticket *file   // nil without one
-	last   Request // the request that the ticket was written for
+	ticket *file   // nil if the turn has no ticket
+	last   Request // the request for which the ticket was written
 	closed bool
 }
 
@@ -98,7 +98,7 @@ func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	return held, waiting, nil
 }
 
-// write writes the ticket of r to the turn's file. The caller is within ordered.
+// write writes the ticket of r to the turn's file. The caller must hold the order lock.
 func (t *Turn) write(r Request) error {
 	w := Waiter{Owner: process(t.space.host, r.User), Ticket: r.Ticket}
 	w.Owner.Run, w.Owner.Since, w.Owner.Command, w.Owner.Ranks = r.Run, r.Since, clip(r.Command), r.Ranks
@@ -139,8 +139,8 @@ func alike(a, b Request) bool {
 		slices.Equal(a.Ranks, b.Ranks) && a.User == b.User && a.Command == b.Command
 }
 
-// void returns the file of a void ticket of this user, locked. It takes no file of another
-// user: a ticket is valid only in a file that belongs to the user whom it names.
+// void locks and returns the file of a void ticket that belongs to this user. It does not use files of other
+// users, because a ticket is valid only in a file that belongs to the user whom it names.
 func (s *Space) void() (*file, error) {
 	for n := range maxTickets {
 		path := s.path(kindTicket, strconv.Itoa(n))
@@ -163,7 +163,7 @@ func (s *Space) void() (*file, error) {
 	return nil, fmt.Errorf("no ticket is left in %q: there are %d, all of them of gangs that wait or of other users; have root remove those that nobody has locked", s.dir, maxTickets)
 }
 
-// try decides about r. The caller is within ordered.
+// try decides about r. The caller must hold the order lock.
 func (s *Space) try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	sc, err := s.look(ctx)
 	if err != nil {
@@ -219,8 +219,8 @@ func (s *Space) waiting(r Request, sc scene, v view) *Waiting {
 	return w
 }
 
-// take locks the files of all GPUs of r.Take and writes records of their holder, or takes
-// none.
+// take locks the files of all GPUs of r.Take, and writes records of their holder. If it cannot lock all of
+// them, it takes none.
 func (s *Space) take(r Request) (*Held, error) {
 	o := process(s.host, r.User)
 	o.Run, o.Ranks, o.Command, o.Since = r.Run, r.Ranks, clip(r.Command), s.clock().UTC()
@@ -266,7 +266,7 @@ func (s *Space) hostName() string {
 	return strconv.Quote(s.host)
 }
 
-// clip shortens a command for the record.
+// clip shortens a command for a record.
 func clip(command string) string {
 	const most = 200
 	if runes := []rune(command); len(runes) > most {

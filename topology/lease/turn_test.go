@@ -21,7 +21,7 @@ func TestOldestTicketFirst(t *testing.T) {
 	if len(w.Ahead) != 1 || w.Ahead[0].Ticket.Run != "big" || !slices.Equal(w.Blocking, []string{"big"}) || len(w.Spare) != 0 {
 		t.Errorf("small waits for %+v", w)
 	}
-	// The holder has told no end: it holds for Horizon at the least.
+	// The end of the holder is not known. So it holds the GPU for at least Horizon.
 	trial := req("trial", 4, devices, 1, "GPU1")
 	trial.Limit = Horizon / 2
 	if err := take(t, s, trial).Release(); err != nil {
@@ -61,7 +61,7 @@ func TestTicketsOfTheDeadAreVoid(t *testing.T) {
 		t.Fatalf("a dead gang is waited for: %+v, %v", w, err)
 	}
 	held.Release()
-	// The next waiter takes over the void file.
+	// The next waiting gang uses the void file.
 	refused(t, turnOf(t, s), req("third", 1, devices, 2))
 	files, err := filepath.Glob(dir + "/*.ticket.*")
 	if err != nil || len(files) != 2 {
@@ -72,7 +72,7 @@ func TestTicketsOfTheDeadAreVoid(t *testing.T) {
 func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
-	s.repoll = time.Hour // what wakes must be the event
+	s.repoll = time.Hour // only an event may end the wait
 	turn := turnOf(t, s)
 	for name, end := range map[string]func(*helper){
 		"release": func(h *helper) { h.end(t) },
@@ -80,7 +80,7 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 	} {
 		h := start(t, 0, order{Dir: dir, Request: req(name, 9, gpus(1), 1, "GPU0")})
 		h.want(t, "held")
-		// What the helper's ticket did is old news.
+		// The Turn has already seen what the helper did with its ticket.
 		drained, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		for turn.Wait(drained) == nil {
 		}
@@ -88,7 +88,7 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 		refused(t, turn, req("waits", 5, gpus(1), 1, "GPU0"))
 		woken := make(chan error, 1)
 		go func() { woken <- turn.Wait(t.Context()) }()
-		end(h) // and its lock is gone
+		end(h) // which releases its lock
 		select {
 		case err := <-woken:
 			if err != nil {
@@ -110,7 +110,7 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 	}
 }
 
-// TestStuckDeciderIsNamed: it is waited for, but not for ever.
+// TestStuckDeciderIsNamed: gangrun waits for a process that does not release the order lock, but not for ever.
 func TestStuckDeciderIsNamed(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")

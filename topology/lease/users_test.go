@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// TestDirectoryMustBeFit is about every reason why one is refused.
+// TestDirectoryMustBeFit tests every reason why a directory is not fit.
 func TestDirectoryMustBeFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		root  bool
@@ -103,8 +103,8 @@ func TestDefaultDirectory(t *testing.T) {
 	t.Errorf("leases lie in %q, which is no default", s.Dir())
 }
 
-// TestUsersHoldAgainstEachOther starts from files of one user, made under a
-// narrow umask, and ends with them in the hands of another.
+// TestUsersHoldAgainstEachOther begins with files that one user has created under a narrow umask. It ends with
+// another user holding the GPUs.
 func TestUsersHoldAgainstEachOther(t *testing.T) {
 	needRoot(t)
 	dir := directory(t)
@@ -138,8 +138,8 @@ func TestUsersHoldAgainstEachOther(t *testing.T) {
 	third.end(t)
 }
 
-// TestProtectedRegular sets fs.protected_regular for its time, under which
-// O_CREAT on a file of another user in a sticky directory fails.
+// TestProtectedRegular sets fs.protected_regular during the test. O_CREAT then fails for a file of another user
+// in a sticky directory.
 func TestProtectedRegular(t *testing.T) {
 	needRoot(t)
 	const path = "/proc/sys/fs/protected_regular"
@@ -158,7 +158,7 @@ func TestProtectedRegular(t *testing.T) {
 			h.want(t, "held")
 			h.kill()
 		}
-		// The semantics are there: even root may not create what another has.
+		// The setting has its effect: even root cannot open the file of another user with O_CREAT.
 		file := open(t, dir, "").path(kindGPU, "GPU0")
 		if f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666); !errors.Is(err, os.ErrPermission) {
 			t.Errorf("fs.protected_regular=%s does not bar O_CREAT: %v", value, err)
@@ -167,8 +167,8 @@ func TestProtectedRegular(t *testing.T) {
 	}
 }
 
-// TestPlantedFilesBarTheirGPUOnly is about what somebody else may put in a
-// directory of all: nothing of it is followed, waited for or written to.
+// TestPlantedFilesBarTheirGPUOnly tests what another user may put into a shared directory. gangrun must not
+// follow it, wait for it or write to it.
 func TestPlantedFilesBarTheirGPUOnly(t *testing.T) {
 	for name, plant := range map[string]func(path, target string) error{
 		"a link":          func(path, target string) error { return os.Symlink(target, path) },
@@ -252,7 +252,7 @@ func TestTornRecords(t *testing.T) {
 	}
 }
 
-// TestForeignLock is about a lock that is taken without gangrun, as by flock(1).
+// TestForeignLock tests a lock that another program has taken, such as flock(1).
 func TestForeignLock(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
@@ -286,7 +286,7 @@ func TestFullDisk(t *testing.T) {
 	s := open(t, mount, "")
 	turn := s.Turn()
 	defer turn.Close()
-	refused(t, turn, req("r", 5, gpus(4), 3)) // a ticket that is there already
+	refused(t, turn, req("r", 5, gpus(4), 3)) // a ticket that exists already
 	filler, err := os.Create(filepath.Join(mount, "filler"))
 	if err != nil {
 		t.Fatal(err)
@@ -299,7 +299,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) || pages < 4 {
 		t.Fatalf("the disk is not full after %d pages: %v", pages, err)
 	}
-	// Room for the first record of three.
+	// There is room for the first of three records.
 	if err := filler.Truncate(int64(pages-2) * 4096); err != nil {
 		t.Fatal(err)
 	}

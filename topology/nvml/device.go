@@ -20,7 +20,7 @@ type device struct {
 	lib library
 }
 
-// numbers is the answer of a call.
+// numbers returns the values of a call as an Answer.
 func numbers[T ~int | ~int32 | ~uint32 | ~uint64](ret nv.Return, values ...T) (Answer, error) {
 	var a Answer
 	if err := failed(ret); err != nil {
@@ -36,9 +36,9 @@ func unknown(q Query) error {
 	return &problem{fmt.Sprintf("query %d is not known", q), ErrNotSupported}
 }
 
-// needs are the functions without which a query cannot be answered. Some of them exist only in
-// drivers since 2024, and drivers of small boards lack many. QueryThrottle has two such functions,
-// of which one is enough.
+// needs has the functions without which a query cannot be answered. Some of them exist only in drivers since
+// 2024, and the drivers of small boards lack many. QueryThrottle has two such functions, of which one is
+// enough.
 var needs = map[Query][]string{
 	QueryUUID: {"nvmlDeviceGetUUID"}, QueryName: {"nvmlDeviceGetName"}, QueryPCI: {"nvmlDeviceGetPciInfo"},
 	QueryCPUs: {"nvmlDeviceGetCpuAffinity"}, QueryNUMA: {"nvmlDeviceGetMemoryAffinity"},
@@ -58,7 +58,7 @@ var needs = map[Query][]string{
 	QueryMPS: {"nvmlDeviceGetMPSComputeRunningProcesses"},
 }
 
-// Sizes of the sets that are asked for, above any machine.
+// The sizes of the sets that are queried. They are larger than on any machine.
 const (
 	maxCPUs  = 8192
 	maxNodes = 1024
@@ -79,7 +79,7 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 		info, ret := d.GetPciInfo()
 		return Answer{Text: busIDOf(info)}, failed(ret)
 	case QueryCPUs:
-		mask, ret := d.GetCpuAffinity(maxCPUs / 8) // go-nvml asks for a word each 8 of them
+		mask, ret := d.GetCpuAffinity(maxCPUs / 8) // go-nvml needs one word for each 8 of them
 		return Answer{Mask: words(mask)}, failed(ret)
 	case QueryNUMA:
 		mask, ret := d.GetMemoryAffinity(maxNodes/8, nv.AFFINITY_SCOPE_NODE)
@@ -133,8 +133,7 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 	return d.askLoad(q, n)
 }
 
-// memory asks for the memory of the GPU. Newer drivers report the memory that they reserve as a
-// separate number.
+// memory queries the memory of the GPU. Newer drivers report the memory that they reserve as a separate number.
 func (d device) memory() (Answer, error) {
 	if d.lib.has("nvmlDeviceGetMemoryInfo_v2") == nil {
 		if m, ret := d.GetMemoryInfo_v2(); ret == nv.SUCCESS {
@@ -181,7 +180,8 @@ func (d device) retired() (Answer, error) {
 	return numbers(ret, len(single), len(double), int(pending))
 }
 
-// throttle asks by the newer of the two names of the function.
+// throttle queries the reasons for throttling. It uses the newer of the two names of the function, if the
+// driver has it.
 func (d device) throttle() (Answer, error) {
 	read := d.GetCurrentClocksEventReasons
 	if d.lib.has("nvmlDeviceGetCurrentClocksEventReasons") != nil {
@@ -292,7 +292,7 @@ func (d device) Ancestor(other GPU) (job.Link, error) {
 	return "", &problem{fmt.Sprintf("%d is no topology level that is known", level), nil}
 }
 
-// part is the id of a MIG instance, nil where NVML says that there is none.
+// part returns the ID of a MIG instance, or nil if NVML says that there is none.
 func part(id uint32) *int {
 	const none = 1<<32 - 1
 	if id == none {
@@ -302,12 +302,13 @@ func part(id uint32) *int {
 	return &n
 }
 
-// busIDOf prefers the id with the longer domain, which drivers before 2018 leave empty.
+// busIDOf returns the bus ID with the longer domain, or the other one, because drivers before 2018 leave the
+// former empty.
 func busIDOf(info nv.PciInfo) string {
 	return cmp.Or(textOf(info.BusId[:]), textOf(info.BusIdLegacy[:]))
 }
 
-// textOf returns a text of C, which ends with a 0 byte.
+// textOf converts a C string, which ends with a 0 byte.
 func textOf(chars []int8) string {
 	var b strings.Builder
 	for _, c := range chars {

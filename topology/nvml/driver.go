@@ -13,7 +13,7 @@ func Driver() Library { return library{nv.New()} }
 // problem is the error that NVML returned for a call.
 type problem struct {
 	text string
-	is   error // the Fault that it is, or nil
+	is   error // the Fault of the error, or nil
 }
 
 func (p *problem) Error() string { return p.text }
@@ -74,7 +74,7 @@ func (l library) Ask(q Query) (Answer, error) {
 		text, ret := l.SystemGetDriverVersion()
 		return Answer{Text: text}, failed(ret)
 	case QueryCUDA:
-		read := l.SystemGetCudaDriverVersion_v2 // this one does not ask for a CUDA library
+		read := l.SystemGetCudaDriverVersion_v2 // this function does not load a CUDA library
 		if l.has("nvmlSystemGetCudaDriverVersion_v2") != nil {
 			if err := l.has("nvmlSystemGetCudaDriverVersion"); err != nil {
 				return Answer{}, err

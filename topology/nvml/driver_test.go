@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// mocked is go-nvml's own mock of a library with all functions but those that it lacks.
+// mocked returns go-nvml's own mock of a library. It has all functions except those in lacks.
 func mocked(lacks ...string) (*mock.Interface, library) {
 	missing := map[string]bool{}
 	for _, name := range lacks {
@@ -45,7 +45,7 @@ func pciInfo(id, legacy string) nv.PciInfo {
 	return info
 }
 
-// a100 is a GPU of go-nvml's mock that answers all that is asked of it.
+// a100 returns a GPU of go-nvml's mock that answers all queries.
 func a100() *mock.Device {
 	const ok = nv.SUCCESS
 	mig := &mock.Device{
@@ -158,8 +158,8 @@ func TestDriverReads(t *testing.T) {
 	}
 }
 
-// TestDriverOld holds that no function is called that the driver lacks: that
-// would end the program. The mock panics where it is called and has no answer.
+// TestDriverOld checks that no function is called that the driver lacks, because such a call would end the
+// program. The mock panics if a function without an answer is called.
 func TestDriverOld(t *testing.T) {
 	m, l := mocked("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryAffinity",
 		"nvmlDeviceGetSramEccErrorStatus", "nvmlDeviceGetRemappedRows", "nvmlDeviceGetFieldValues", "nvmlDeviceGetMigMode",
@@ -264,7 +264,7 @@ func TestDriverEvents(t *testing.T) {
 	if err := e.Add(g); !errors.Is(err, ErrNotSupported) {
 		t.Errorf("got %v", err)
 	}
-	// Drivers before MIG leave the ids as they are.
+	// Drivers before MIG do not set the IDs.
 	tells = []nv.EventData{{Device: d, EventType: nv.EventTypeSingleBitEccError}}
 	_, old := mocked("nvmlEventSetWait_v2")
 	if o, err := (events{set, old}).Wait(time.Minute); err != nil || o.GPUInstance != nil || o.Kind != EventECCSingle {
@@ -291,7 +291,7 @@ func TestAncestor(t *testing.T) {
 	}
 }
 
-// TestDriverHere reads the driver of the host that the test runs on, if it has one.
+// TestDriverHere reads the driver of this host, if it has one.
 func TestDriverHere(t *testing.T) {
 	r := Read(Driver(), nobody)
 	sound(t, r)

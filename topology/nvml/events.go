@@ -15,7 +15,7 @@ type events struct {
 	lib library
 }
 
-// kinds are the events that are reported.
+// kinds has the events that are reported.
 var kinds = map[uint64]EventKind{
 	nv.EventTypeXidCriticalError:  EventXID,
 	nv.EventTypeSingleBitEccError: EventECCSingle,
@@ -50,10 +50,10 @@ func (e events) Wait(limit time.Duration) (Occurrence, error) {
 		}
 		kind, wanted := kinds[data.EventType]
 		if !wanted {
-			continue // it was not registered for
+			continue // the set was not registered for this event
 		}
 		o := Occurrence{GPU: device{data.Device, e.lib}, Kind: kind, Data: data.EventData}
-		if e.lib.has("nvmlEventSetWait_v2") == nil { // drivers before MIG leave the ids unset
+		if e.lib.has("nvmlEventSetWait_v2") == nil { // drivers before MIG leave the IDs unset
 			o.GPUInstance, o.ComputeInstance = part(data.GpuInstanceId), part(data.ComputeInstanceId)
 		}
 		return o, nil

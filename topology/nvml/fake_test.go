@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// said is an error as a driver words it.
+// said is an error with the text of a driver.
 type said struct {
 	text string
 	is   error
@@ -29,7 +29,7 @@ type fakeLibrary struct {
 	init    error
 	answers map[Query]any // Answer or error
 	gpus    []any         // *fakeGPU or error
-	sets    []*fakeSet    // what Events returns, one after the other
+	sets    []*fakeSet    // the sets that Events returns, one after the other
 	given   int
 }
 
@@ -53,7 +53,7 @@ func (l *fakeLibrary) Events() (EventSet, error) {
 	return l.sets[l.given-1], nil
 }
 
-// answer returns what a test has set for a question; nothing is not supported.
+// answer returns the answer that a test has set for a query. Without an answer, the query is not supported.
 func answer(a any) (Answer, error) {
 	switch a := a.(type) {
 	case Answer:
@@ -66,9 +66,9 @@ func answer(a any) (Answer, error) {
 
 // fakeGPU is a GPU or a MIG device.
 type fakeGPU struct {
-	broken    error // what every call returns; nil is that they work
+	broken    error // the error of every call; nil if the calls work
 	answers   map[Query]any
-	links     map[int]any // active NVLinks: the PeerKind as uint64, the bus id of a GPU, an error, or both of otherEnd
+	links     map[int]any // the active NVLinks: the PeerKind as uint64, the bus ID of a GPU, an error, or both of otherEnd
 	processes map[Query]any
 	instances []any // *fakeGPU or error
 	ancestors map[GPU]any
@@ -166,7 +166,7 @@ func num(n ...uint64) Answer {
 	return a
 }
 
-// healthy is an H100 of a host with 8 of them and NVSwitch.
+// healthy returns an H100 of a host with 8 of them and NVSwitch.
 func healthy(index int) *fakeGPU {
 	g := &fakeGPU{
 		answers: map[Query]any{
@@ -186,7 +186,7 @@ func healthy(index int) *fakeGPU {
 	return g
 }
 
-// host is a host of healthy GPUs that change has had its way with.
+// fakeHost returns a host of n healthy GPUs, which change has changed.
 func fakeHost(n int, change func(i int, g *fakeGPU)) *fakeLibrary {
 	l := &fakeLibrary{answers: map[Query]any{QueryDriver: Answer{Text: "550.54.15"}, QueryCUDA: num(12040), QueryCount: num(uint64(n))}}
 	for i := range n {
@@ -201,11 +201,11 @@ func fakeHost(n int, change func(i int, g *fakeGPU)) *fakeLibrary {
 
 func nobody(int) (string, string) { return "", "" }
 
-// fakeSet is a set of events that tells what a test has set.
+// fakeSet is an event set that returns what a test has set.
 type fakeSet struct {
 	added  []GPU
 	refuse map[GPU]error
-	tells  []any // Occurrence, error, or func() that the test has run
+	tells  []any // Occurrence, error, or func() that is called
 	freed  int
 	free   error
 }

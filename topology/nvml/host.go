@@ -84,7 +84,7 @@ func (d Device) devices(ours func(Process) bool) []job.Device {
 	return parts
 }
 
-// sick says what is wrong with the GPU, and what to do; empty is nothing.
+// sick returns what is wrong with the GPU, and what to do about it. It returns "" if nothing is wrong.
 func (d Device) sick() string {
 	const reset = "it needs a reset (sudo nvidia-smi --gpu-reset -i %s) or a reboot"
 	name := d.PCI
@@ -119,8 +119,8 @@ func (d Device) sick() string {
 	return strings.Join(says, "; ")
 }
 
-// busy returns who uses a GPU or instance of which processes use used of total bytes; "" if no
-// one does.
+// busy returns who uses a GPU or an instance, or "". processes has its processes. They use used of total bytes
+// of its memory.
 func (d Device) busy(processes []Process, used, total int64, ours func(Process) bool) string {
 	var foreign, inMode []string
 	blurred := false // WSL: a display server uses an unknown amount
@@ -154,7 +154,7 @@ func (d Device) busy(processes []Process, used, total int64, ours func(Process) 
 	return ""
 }
 
-// computes is false for display servers and the like.
+// computes reports whether the process computes. Display servers and the like do not.
 func (p Process) computes() bool { return p.Type != "G" }
 
 // String describes the process, as in "pid 4242 (python, user ada, 10.2 GiB)".

@@ -21,7 +21,7 @@ func TestBusyAndSick(t *testing.T) {
 		name       string
 		device     Device
 		ours       bool
-		busy, sick []string // what the text says; nil is an empty text
+		busy, sick []string // a part of the text; nil means that the text is empty
 	}{
 		{name: "free", device: ok},
 		{name: "little memory", device: with(func(d *Device) { d.MemoryUsed = 256 * mib })},
@@ -142,8 +142,7 @@ func TestBusID(t *testing.T) {
 	}
 }
 
-// TestReportJSON holds that every field of a report survives the way from
-// gangrun-nvml to gangrun.
+// TestReportJSON checks that every field of a report gets from gangrun-nvml to gangrun.
 func TestReportJSON(t *testing.T) {
 	gi, ci := 0, 0
 	r := Report{
@@ -178,8 +177,8 @@ func TestReportJSON(t *testing.T) {
 	}
 }
 
-// filled fails where a field of the test's report is zero: it would survive
-// without being carried.
+// filled fails if a field of the test's report is zero, because the test would not show whether the field is
+// lost.
 func filled(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// readInstances reads the MIG devices, and returns what they can be asked by.
+// readInstances reads the MIG devices, and returns the handles with which they can be queried.
 func (r reader) readInstances() []GPU {
 	mode, err := r.gpu.Ask(QueryMIG, 0)
 	if errors.Is(err, ErrNotSupported) || r.note(err, "mig", "instances") || mode.Numbers[0] != 1 {
-		return nil // not supported is known to be off
+		return nil // if MIG is not supported, it is off
 	}
 	r.d.MIG = true
 	most, ok := r.ask(QueryInstances, "instances")
@@ -21,7 +21,7 @@ func (r reader) readInstances() []GPU {
 	for i := range integer(most.Numbers[0]) {
 		part, err := r.gpu.Instance(i)
 		if errors.Is(err, ErrNotFound) {
-			continue // there can be more than there are, with gaps
+			continue // there may be gaps between the indices
 		}
 		if r.note(err, "instances") {
 			continue

@@ -7,18 +7,18 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxNVLinks is how many NVLinks of a GPU are asked for at most: NVML_NVLINK_MAX_LINKS
-// of nvml.h, which the largest GPUs so far have.
+// maxNVLinks is the maximum number of NVLinks of a GPU that are queried. It is NVML_NVLINK_MAX_LINKS in nvml.h,
+// and the largest GPUs so far have as many.
 const maxNVLinks = 18
 
-// ports are the active NVLinks of one GPU.
+// ports has the active NVLinks of one GPU.
 type ports struct {
 	switches int
-	gpus     map[int]int // how many to each GPU of the report
+	gpus     map[int]int // number of links to each GPU of the report
 }
 
-// readLinks returns how each pair of devices is connected, and notes in them what
-// cannot be read. Handles are theirs; nil means none.
+// readLinks returns how each pair of devices is connected. It adds the errors to devices. handles has the
+// handles of the devices. A handle is nil if there is none.
 func readLinks(devices []Device, handles []GPU) [][]job.Link {
 	byPCI := map[string]int{}
 	for i, d := range devices {
@@ -60,8 +60,8 @@ func readLinks(devices []Device, handles []GPU) [][]job.Link {
 	return links
 }
 
-// noteAncestor notes why the path between two devices is not known in the one
-// that is lost, or in both.
+// noteAncestor notes why the path between two devices is not known. It adds the note to the device that is
+// lost, or to both.
 func noteAncestor(devices []Device, i, j int, err error) {
 	for _, pair := range [][2]int{{i, j}, {j, i}} {
 		of, to := &devices[pair[0]], &devices[pair[1]]
@@ -71,7 +71,7 @@ func noteAncestor(devices []Device, i, j int, err error) {
 	}
 }
 
-// readPorts reads where the NVLinks of a GPU lead.
+// readPorts reads to which devices the NVLinks of a GPU lead.
 func (r reader) readPorts(byPCI map[string]int) ports {
 	p := ports{gpus: map[int]int{}}
 	failed := func(n int, err error) { r.note(fmt.Errorf("NVLink %d: %w", n, err), "links") }
@@ -79,9 +79,9 @@ func (r reader) readPorts(byPCI map[string]int) ports {
 		state, err := r.gpu.Ask(QueryLink, n)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return p // past its last
+			return p // there are no further links
 		case errors.Is(err, ErrNotSupported):
-			continue // it has no such link
+			continue // there is no such link
 		case err != nil:
 			failed(n, err)
 			continue
@@ -114,7 +114,7 @@ func (r reader) readPorts(byPCI map[string]int) ports {
 		case kind.Numbers[0] == PeerUnknown:
 			failed(n, fmt.Errorf("it leads to %s, and the driver does not know what that is", pci))
 		}
-		// Else it is a GPU that is not of the report: of a container or job beside this one.
+		// Otherwise it is a GPU that is not in the report, for example of another container or job.
 	}
 	return p
 }

@@ -9,7 +9,7 @@ import (
 
 func TestReadLinks(t *testing.T) {
 	bus := func(i int) string { return healthyBus[i] }
-	pair := func(i, n int) map[int]any { // n links to the other of the pair
+	pair := func(i, n int) map[int]any { // n links to the other GPU of the pair
 		links := map[int]any{}
 		for k := range n {
 			links[3*k] = bus(i ^ 1)
@@ -92,7 +92,7 @@ func TestReadLinks(t *testing.T) {
 	}
 }
 
-// healthyBus are the bus ids of the fake's GPUs, as a driver writes them.
+// healthyBus has the bus IDs of the fake GPUs, as a driver writes them.
 var healthyBus = []string{"00000000:10:00.0", "00000000:20:00.0", "00000000:30:00.0", "00000000:40:00.0"}
 
 func TestReadAncestors(t *testing.T) {

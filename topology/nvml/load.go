@@ -6,7 +6,7 @@ import (
 	nv "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// askLoad answers the queries about how a GPU works at the moment.
+// askLoad answers the queries about the present load and state of a GPU.
 func (d device) askLoad(q Query, n int) (Answer, error) {
 	switch q {
 	case QueryPower:
@@ -29,7 +29,7 @@ func (d device) askLoad(q Query, n int) (Answer, error) {
 	return Answer{}, unknown(q)
 }
 
-// all is the answer of several calls, each for one number.
+// all returns the numbers of several calls as one Answer.
 func all[T ~int | ~uint64](calls ...func() (T, nv.Return)) (a Answer, err error) {
 	for i, call := range calls {
 		value, ret := call()

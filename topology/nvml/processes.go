@@ -14,7 +14,7 @@ func (r reader) readProcesses(parts []GPU) {
 			found, err = r.partProcesses(kind.q, parts)
 		}
 		if err != nil && (kind.q == QueryCompute || !errors.Is(err, ErrNotSupported)) {
-			r.note(err, "processes") // of those that were found, the rest is true
+			r.note(err, "processes") // the processes that were found are still right
 		}
 		for _, p := range found {
 			p.Type = kind.typ
@@ -37,7 +37,7 @@ func (r reader) partProcesses(q Query, parts []GPU) (all []Process, first error)
 	return all, first
 }
 
-// merge adds p to the processes, or to what is known of it there.
+// merge adds p to the processes, or completes the entry that they have for it.
 func merge(all []Process, p Process) []Process {
 	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 	for i := range all {

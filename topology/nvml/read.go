@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// reasons are the bits of QueryThrottle, in nvidia-smi's words.
+// reasons has the names of the bits of QueryThrottle, as nvidia-smi writes them.
 var reasons = [...]string{
 	"gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost",
 	"sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks_setting",
 }
 
-// recoveries are the answers to QueryRecovery but 0, none, in nvidia-smi's words.
+// recoveries has the names of the answers to QueryRecovery, as nvidia-smi writes them. The answer 0 means none.
 var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset", "recover imex", "bus reset", "system reboot"}
 
-// modes are the answers to QueryComputeMode.
+// modes has the modes for the answers to QueryComputeMode.
 var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProhibited, ComputeExclusiveProcess}
 
 // Read returns the Report of lib. If a value cannot be read, the reason is in the Errors of the Report or of
@@ -41,11 +41,11 @@ func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	if errs.note(err, "devices") {
 		return r
 	}
-	var handles []GPU // nil if there is none
+	var handles []GPU // a handle is nil if there is none
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
 		switch {
-		case errors.Is(err, ErrNoPermission): // it is another's: of a container or job beside this one
+		case errors.Is(err, ErrNoPermission): // the GPU belongs to another container or job
 			errs.note(fmt.Errorf("GPU %d: %w", i, err), "devices")
 			continue
 		case err != nil:
@@ -61,10 +61,10 @@ func Read(lib Library, describe func(pid int) (user, name string)) Report {
 	return r
 }
 
-// faults notes by the name of a field why it could not be read.
+// faults records why fields could not be read. The keys are the names of the fields.
 type faults struct{ errs *map[string]string }
 
-// note reports whether err is one; the first of a field stays.
+// note records err for the fields, and reports whether err is an error. It keeps the first error of each field.
 func (f faults) note(err error, fields ...string) bool {
 	if err == nil {
 		return false
@@ -149,7 +149,7 @@ func readDevice(g GPU, index int, about func(pid int) (user, name string)) Devic
 		d.Throttle = throttle(a.Numbers[0])
 	}
 	if a, ok := r.ask(QueryRecovery, "recovery"); ok {
-		if action := recovery(a.Numbers[0]); action != "" { // else the errors noted before stand
+		if action := recovery(a.Numbers[0]); action != "" { // otherwise the errors that were recorded before remain
 			d.Recovery = action
 		}
 	}
@@ -162,7 +162,7 @@ func readDevice(g GPU, index int, about func(pid int) (user, name string)) Devic
 	return d
 }
 
-// readErrors reads what is known of errors of the GPU's memory.
+// readErrors reads what the GPU reports about errors of its memory.
 func (r reader) readErrors() {
 	if a, ok := r.ask(QueryECCMode, "ecc"); ok && a.Numbers[0] == 1 {
 		r.d.ECC.Enabled = true
@@ -185,7 +185,7 @@ func (r reader) readErrors() {
 	}
 }
 
-// recovery names an answer to QueryRecovery; empty for none.
+// recovery returns the name of an answer to QueryRecovery, or "".
 func recovery(n uint64) string {
 	if n < uint64(len(recoveries)) {
 		return recoveries[n]
@@ -193,7 +193,7 @@ func recovery(n uint64) string {
 	return fmt.Sprintf("action %d, which is not known", n)
 }
 
-// throttle names the bits, those that are not known by their number.
+// throttle returns the names of the bits in mask. A bit without a name gets its number.
 func throttle(mask uint64) []string {
 	var active []string
 	for mask != 0 {
@@ -208,7 +208,7 @@ func throttle(mask uint64) []string {
 	return active
 }
 
-// list is a set as Linux writes it: 0-15,32-47.
+// list returns a set in the form that Linux uses, as in 0-15,32-47.
 func list(mask []uint64) string {
 	in := func(n int) bool { return n < 64*len(mask) && mask[n/64]>>(n%64)&1 == 1 }
 	var text strings.Builder
@@ -231,9 +231,8 @@ func list(mask []uint64) string {
 	return text.String()
 }
 
-// first returns the least number of a set, or an empty string if the set is empty. Where the memory
-// of GPUs is a NUMA node, too, the driver reports several nodes. The least number is that of a node
-// with CPUs.
+// first returns the smallest number of a set, or "" if the set is empty. If the memory of GPUs is a NUMA node,
+// too, the driver reports several nodes. The smallest number is then that of a node with CPUs.
 func first(mask []uint64) string {
 	for i, word := range mask {
 		if word != 0 {
@@ -243,8 +242,8 @@ func first(mask []uint64) string {
 	return ""
 }
 
-// amount returns n, or 0 if the driver does not know the number: it then reports a number with all
-// bits set, or nearly all.
+// amount returns n, or 0 if the driver does not know the number. In that case the driver reports a number in
+// which all, or nearly all, bits are set.
 func amount(n uint64) int64 {
 	if n > math.MaxInt64 {
 		return 0

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// sound holds that a report fits together.
+// sound checks that a report is consistent.
 func sound(t *testing.T, r Report) {
 	t.Helper()
 	if err := r.Check(); err != nil {
@@ -83,7 +83,7 @@ func TestReadNothing(t *testing.T) {
 	}
 }
 
-// everything is the names of the fields that a GPU can fail to tell.
+// everything has the names of the fields that a GPU may not report.
 var everything = []string{"uuid", "pci", "name", "cpus", "numa", "memory_total", "memory_used", "memory_free", "compute_mode",
 	"utilisation_gpu", "utilisation_memory", "ecc", "retired_pages", "remapped_rows", "throttle", "recovery", "processes"}
 
@@ -124,11 +124,11 @@ func TestReadLost(t *testing.T) {
 	}
 }
 
-// TestReadErrors holds that each error stands at its own field, and nowhere else.
+// TestReadErrors checks that each error is recorded for its own field only.
 func TestReadErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		change   func(*fakeGPU)
-		errors   map[string]string // beside retired_pages
+		errors   map[string]string // in addition to retired_pages
 		lost     string
 		recovery string
 	}{
@@ -214,7 +214,7 @@ func TestReadMIG(t *testing.T) {
 	if d := make(nil); !d.MIG || !reflect.DeepEqual(d.Instances, two) || d.Errors["instances"] != "" {
 		t.Errorf("%+v", d)
 	}
-	// Without privileges the GPU does not tell of processes, but its instances do.
+	// Without privileges, the GPU does not report processes, but its instances do.
 	d := make(func(g *fakeGPU) { g.processes[QueryCompute] = said{"Insufficient Permissions", ErrNoPermission} })
 	if len(d.Processes) != 2 || d.Errors["processes"] != "" {
 		t.Fatalf("%+v", d)
@@ -280,8 +280,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestLacks holds that what a GPU or driver does not have can be told from a fault,
-// however the driver words it.
+// TestLacks checks that a value that a GPU or driver does not have can be distinguished from a fault, whatever
+// the words of the driver are.
 func TestLacks(t *testing.T) {
 	for why, want := range map[string]bool{
 		"Not Supported": true, "not supported: this driver has no nvmlDeviceGetEccMode": true, "a: Not Supported\nb: Not Supported": true,

@@ -178,7 +178,7 @@ type Origin struct {
 	Ancestors []int `json:"ancestors"`
 }
 
-// lacks is in the Errors of what the GPU or the driver does not have.
+// lacks is in the Errors of a value that the GPU or the driver does not have.
 const lacks = "not supported"
 
 // Lacks reports whether a reason from Errors says only that the GPU or the driver does not have the

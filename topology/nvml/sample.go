@@ -41,16 +41,16 @@ type LinkErrors struct {
 // links, and each call takes long.
 const linkEvery = time.Minute
 
-// sampled is what is known of a GPU from earlier samples.
+// sampled has what earlier samples have shown about a GPU.
 type sampled struct {
 	links   LinkErrors
-	looked  time.Time      // when they were read
-	missing map[Query]bool // what the GPU does not have
+	looked  time.Time      // when the links were read
+	missing map[Query]bool // queries that the GPU cannot answer
 	lost    bool
 }
 
-// sample asks a GPU how it works now. ok is false if the GPU is lost, which err then says, or if it
-// answers nothing.
+// sample queries the load and the state of a GPU. ok is false if the GPU answers nothing, or if it is lost. err
+// is set if it is lost.
 func (s *sampled) sample(now time.Time, g GPU) (v Sample, ok bool, err error) {
 	ask := func(q Query) (numbers [4]uint64, answered bool) {
 		if s.missing[q] {

@@ -67,10 +67,10 @@ func Watch(ctx context.Context, lib Library, uuids []string, report func(Event) 
 
 type watcher struct {
 	lib    Library
-	gpus   []GPU         // those whose events are watched
-	all    []GPU         // those that were to be watched, whatever became of it
-	blind  bool          // some of them cannot be asked
-	names  map[GPU]Event // UUID and PCI only: a GPU that is lost may not report them any more
+	gpus   []GPU         // the GPUs whose events are watched
+	all    []GPU         // all GPUs that should be watched
+	blind  bool          // some of these GPUs cannot be queried
+	names  map[GPU]Event // only UUID and PCI; a GPU that is lost may no longer report them
 	report func(Event) error
 	warn   func(text string)
 	beat   time.Time // when EventAlive was last reported
@@ -79,7 +79,7 @@ type watcher struct {
 	sampled map[GPU]*sampled
 }
 
-// identity is an event of g that has not happened.
+// identity returns an event with the UUID and the PCI bus ID of g.
 func identity(g GPU) Event {
 	var e Event
 	if a, err := g.Ask(QueryUUID, 0); err == nil {
@@ -137,7 +137,7 @@ func (w *watcher) round(ctx context.Context) (err error) {
 	return nil
 }
 
-// alive reports once a Beat that the driver has answered.
+// alive reports that the driver has answered, once in each Beat.
 func (w *watcher) alive() error {
 	now := time.Now()
 	if now.Sub(w.beat) < Beat {
@@ -147,7 +147,7 @@ func (w *watcher) alive() error {
 	return w.report(Event{Time: now, Kind: EventAlive})
 }
 
-// look reports once a Look how the GPUs work, and the processes on them.
+// look reports the samples of the GPUs and the processes on them, once in each Look.
 func (w *watcher) look() error {
 	now := time.Now()
 	if now.Sub(w.looked) < Look {
@@ -177,7 +177,7 @@ func (w *watcher) look() error {
 	return w.processes(now)
 }
 
-// tellLost reports the GPUs that are lost and have not been reported as such.
+// tellLost reports the GPUs that are lost and were not reported as lost before.
 func (w *watcher) tellLost() error {
 	for _, g := range w.all {
 		s := w.sampled[g]
@@ -196,8 +196,8 @@ func (w *watcher) tellLost() error {
 	return nil
 }
 
-// processes reports the processes on the GPUs. It reports nothing if the driver does not list
-// those of every GPU, since a busy GPU would then seem idle.
+// processes reports the processes on the GPUs. It reports nothing if the driver does not list the processes of
+// every GPU, because a busy GPU would then seem to be idle.
 func (w *watcher) processes(now time.Time) error {
 	if w.blind {
 		return nil
@@ -213,7 +213,7 @@ func (w *watcher) processes(now time.Time) error {
 				return nil
 			}
 			for _, p := range processes {
-				if p.PID <= 0 { // one of another container
+				if p.PID <= 0 { // a process of another container
 					return nil
 				}
 				e := w.names[g]
@@ -230,7 +230,7 @@ func (w *watcher) processes(now time.Time) error {
 	return nil
 }
 
-// dropLost reports whether a GPU is lost, and watches it no more.
+// dropLost stops watching the GPUs that are lost. It reports whether there are any.
 func (w *watcher) dropLost() bool {
 	var left []GPU
 	for _, g := range w.gpus {

@@ -18,7 +18,7 @@ func TestWatch(t *testing.T) {
 		events []Event
 		only   []string
 		warns  []string
-		err    string // empty: it ends because it is told to
+		err    string // empty if Watch ends because the test ends it
 		freed  int
 	}{
 		"events": {
@@ -159,8 +159,8 @@ func TestWatchCannotTell(t *testing.T) {
 	}
 }
 
-// TestWatchBeats holds that a driver that answers is told to be alive again and
-// again, and one that does not is not.
+// TestWatchBeats checks that Watch reports a driver that answers as alive again and again, and one that does
+// not answer never.
 func TestWatchBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -187,8 +187,8 @@ func TestWatchBeats(t *testing.T) {
 	})
 }
 
-// TestWatchLooks holds that the processes on all GPUs are told of each Look, and none of
-// a look in which the driver does not name those of every GPU.
+// TestWatchLooks checks that Watch reports the processes on all GPUs after each Look. It must report none if
+// the driver does not list the processes of every GPU.
 func TestWatchLooks(t *testing.T) {
 	process := func(gpu, pid int) Event {
 		return Event{Kind: EventProcess, UUID: []string{"GPU-0", "GPU-1"}[gpu], PCI: []string{"0000:10:00.0", "0000:20:00.0"}[gpu], PID: pid}
@@ -197,7 +197,7 @@ func TestWatchLooks(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(g []*fakeGPU, l *fakeLibrary)
 		only   []string
-		want   []Event // in two looks
+		want   []Event // the events of two looks
 	}{
 		"none": {func([]*fakeGPU, *fakeLibrary) {}, nil, []Event{looked, looked}},
 		"some": {func(g []*fakeGPU, _ *fakeLibrary) {
@@ -255,8 +255,8 @@ func TestWatchLooks(t *testing.T) {
 	}
 }
 
-// TestWatchSamples holds that each Look tells how each GPU works, without what it does not have,
-// and once that one is lost.
+// TestWatchSamples checks that Watch reports the load of each GPU after each Look, without the values that the
+// GPU does not have. It must report once that a GPU is lost.
 func TestWatchSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// ending is how a child that watches has ended. hung means that it was killed because it printed
-// nothing for too long. stuck means that SIGKILL did not end it.
+// ending says how a child that watches has ended. hung is true if the child was killed because it printed
+// nothing for too long. stuck is true if SIGKILL did not end it.
 type ending struct {
 	why         string
 	hung, stuck bool
@@ -26,13 +26,13 @@ type ending struct {
 type message struct {
 	event   nvml.Event
 	warning string
-	err     error // it has printed what is no event
+	err     error // the child has printed something that is no event
 }
 
 // process is a child that watches.
 type process struct {
 	pid       int
-	hold      *os.File // its input, which ends with this process
+	hold      *os.File // its standard input, which closes when this process ends
 	out, says *outlet  // its output and standard error
 }
 
@@ -42,7 +42,7 @@ func (p *process) close() {
 	_ = p.says.Close()
 }
 
-// start starts gangrun-nvml, for which only the caller waits.
+// start starts gangrun-nvml. Only the caller waits for it.
 func (w *watch) start() (*process, error) {
 	in, hold, err := os.Pipe()
 	if err != nil {
@@ -99,10 +99,10 @@ func (w *watch) child(ctx context.Context) ending {
 
 	end, ended := w.listen(ctx, messages), false
 	var how unix.WaitStatus
-	if end == (ending{}) && ctx.Err() == nil { // its output has ended: so will it
+	if end == (ending{}) && ctx.Err() == nil { // its output has ended, so it will end
 		ended, _ = wait(ctx, pid, drainTime)
 	}
-	w.kill(pid) // and what it has started
+	w.kill(pid) // and its descendants
 	if !ended {
 		ended, _ = wait(context.WithoutCancel(ctx), pid, killTime)
 	}
@@ -115,7 +115,7 @@ func (w *watch) child(ctx context.Context) ending {
 		readers.Wait()
 		close(messages)
 	}()
-	for x := range messages { // the last ones
+	for x := range messages { // the last messages
 		if ctx.Err() == nil {
 			w.take(x)
 		}
@@ -139,8 +139,8 @@ func (w *watch) child(ctx context.Context) ending {
 	return end
 }
 
-// listen passes on the messages of a child. When ctx is done or the child's output ends, it returns
-// no ending. When the child must be killed, it returns why.
+// listen handles the messages of a child. It returns the zero ending when ctx is done or the child's output
+// ends. If the child must be killed, it returns the reason.
 func (w *watch) listen(ctx context.Context, messages <-chan message) ending {
 	limit := max(w.Start, w.Silence)
 	silent := runclock.NewTimer(limit)
@@ -167,7 +167,7 @@ func (w *watch) listen(ctx context.Context, messages <-chan message) ending {
 			}
 		case <-silent.C:
 			select {
-			case x := <-messages: // it came in time, but was not read in time
+			case x := <-messages: // the message came in time, but was not read in time
 				silent.Reset(w.Silence / 4)
 				if end, ended := take(x); ended {
 					return end
@@ -181,7 +181,7 @@ func (w *watch) listen(ctx context.Context, messages <-chan message) ending {
 	}
 }
 
-// take passes on an event or a warning.
+// take handles an event or a warning.
 func (w *watch) take(x message) {
 	if x.event.Kind != "" {
 		w.event(x.event)

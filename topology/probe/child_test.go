@@ -52,8 +52,8 @@ func TestFindCancelled(t *testing.T) {
 	}
 }
 
-// TestStuck holds that a child that cannot be killed, as one in an
-// uninterruptible sleep, is left behind.
+// TestStuck checks that gangrun gives up on a child that cannot be killed, such as one in an uninterruptible
+// sleep.
 func TestStuck(t *testing.T) {
 	t.Parallel()
 	dir := host(t, map[string]string{"nvidia-smi": "exec sleep 60"})
@@ -73,7 +73,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestRunLeavesNothing holds that what a child has started ends with it.
+// TestRunLeavesNothing checks that the processes that a child has started end with the child.
 func TestRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dir := host(t, map[string]string{"x": "sleep 60 & echo $!"})

@@ -14,12 +14,12 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// Bounds of what "gangrun-nvml events" prints.
+// Limits on the output of "gangrun-nvml events".
 const (
 	maxLine = 4 << 10 // bytes of a line
 	maxXID  = 1 << 16 // NVIDIA's catalogue ends below 200
-	maxPID  = 1 << 22 // the kernel's own bound
-	maxName = 96      // bytes of a UUID; that of a MIG instance takes 40
+	maxPID  = 1 << 22 // the limit of the kernel
+	maxName = 96      // bytes of a UUID; the UUID of a MIG instance has 40
 	maxText = 256     // bytes of an event's text
 
 	maxAncestors = 64 // of a process
@@ -49,7 +49,7 @@ func readEvents(r io.Reader, each func(nvml.Event)) error {
 	}
 }
 
-// decodeEvent reads a line; known is false where its kind is not.
+// decodeEvent reads a line. known is false if the kind of the event is not known.
 func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return nvml.Event{}, false, err
@@ -94,7 +94,7 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 	return e, true, nil
 }
 
-// showSample makes the words of a sample fit to be shown.
+// showSample makes the texts of a sample fit to be shown.
 func showSample(s *nvml.Sample) {
 	s.Recovery = shown(s.Recovery)
 	for i, reason := range s.Throttle {
@@ -102,7 +102,7 @@ func showSample(s *nvml.Sample) {
 	}
 }
 
-// shown is text without what a terminal could take for a command.
+// shown returns text without characters that a terminal could take for a command.
 func shown(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -112,7 +112,7 @@ func shown(text string) string {
 	}, strings.ToValidUTF8(text, "?"))
 }
 
-// warningPrefix begins the lines by which gangrun-nvml says what it cannot watch.
+// warningPrefix is the beginning of the lines in which gangrun-nvml says what it cannot watch.
 const warningPrefix = "gangrun-nvml: warning: "
 
 // readWarnings reads r to its end and calls warn with each warning. It returns the end of the last
@@ -120,7 +120,7 @@ const warningPrefix = "gangrun-nvml: warning: "
 func readWarnings(r io.Reader, warn func(text string)) (last []byte) {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {
-		line, err := lines.ReadSlice('\n') // or a piece of one
+		line, err := lines.ReadSlice('\n') // or a part of a line
 		if text, ok := bytes.CutPrefix(line, []byte(warningPrefix)); ok {
 			warn(shown(strings.TrimSpace(string(text))))
 		} else if line = bytes.TrimSpace(line); len(line) > 0 {

@@ -10,9 +10,8 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// faults adds notes about what gangrun-nvml could not read. It leaves out what the
-// GPUs or the driver do not have, and lost GPUs, of which nothing can be read. GPUs
-// and fields with the same reason share a note.
+// faults adds notes about what gangrun-nvml could not read. It omits values that the GPUs or the driver do not
+// have, and lost GPUs, of which nothing can be read. GPUs and fields with the same reason share a note.
 func (f *finder) faults(r nvml.Report) {
 	const hint = "inside a container or batch job that is as it should be; else run nvidia-smi -q as the same user and look"
 	if why := r.Errors["devices"]; why != "" {
@@ -25,7 +24,7 @@ func (f *finder) faults(r nvml.Report) {
 	}
 	type fault struct{ field, why string }
 	var faults []fault
-	gpus := map[fault][]string{} // their numbers
+	gpus := map[fault][]string{} // the numbers of the GPUs
 	for _, d := range r.Devices {
 		if d.Lost != "" {
 			continue
@@ -56,7 +55,7 @@ func (f *finder) faults(r nvml.Report) {
 	}
 }
 
-// oneLine is the lines of text in one.
+// oneLine joins the lines of text.
 func oneLine(text string) string {
 	return shown(strings.Join(strings.Split(strings.TrimSpace(text), "\n"), "; "))
 }

@@ -78,7 +78,7 @@ func TestFindByNVML(t *testing.T) {
 			t.Parallel()
 			dir := host(t, map[string]string{"gangrun-nvml": test.script, "nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
 			o := Options{Path: dir, Limit: time.Minute, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
-			if test.name == "stopped" { // nvidia-smi is not, and has its time
+			if test.name == "stopped" { // nvidia-smi is not stopped, and has its time
 				o.Limit = time.Second
 				o.Run = func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
 					if filepath.Base(path) == "nvidia-smi" {
@@ -107,8 +107,7 @@ func TestFindByNVML(t *testing.T) {
 	}
 }
 
-// TestFindNothing holds what is said where gangrun-nvml finds no GPU: by itself, and
-// with no nvidia-smi to ask instead.
+// TestFindNothing checks the findings if gangrun-nvml finds no GPU, with and without nvidia-smi.
 func TestFindNothing(t *testing.T) {
 	t.Parallel()
 	const (
@@ -158,8 +157,7 @@ func TestFindNothing(t *testing.T) {
 	}
 }
 
-// TestFindHung holds that a driver that hangs is asked once for all the looks that
-// share their Hung.
+// TestFindHung checks that all looks with the same Hung ask a driver that hangs only once.
 func TestFindHung(t *testing.T) {
 	t.Parallel()
 	dir := host(t, map[string]string{"nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
@@ -178,7 +176,7 @@ func TestFindHung(t *testing.T) {
 		asked   int
 		finding string
 	}{
-		{false, 1, "warning: gangrun-nvml ended with status 1 | look"}, // which is asked again
+		{false, 1, "warning: gangrun-nvml ended with status 1 | look"}, // gangrun-nvml is asked again
 		{true, 2, "warning: gangrun-nvml had not ended after 1m0s and was killed | dmesg"},
 		{true, 2, "note: gangrun-nvml hung before and is not asked again; gangrun asks nvidia-smi instead | dmesg"},
 		{false, 2, "note: gangrun-nvml hung before | dmesg"},
@@ -193,7 +191,7 @@ func TestFindHung(t *testing.T) {
 		}
 		compare(t, findings, []string{want.finding})
 	}
-	o.Hung = nil // which remembers nothing
+	o.Hung = nil // nothing is remembered without Hung
 	for range 2 {
 		hangs = true
 		if _, _, err := Find(t.Context(), o); err != nil {

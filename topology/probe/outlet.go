@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPipe bounds what is read of a pipe after its deadline, in bytes. Linux gives a
-// pipe 16 pages, which are of up to 64 KiB.
+// maxPipe is the maximum number of bytes that are read from a pipe after its deadline. A pipe of Linux has 16
+// pages of up to 64 KiB.
 const maxPipe = 1 << 20
 
-// outlet is the end of a pipe that a child's output is read from, by one reader.
-// After its deadline it returns what is left in the pipe, and then io.EOF: a reader
-// that was suspended past the deadline loses nothing that the child has written.
+// outlet is the reading end of a pipe to which a child writes. It must have only one reader. After its
+// deadline, it returns what is left in the pipe, and then io.EOF. So a reader that was suspended until after
+// the deadline loses nothing that the child has written.
 type outlet struct {
 	file *os.File
 	late bool
-	read int // since it is late
+	read int // bytes that were read since then
 }
 
 // Outlet returns a reader of pipe. The pipe must have no other reader. After the read deadline of the pipe,
@@ -53,7 +53,7 @@ func (o *outlet) Read(b []byte) (int, error) {
 		for n, err = unix.Read(int(fd), b[:min(len(b), maxPipe-o.read)]); errors.Is(err, unix.EINTR); {
 			n, err = unix.Read(int(fd), b[:min(len(b), maxPipe-o.read)])
 		}
-		return true // also where it would have to wait
+		return true // even if the read would have to wait
 	}); failed != nil {
 		return 0, failed
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestOutletLate holds that who reads after the deadline gets what was said before,
-// and neither waits for more nor reads for ever.
+// TestOutletLate checks that a reader after the deadline gets what was written before. It must neither wait for
+// more nor read for ever.
 func TestOutletLate(t *testing.T) {
 	for said, want := range map[string]int{"": 0, "x": 1, strings.Repeat("x", 50_000): 50_000} {
 		r, w, err := os.Pipe()
@@ -17,7 +17,7 @@ func TestOutletLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		defer w.Close() // somebody holds it still
+		defer w.Close() // the pipe still has a writer
 		if _, err := io.WriteString(w, said); err != nil {
 			t.Fatal(err)
 		}

@@ -112,8 +112,8 @@ func (f *finder) say(severity job.Severity, hint, format string, args ...any) {
 	f.findings = append(f.findings, job.Finding{Check: Check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// byNVML asks gangrun-nvml. It returns false if nvidia-smi is to be asked instead,
-// with a finding about why unless there is no gangrun-nvml or no driver.
+// byNVML runs gangrun-nvml. It returns false if nvidia-smi must be run instead. It then adds a finding with the
+// reason, unless there is no gangrun-nvml or no driver.
 func (f *finder) byNVML() (nvml.Report, bool) {
 	path := cmp.Or(f.NVML, lookNVML(f.Path))
 	if path == "" {
@@ -175,7 +175,8 @@ func (f *finder) byNVML() (nvml.Report, bool) {
 	return nvml.Report{}, false
 }
 
-// child runs a program to its end and says what kept it from getting there.
+// child runs a program to its end. It returns false if that fails. It then adds a finding, unless ctx has
+// ended.
 func (f *finder) child(path string, args ...string) (Output, bool) {
 	if f.ctx.Err() != nil {
 		return Output{}, false
@@ -206,7 +207,7 @@ func (f *finder) child(path string, args ...string) (Output, bool) {
 // missing adds a finding about GPUs that the kernel sees and the driver does not report.
 func (f *finder) missing(r nvml.Report) {
 	if r.NoDriver {
-		return // there is a finding already
+		return // another finding says so
 	}
 	var not []string
 	for _, pci := range f.GPUs {
@@ -254,8 +255,8 @@ func kept[T any](list []T, keep []bool) []T {
 	return slices.DeleteFunc(list, func(T) bool { i++; return !keep[i] })
 }
 
-// lookNVML returns the path of the gangrun-nvml beside the program that runs, else
-// of one in a list of directories, or empty.
+// lookNVML returns the path of gangrun-nvml. It prefers the directory of this program over those in list. It
+// returns "" if there is no gangrun-nvml.
 func lookNVML(list string) string {
 	if self, err := os.Executable(); err == nil {
 		list = filepath.Dir(self) + string(os.PathListSeparator) + list
@@ -263,11 +264,11 @@ func lookNVML(list string) string {
 	return lookPath("gangrun-nvml", list)
 }
 
-// lookPath returns the path of a program in a list of directories, or empty.
+// lookPath returns the path of a program in a list of directories, or "".
 func lookPath(name, list string) string {
 	for _, dir := range filepath.SplitList(list) {
 		if dir == "" {
-			continue // would be the working directory
+			continue // it would mean the working directory
 		}
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
@@ -277,8 +278,8 @@ func lookPath(name, list string) string {
 	return ""
 }
 
-// owner returns the name of the user of a process, or the user's number if it has no name
-// here.
+// owner returns the name of the user of a process. If the user has no name on this host, it returns the number
+// of the user.
 func owner(pid int) string {
 	uid, ok := procfs.UID(pid)
 	if !ok {
@@ -303,16 +304,16 @@ func outcome(out Output) string {
 	return "ended with status " + strconv.Itoa(out.Code)
 }
 
-// crashes are the signals that a program brings upon itself.
+// crashes has the signals with which a faulty program ends.
 var crashes = []syscall.Signal{
 	syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS,
 }
 
-// goCrash matches what the Go runtime prints when a signal crashes its program, which
-// then exits with status 2.
+// goCrash matches what the Go runtime prints when its program crashes with a signal. The program then exits
+// with status 2.
 var goCrash = pattern.New(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
 
-// crash names the signal by which a child crashed, empty where it did not.
+// crash returns the name of the signal with which a child crashed, or "".
 func crash(out Output) string {
 	if out.Signalled {
 		if signal := syscall.Signal(out.Code - 128); slices.Contains(crashes, signal) {
@@ -326,8 +327,7 @@ func crash(out Output) string {
 	return ""
 }
 
-// printed quotes the output of a child that failed: its standard error or, if that is
-// empty, its standard output.
+// printed quotes the standard error of a child that failed or, if that is empty, its standard output.
 func printed(out Output) string {
 	if len(strings.TrimSpace(string(out.Stderr))) > 0 {
 		return quoted(string(out.Stderr))

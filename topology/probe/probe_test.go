@@ -20,15 +20,15 @@ func TestFindBySMI(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
-		script   string // of nvidia-smi; empty is none
+		script   string // the script of nvidia-smi; empty if there is none
 		gpus     []string
 		devices  int
 		links    bool
 		noDriver bool
-		limit    time.Duration // for the calls with arguments that begin with hangs; others have a minute
+		limit    time.Duration // the limit for calls with arguments that begin with hangs; for others it is a minute
 		hangs    string
-		begins   bool     // a call that hangs begins with a file begun, and is not killed before
-		findings []string // "severity: what the text says | what the hint says"
+		begins   bool     // a call that hangs first creates the file begun, and is not killed before
+		findings []string // "severity: part of the text | part of the hint"
 	}{
 		{name: "sound", script: smi(h100 + "topo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
 		{name: "no driver", noDriver: true, findings: []string{"note: no NVIDIA driver | install"}},
@@ -120,7 +120,7 @@ func TestFindBySMI(t *testing.T) {
 	}
 }
 
-// TestFindLost holds that the rest of a host is told of where one GPU is lost.
+// TestFindLost checks that the other GPUs of a host are reported if one GPU is lost.
 func TestFindLost(t *testing.T) {
 	dir := host(t, map[string]string{"nvidia-smi": smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:18:00.0: GPU is lost.' >&2; exit 15;;\n" +
 		"-q\\ -x\\ -i\\ 0000:2a:00.0) cat $D/query-470-v100.xml;;")})
@@ -139,8 +139,8 @@ func TestFindLost(t *testing.T) {
 	}
 }
 
-// TestFindTwins holds that of GPUs with one UUID only the first is told of, and
-// that the rest still fits together.
+// TestFindTwins checks that only the first of several GPUs with the same UUID is reported, and that the report
+// is still consistent.
 func TestFindTwins(t *testing.T) {
 	t.Parallel()
 	r := nvml.Report{
@@ -184,7 +184,7 @@ func TestFindTwins(t *testing.T) {
 	})
 }
 
-// host is a directory of programs: scripts by name.
+// host returns a directory of programs. scripts has their names and texts.
 func host(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -192,7 +192,7 @@ func host(t *testing.T, scripts map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A program cannot be run while a child that is being forked holds it open for writing.
+	// A program cannot be started while a child that is being forked has it open for writing.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	for name, script := range scripts {
@@ -204,7 +204,7 @@ func host(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// smi is a script that answers by its arguments, and fails for others.
+// smi returns a script that answers according to its arguments. It fails for other arguments.
 func smi(cases string) string {
 	return "case \"$*\" in\n" + cases + "\n*) echo \"nvidia-smi was called with $*\" >&2; exit 2;;\nesac"
 }
@@ -214,7 +214,7 @@ const (
 	h100    = "-q\\ -x) cat $D/query-550-h100.xml;;\n"
 )
 
-// waitFile waits for a child to make a file, which is then whole.
+// waitFile waits until a child has created a file. The file is complete then.
 func waitFile(t *testing.T, path string) {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); err == nil {
@@ -226,7 +226,7 @@ func waitFile(t *testing.T, path string) {
 	}
 }
 
-// compare holds findings against "severity: text | hint", in any order.
+// compare compares findings with "severity: text | hint" in any order.
 func compare(t *testing.T, findings []job.Finding, want []string) {
 	t.Helper()
 	if len(findings) != len(want) {

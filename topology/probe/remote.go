@@ -18,10 +18,11 @@ type Remote struct {
 	Close func() error
 }
 
-// stderrTime is how long the last words of a Remote may take after its output has ended.
+// stderrTime is how long the last lines on standard error of a Remote may take after its standard output has
+// ended.
 const stderrTime = 200 * time.Millisecond
 
-// remote is child for a program on another host.
+// remote does for a program on another host what child does on this host.
 func (w *watch) remote(ctx context.Context) ending {
 	r, err := w.Launch(ctx, append([]string{"events"}, w.GPUs...)...)
 	if err != nil {
@@ -37,7 +38,7 @@ func (w *watch) remote(ctx context.Context) ending {
 		messages <- message{err: err}
 	}()
 	end := w.listen(ctx, messages)
-	if end == (ending{}) && ctx.Err() == nil { // its output has ended: what it said comes with that
+	if end == (ending{}) && ctx.Err() == nil { // its output has ended, and has shown what was wrong
 		timer := time.NewTimer(stderrTime)
 		defer timer.Stop()
 		select {
@@ -54,7 +55,7 @@ func (w *watch) remote(ctx context.Context) ending {
 	if ctx.Err() != nil {
 		return ending{}
 	}
-	if end.hung && heard { // a driver that hangs will not let the next one print anything
+	if end.hung && heard { // a driver that hangs would not let the next gangrun-nvml print anything
 		end = ending{why: fmt.Sprintf("nothing has come from it for %v: the driver hangs, or the connection", w.Silence)}
 	}
 	last := readWarnings(strings.NewReader(r.Stderr()), w.warning)

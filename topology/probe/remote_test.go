@@ -14,14 +14,14 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// TestWatchRemote holds how a watch of another host's GPUs ends and begins again: what it says when
-// gangrun-nvml ends, does not start, or is silent, and that only one that never prints anything
-// counts as a driver that hangs.
+// TestWatchRemote checks how a watch of another host's GPUs ends and begins again. It checks the findings if
+// gangrun-nvml ends, does not start, or is silent. Only a gangrun-nvml that never prints anything counts as a
+// driver that hangs.
 func TestWatchRemote(t *testing.T) {
 	const xid = `{"kind":"xid","uuid":"GPU-a","xid":79}` + "\n"
 	const alive = `{"kind":"alive"}` + "\n"
 	for name, test := range map[string]struct {
-		prints   []string // by each start; "..." at the end is that it stays
+		prints   []string // the output of each start; "..." at the end means that the program does not end
 		stderr   string
 		events   int
 		findings []string
@@ -63,7 +63,7 @@ func TestWatchRemote(t *testing.T) {
 						if !stays {
 							_ = in.Close()
 						}
-						for stays && last && name != "prints rubbish" { // the last one goes on
+						for stays && last && name != "prints rubbish" { // the last one continues
 							time.Sleep(time.Second)
 							if _, err := io.WriteString(in, alive); err != nil {
 								return

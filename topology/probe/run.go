@@ -15,13 +15,13 @@ import (
 	"github.com/gangrun/gangrun/internal/runclock"
 )
 
-// Limits of a child beside its time.
+// Limits on a child, apart from its time limit.
 const (
-	maxOutput  = 16 << 20               // bytes of its output; a host with 16 GPUs takes less than 1 MiB
-	killTime   = 2 * time.Second        // from SIGKILL until it is left behind
-	drainTime  = 500 * time.Millisecond // for its output after its end
-	firstPause = time.Millisecond       // between two looks whether it has ended,
-	lastPause  = 20 * time.Millisecond  // which get longer up to this
+	maxOutput  = 16 << 20               // bytes of output; on a host with 16 GPUs, there is less than 1 MiB
+	killTime   = 2 * time.Second        // time after SIGKILL until gangrun gives up on the child
+	drainTime  = 500 * time.Millisecond // time for reading the output after the child has ended
+	firstPause = time.Millisecond       // the first pause between two checks whether the child has ended
+	lastPause  = 20 * time.Millisecond  // the longest of these pauses, which get longer
 )
 
 // Output is the result of a child process.
@@ -45,7 +45,7 @@ func Run(ctx context.Context, limit time.Duration, path string, args ...string) 
 	return run(ctx, kill, limit, path, args)
 }
 
-// kill ends a child and what it has started in its process group.
+// kill kills a child, and the processes in its process group.
 func kill(pid int) {
 	_ = unix.Kill(-pid, unix.SIGKILL)
 	_ = unix.Kill(pid, unix.SIGKILL)
@@ -82,7 +82,7 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 		return Output{}, err
 	}
 	out := Output{PID: p.Pid}
-	_ = p.Release() // from here on only this function waits for it, without blocking
+	_ = p.Release() // from here on, only this function waits for the child, without blocking
 	stdout.start()
 	stderr.start()
 
@@ -177,12 +177,12 @@ func (p *pipe) start() {
 	go func() {
 		defer close(p.done)
 		p.data, _ = io.ReadAll(io.LimitReader(p.r, maxOutput))
-		n, _ := io.Copy(io.Discard, p.r) // or the child would wait
+		n, _ := io.Copy(io.Discard, p.r) // otherwise the child would block
 		p.cut = n > 0
 	}()
 }
 
-// finish returns what was read until the end, or was in the pipe at the deadline.
+// finish returns what was read until the end of the output, or until the deadline.
 func (p *pipe) finish(deadline time.Time) ([]byte, bool) {
 	_ = p.r.SetReadDeadline(deadline)
 	<-p.done

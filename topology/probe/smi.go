@@ -18,7 +18,7 @@ const (
 	smiNoLibrary = 12
 )
 
-// byNvidiaSMI asks nvidia-smi, or says why there is none to ask.
+// byNvidiaSMI runs nvidia-smi. If it cannot, it adds a finding that says why.
 func (f *finder) byNvidiaSMI() nvml.Report {
 	none := nvml.Report{Source: "nvidia-smi", Devices: []nvml.Device{}}
 	if f.ctx.Err() != nil {
@@ -26,7 +26,7 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 	}
 	smi := f.smi
 	if smi == "" {
-		if len(f.findings) > 0 { // there is a driver, or it is not known that there is none
+		if len(f.findings) > 0 { // there is a driver, or it is not known whether there is one
 			f.say(job.SeverityWarning, "ranks run on CPUs; where the driver's tools are installed, put the directory of nvidia-smi into PATH",
 				"nvidia-smi is not in PATH, and cannot be asked instead")
 			return none
@@ -68,7 +68,7 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 	return r
 }
 
-// warning is the text that nvidia-smi prints beside its report.
+// warning returns the text that nvidia-smi prints before or after its report.
 func warning(out Output) string {
 	_, behind, _ := strings.Cut(string(out.Stdout), "</nvidia_smi_log>")
 	before, _, _ := strings.Cut(string(out.Stdout), "<")
@@ -80,7 +80,7 @@ var (
 	aboutGPU = pattern.New(`(?i)device handle|gpu is lost|fallen off the bus`)
 )
 
-// lostGPUs returns nvidia-smi's errors for GPUs that it cannot speak to, by bus id.
+// lostGPUs returns the errors of nvidia-smi about GPUs that it cannot reach, by bus ID.
 func lostGPUs(text string) map[string]string {
 	lost := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -102,8 +102,8 @@ func lostGPUs(text string) map[string]string {
 	return lost
 }
 
-// failed explains why nvidia-smi printed no report, and finds as much as possible in another way.
-// It returns false if it can find nothing.
+// failed adds a finding about why nvidia-smi printed no report, and finds as much as possible in other ways. It
+// returns false if it finds nothing.
 func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool) {
 	text := string(out.Stdout) + "\n" + string(out.Stderr)
 	has := func(s string) bool { return strings.Contains(strings.ToLower(text), s) }
@@ -133,13 +133,12 @@ func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool)
 }
 
 func (f *finder) noDevices() {
-	if len(f.GPUs) == 0 { // else missing says so
+	if len(f.GPUs) == 0 { // otherwise missing adds this finding
 		f.say(job.SeverityNote, "ranks run on CPUs", "the NVIDIA driver finds no GPU on this host")
 	}
 }
 
-// around asks for one GPU after the other, since nvidia-smi reports none when
-// one is lost.
+// around runs nvidia-smi for one GPU after the other, because nvidia-smi reports no GPU if one is lost.
 func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 	all := slices.Clone(f.GPUs)
 	for pci := range lost {
@@ -147,9 +146,9 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 			all = append(all, pci)
 		}
 	}
-	slices.Sort(all) // as NVML numbers them
+	slices.Sort(all) // the order in which NVML numbers them
 	r := nvml.Report{Source: "nvidia-smi", Devices: []nvml.Device{}}
-	hangs := false // what hangs once will hang again
+	hangs := false // a query that hangs once will hang again
 	for index, pci := range all {
 		if why, is := lost[pci]; is {
 			r.Devices = append(r.Devices, nvml.Device{Index: index, PCI: pci, Lost: why})
@@ -178,7 +177,7 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 	return r
 }
 
-// instances completes MIG devices, which the report does not name.
+// instances completes the MIG devices, whose names the report does not have.
 func (f *finder) instances(smi string, r *nvml.Report) {
 	if !slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return len(d.Instances) > 0 }) {
 		return
@@ -189,11 +188,10 @@ func (f *finder) instances(smi string, r *nvml.Report) {
 	}
 }
 
-// topo adds how the GPUs are connected. If that is not known, the caller still has the distances of
-// sysfs.
+// topo adds the links between the GPUs. If it cannot find them, the caller still has the distances of sysfs.
 func (f *finder) topo(smi string, r *nvml.Report) {
 	if slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return d.Lost != "" }) {
-		return // the numbers of its matrix need not be those of the report
+		return // the numbers in the matrix may differ from those in the report
 	}
 	const rest = "NVLinks are not known; distances are those of /sys"
 	out, ok := f.child(smi, "topo", "-m")

@@ -13,8 +13,8 @@ var (
 	listedMIG = pattern.New(`^\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[0-9A-Za-z/-]+)\)`)
 )
 
-// fillInstances gives MIG devices the profiles and UUIDs that "nvidia-smi -L"
-// prints. It reports whether each of them got its own.
+// fillInstances sets the profiles and UUIDs of MIG devices from the output of "nvidia-smi -L". It reports
+// whether it has found those of every device.
 func fillInstances(devices []nvml.Device, text string) bool {
 	type listed struct{ profile, uuid string }
 	found := map[string]map[int]listed{} // by UUID of the GPU

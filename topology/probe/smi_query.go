@@ -40,7 +40,7 @@ func ParseQuery(text string) (nvml.Report, error) {
 	return r, nil
 }
 
-// device reads one <gpu>.
+// device reads one <gpu> element.
 func device(gpu *node, index int) nvml.Device {
 	d := nvml.Device{Index: index}
 	f := fields{gpu, &d.Errors}
@@ -92,14 +92,13 @@ func device(gpu *node, index int) nvml.Device {
 	return d
 }
 
-// isLost reports whether text is how the driver speaks of a GPU that has fallen
-// off the bus.
+// isLost reports whether text is a message of the driver about a GPU that has fallen off the bus.
 func isLost(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "gpu is lost") || strings.Contains(text, "fallen off the bus")
 }
 
-// isFault reports whether text, in the place of a value, is that of a GPU in trouble.
+// isFault reports whether text, in place of a value, is a message about a faulty GPU.
 func isFault(text string) bool {
 	return strings.Contains(strings.ToLower(text), "requires reset") || strings.EqualFold(text, "unknown error") || text == "ERR!"
 }
@@ -122,8 +121,8 @@ func computeMode(f fields) nvml.ComputeMode {
 	}
 }
 
-// mig reads the MIG devices; without UUIDs, they get the names that
-// CUDA_VISIBLE_DEVICES takes since the first drivers with MIG.
+// mig reads the MIG devices. They have no UUIDs. So they get other names that CUDA_VISIBLE_DEVICES accepts
+// since the first drivers with MIG.
 func mig(gpu *node, uuid string) (bool, []nvml.Instance) {
 	if mode := gpu.find("mig_mode/current_mig"); mode == nil || mode.text() != "Enabled" {
 		return false, nil
@@ -180,7 +179,7 @@ func processes(f fields) []nvml.Process {
 	return found
 }
 
-// ecc adds up what drivers before 450 call single and double bit errors, and later ones
+// ecc adds up memory errors. Drivers before 450 report single bit and double bit errors. Later drivers report
 // correctable and uncorrectable errors of SRAM and DRAM.
 func ecc(f fields) nvml.ECC {
 	mode := f.text("ecc", "ecc_mode/current_ecc")
@@ -246,7 +245,7 @@ func throttle(f fields) []string {
 	return nil
 }
 
-// recovery is what drivers since 525 say of a GPU that cannot be trusted as it is.
+// recovery returns what drivers since 525 say must be done before the GPU can be used again.
 func recovery(f fields) string {
 	if n := f.node.find("gpu_recovery_action"); n != nil {
 		if text := n.text(); text != "" && text != "None" && text != "N/A" {

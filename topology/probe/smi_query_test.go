@@ -111,7 +111,7 @@ func TestParseQueryGenerations(t *testing.T) {
 	}
 }
 
-// gpu is a report of one GPU with some elements.
+// gpu returns a report of one GPU with some elements.
 func gpu(elements string) string {
 	return `<?xml version="1.0" ?><nvidia_smi_log><gpu id="00000000:01:00.0"><uuid>GPU-a</uuid>` + elements + `</gpu></nvidia_smi_log>`
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// Bounds of a matrix, far above any machine.
+// Limits on a matrix. They are larger than for any machine.
 const (
 	maxColumns = 512
 	maxNVLinks = 255 // between two devices; the largest GPUs so far have 18
 )
 
 var (
-	// underline is how nvidia-smi sets off the header on a terminal; what is saved
-	// from a pipe may have lost the escape character.
+	// underline matches how nvidia-smi highlights the header on a terminal. In output that was saved from a
+	// pipe, the escape character may be missing.
 	underline = pattern.New(`\x1b?\[[0-9;]*m`)
 	nvlinks   = pattern.New(`^NV[1-9][0-9]*$`)
 	gpuName   = pattern.New(`^GPU(0|[1-9][0-9]{0,4})$`)
@@ -28,8 +28,7 @@ var (
 	legend    = pattern.New(`^\s*(NIC[0-9]+)\s*:\s*(\S+)\s*$`)
 )
 
-// links are the words of the matrix for links other than NVLinks. SOC is what drivers before 384
-// print for SYS.
+// links has the words of the matrix for links other than NVLinks. Drivers before 384 print SOC for SYS.
 var links = map[string]job.Link{
 	"PSB": job.LinkPSB, "PIX": job.LinkPIX, "PXB": job.LinkPXB, "PHB": job.LinkPHB,
 	"NODE": job.LinkNODE, "SYS": job.LinkSYS, "SOC": job.LinkSYS,
@@ -57,15 +56,15 @@ func ParseTopo(text string) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	return m.result()
 }
 
-// word is a word of a line, and the byte where it begins, from 1.
+// word is a word of a line. at is its first byte, counted from 1.
 type word struct {
 	text string
 	at   int
 }
 
-// matrix is what was read of the output so far.
+// matrix has what was read of the output so far.
 type matrix struct {
-	header   int // its line
+	header   int // line of the header
 	columns  []string
 	affinity []string // the columns after the matrix: CPU, NUMA, GPU NUMA ID
 	rows     map[string]row
@@ -125,7 +124,7 @@ func readMatrix(text string) (*matrix, error) {
 	return m, nil
 }
 
-// readHeader takes GPUs, then NICs, then the columns of affinities.
+// readHeader reads the columns of GPUs, then those of NICs, and then those of affinities.
 func (m *matrix) readHeader(n int, ws []word) error {
 	m.header = n
 	for i := 0; i < len(ws); i++ {
@@ -195,8 +194,8 @@ func (m *matrix) readRow(n int, ws []word, end int) error {
 	return nil
 }
 
-// readAffinity takes what follows the cells of a row. The columns are not aligned, so an empty cell
-// leaves no trace. Then only a list of several CPUs can be recognised with certainty.
+// readAffinity reads the words after the cells of a row. The columns are not aligned, so an empty cell leaves
+// no trace. If a cell is empty, only a list of several CPUs can be recognised with certainty.
 func (m *matrix) readAffinity(r *row, n int, ws []word) error {
 	if len(ws) > len(m.affinity) {
 		return &TopoError{n, ws[len(m.affinity)].at, fmt.Sprintf("%q is beyond the last column", ws[len(m.affinity)].text)}
@@ -219,7 +218,7 @@ func (m *matrix) readAffinity(r *row, n int, ws []word) error {
 	return nil
 }
 
-// isCPUList reports whether text is a list of CPUs whose ranges run upwards.
+// isCPUList reports whether text is a list of CPUs whose ranges are in ascending order.
 func isCPUList(text string) bool {
 	if !cpuList().MatchString(text) {
 		return false
@@ -238,7 +237,7 @@ func isCPUList(text string) bool {
 
 func (m *matrix) complete() bool { return len(m.rows) == len(m.columns) }
 
-// result checks that what two rows say of one pair agrees.
+// result checks that both rows of each pair have the same link, and returns the devices, links and NICs.
 func (m *matrix) result() ([]job.Device, [][]job.Link, []job.NIC, error) {
 	var devices []job.Device
 	var nics []job.NIC
@@ -246,7 +245,7 @@ func (m *matrix) result() ([]job.Device, [][]job.Link, []job.NIC, error) {
 		r := m.rows[c]
 		numa := r.numa
 		if end := strings.IndexAny(numa, ",-"); end >= 0 {
-			numa = numa[:end] // the first of several, which is that of CPUs where GPUs have nodes too
+			numa = numa[:end] // the first of several, which has the CPUs if the memory of GPUs is a node, too
 		}
 		if found := gpuName().FindStringSubmatch(c); found != nil {
 			index, _ := strconv.Atoi(found[1])
@@ -275,7 +274,7 @@ func (m *matrix) result() ([]job.Device, [][]job.Link, []job.NIC, error) {
 	return devices, matrix, nics, nil
 }
 
-// pair returns the link between columns a and b; rows of NICs may be missing.
+// pair returns the link between columns a and b. The rows of NICs may be missing.
 func (m *matrix) pair(a, b int, from, to string) (job.Link, error) {
 	cell := m.rows[from].cells[b]
 	link := link(cell.text)
@@ -295,7 +294,7 @@ func (m *matrix) pair(a, b int, from, to string) (job.Link, error) {
 
 func linkOf(w word) job.Link { return link(w.text) }
 
-// link returns what a cell says; X says nothing.
+// link returns the link that a cell shows, or "".
 func link(text string) job.Link {
 	if isNVLinks(text) {
 		return job.Link(text)
@@ -308,7 +307,7 @@ func isLink(text string) bool {
 	return ok || isNVLinks(text)
 }
 
-// isNVLinks reports whether text is NV and a number that topology.NVLinks takes.
+// isNVLinks reports whether text is NV and a number that topology.NVLinks accepts.
 func isNVLinks(text string) bool {
 	if !nvlinks().MatchString(text) {
 		return false

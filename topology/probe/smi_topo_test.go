@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestParseTopo holds machines of every generation against what is known of
-// their hardware, pair by pair.
+// TestParseTopo compares machines of every generation with what is known about their hardware, for each pair of
+// devices.
 func TestParseTopo(t *testing.T) {
 	all := func(link job.Link) func(a, b int) job.Link { return func(_, _ int) job.Link { return link } }
 	halves := func(n int, first, second string) []string {
@@ -29,8 +29,8 @@ func TestParseTopo(t *testing.T) {
 		cpus  []string
 		numa  []string
 		nics  []string
-		first []job.Link // of the first GPU to the NICs
-		last  []job.Link // of the last
+		first []job.Link // links of the first GPU to the NICs
+		last  []job.Link // links of the last GPU to the NICs
 	}{
 		{file: "dgx-1v.txt", gpus: 8,
 			link: func(a, b int) job.Link {

@@ -31,11 +31,10 @@ func (n *node) find(path string) *node {
 	return nil
 }
 
-// The deepest nesting that is read; nvidia-smi has six levels.
+// maxDepth is the maximum nesting of elements. nvidia-smi has six levels.
 const maxDepth = 32
 
-// readTree reads the <nvidia_smi_log> in text; warnings may stand before and
-// after it.
+// readTree reads the element <nvidia_smi_log> in text. There may be warnings before and after it.
 func readTree(text string) (*node, error) {
 	const begin = "<nvidia_smi_log"
 	before, _, found := strings.Cut(text, begin)
@@ -99,7 +98,7 @@ func readTree(text string) (*node, error) {
 	}
 }
 
-// quoted is the first line of text that says something, in quotes and not too long.
+// quoted quotes the first line of text that is not empty, and shortens it.
 func quoted(text string) string {
 	const most = 120
 	for line := range strings.Lines(text) {

@@ -29,7 +29,7 @@ const (
 	Pause = time.Second
 )
 
-// maxWarnings is how many different warnings of gangrun-nvml Watch passes on.
+// maxWarnings is the maximum number of different warnings of gangrun-nvml that Watch passes on.
 const maxWarnings = 16
 
 // Watching has the options of Watch. If Start is zero, Watch uses the constant Limit. If Silence, Restarts or
@@ -124,7 +124,7 @@ func (w *watch) finding(check string, severity job.Severity, hint, format string
 	w.say(job.Finding{Check: check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// event takes an event of a child.
+// event handles an event of a child.
 func (w *watch) event(e nvml.Event) {
 	w.begun = true
 	// A GPU that is lost may have no UUID any more.
@@ -138,7 +138,7 @@ func (w *watch) event(e nvml.Event) {
 	w.report(e)
 }
 
-// warning takes what a child cannot watch.
+// warning handles a warning about what a child cannot watch.
 func (w *watch) warning(text string) {
 	if len(w.warned) < maxWarnings && !slices.Contains(w.warned, text) {
 		w.warned = append(w.warned, text)

@@ -20,16 +20,16 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// heard is what a Watch has told and said.
+// heard has what a Watch has reported.
 type heard struct {
 	mu       sync.Mutex
 	events   []nvml.Event
 	findings []job.Finding
-	change   chan struct{} // gets one, if it is empty, with each of them
+	change   chan struct{} // gets a value, if it is empty, with each report
 }
 
-// watchHost watches a host whose gangrun-nvml is a script, until the test calls
-// stop, which waits for Watch to return. The script finds what it is for in $*.
+// watchHost watches a host whose gangrun-nvml is a script, until the test calls stop. stop waits until Watch
+// returns. The arguments of the script are in $*.
 func watchHost(t *testing.T, o Watching, script string) (w *heard, dir string, stop func()) {
 	t.Helper()
 	if script != "" {
@@ -73,7 +73,7 @@ func watchHost(t *testing.T, o Watching, script string) (w *heard, dir string, s
 	return w, dir, stop
 }
 
-// until waits for events and findings.
+// until waits until there are so many events and findings.
 func (w *heard) until(t *testing.T, events, findings int) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -92,7 +92,7 @@ func (w *heard) until(t *testing.T, events, findings int) {
 	}
 }
 
-// started is the PIDs of the children that have written them into started.
+// started returns the PIDs of the children that have written their PIDs to the file started.
 func started(t *testing.T, dir string) []int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "started"))
@@ -128,7 +128,7 @@ func TestWatch(t *testing.T) {
 		with     Watching
 		events   []nvml.Event
 		findings []string
-		starts   int // less than 0: it may be killed before it can write down that it was started
+		starts   int // if it is below 0, the child may be killed before it has written that it was started
 	}{
 		"tells": {alive + xid79 + alive + `echo '{"kind":"ecc-double","uuid":"GPU-b"}'; ` + stay, quick, []nvml.Event{xid, ecc}, nil, 1},
 		"tells of processes": {alive + `echo '{"kind":"process","uuid":"GPU-b","pid":4242}'; echo '{"kind":"process","uuid":"GPU-c","pid":7}'; echo '{"kind":"looked"}'; ` + stay,
@@ -188,8 +188,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// dying reports whether a process group is gone soon: what was in it beside its
-// leader is reaped by others.
+// dying reports whether a process group ends soon. Other processes reap its members other than the leader.
 func dying(pid int) bool {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if err := unix.Kill(pid, 0); errors.Is(err, unix.ESRCH) {
@@ -199,7 +198,7 @@ func dying(pid int) bool {
 	return false
 }
 
-// compareWatch is compare for the codes of Watch, in order.
+// compareWatch does for the findings of Watch what compare does, but in order.
 func compareWatch(t *testing.T, findings []job.Finding, want []string) {
 	t.Helper()
 	for i := range findings {
@@ -217,7 +216,7 @@ func TestWatchNothing(t *testing.T) {
 	w2, dir, _ := watchHost(t, Watching{GPUs: []string{}}, begin+stay)
 	for _, w := range []*heard{w, w2} {
 		select {
-		case <-w.change: // it returned
+		case <-w.change: // Watch has returned
 		case <-time.After(time.Minute):
 			t.Fatal("there is nothing to watch, and it has not returned after a minute")
 		}
@@ -241,8 +240,7 @@ func TestWatchCannotStart(t *testing.T) {
 	compareWatch(t, w.findings, []string{"warning: started 4 times, and cannot be started: | gangrun-nvml events"})
 }
 
-// TestWatchStuck holds that a child that cannot be killed is left behind, and no
-// other is started.
+// TestWatchStuck checks that Watch gives up on a child that cannot be killed, and starts no other one.
 func TestWatchStuck(t *testing.T) {
 	t.Parallel()
 	dir := host(t, map[string]string{"gangrun-nvml": begin + alive + stay})
@@ -264,15 +262,15 @@ func TestWatchStuck(t *testing.T) {
 	compareWatch(t, findings, []string{"warning: the GPU driver hangs: gangrun-nvml does not end and cannot even be killed; gangrun has left it behind as pid " + strconv.Itoa(left) + " | reboot", "warning: no longer watched |"})
 }
 
-// TestWatchHeldUp holds that a child is not blamed for the time in which nobody
-// took its messages, and is blamed for the time in which it prints nothing.
+// TestWatchHeldUp checks that a child is blamed for the time in which it prints nothing, but not for the time
+// in which nobody reads its messages.
 func TestWatchHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		taken, words := 0, make(chan message)
 		var last time.Time
 		w := &watch{Watching: Watching{GPUs: []string{"GPU-a"}, Start: Silence, Silence: Silence}, report: func(nvml.Event) {
 			if taken++; taken%5 == 1 {
-				time.Sleep(10*Silence + time.Millisecond) // and a bit, not to be in step with anything
+				time.Sleep(10*Silence + time.Millisecond) // a little more, so that the times differ from all others
 			}
 			last = time.Now()
 		}}
@@ -329,7 +327,7 @@ func FuzzEvents(f *testing.F) {
 		if lines := strings.Count(text, "\n"); len(events) > lines {
 			t.Errorf("%d events of %d lines", len(events), lines)
 		}
-		// How the text comes through the pipe makes no difference.
+		// It does not matter in which pieces the text comes.
 		again, errAgain := read(&pieces{text, max(1, piece%100)})
 		if !reflect.DeepEqual(events, again) || (err == nil) != (errAgain == nil) {
 			t.Errorf("%+v, %v; in pieces %+v, %v", events, err, again, errAgain)
@@ -342,7 +340,7 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// pieces is a reader that gives as many bytes at once.
+// pieces is a reader that returns a fixed number of bytes at a time.
 type pieces struct {
 	text string
 	size int

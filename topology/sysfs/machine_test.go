@@ -8,14 +8,14 @@ import (
 	"testing/fstest"
 )
 
-// sys is a /sys that machines are built in.
+// sys is a /sys in which a test builds machines.
 type sys struct{ fstest.MapFS }
 
 func newSys() sys { return sys{fstest.MapFS{}} }
 
 func (s sys) file(name, text string) { s.MapFS[name] = &fstest.MapFile{Data: []byte(text + "\n")} }
 
-// link makes name lead to a path below /sys, by way of the names above it.
+// link makes name a symbolic link to a path below /sys.
 func (s sys) link(name, to string) {
 	target := strings.Repeat("../", strings.Count(name, "/")) + to
 	s.MapFS[name] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o777}
@@ -29,8 +29,8 @@ func (s sys) node(id int, cpus, distance string) {
 	s.file(dir+"meminfo", fmt.Sprintf("Node %d MemTotal:       1048576 kB\nNode %d MemFree:  5 kB", id, id))
 }
 
-// pci adds the device at the end of a way, as in
-// "0000:3a 0000:3a:00.0 0000:3b:00.0", and the bridges before it.
+// pci adds the device at the end of a path such as "0000:3a 0000:3a:00.0 0000:3b:00.0", and the bridges before
+// it.
 func (s sys) pci(way, maker, class string, numa int, cpus string) string {
 	ids := strings.Fields(way)
 	at := "devices/pci" + ids[0]
@@ -62,7 +62,7 @@ func (s sys) nic(way, name, layer, state, net string, numa int, cpus string) {
 	s.file(at+"/net/"+net+"/mtu", "9000")
 }
 
-// dgx1V has two GPUs and a NIC behind each of four switches, two to a socket.
+// dgx1V has two GPUs and a NIC behind each of four switches. Each socket has two of the switches.
 func dgx1V() sys {
 	s := newSys()
 	s.file("devices/system/cpu/online", "0-79")
@@ -82,8 +82,8 @@ func dgx1V() sys {
 	return s
 }
 
-// dgxA100 has four NUMA nodes with two GPUs and two NICs each, behind switches
-// below a switch, and two NICs on a node of their own.
+// dgxA100 has four NUMA nodes with two GPUs and two NICs each. They are behind switches below another switch.
+// Two more NICs are on a node of their own.
 func dgxA100() sys {
 	s := newSys()
 	s.file("devices/system/cpu/online", "0-255")
@@ -111,8 +111,8 @@ func dgxA100() sys {
 	return s
 }
 
-// pcie8 has eight GPUs on two sockets: two behind each of two root ports a socket,
-// and the host bridges of a socket are two.
+// pcie8 has eight GPUs on two sockets. Each socket has two host bridges and two root ports, with two GPUs
+// behind each root port.
 func pcie8() sys {
 	s := newSys()
 	s.file("devices/system/cpu/online", "0-95")
@@ -131,8 +131,8 @@ func pcie8() sys {
 	return s
 }
 
-// workstation has one NUMA node of which the firmware says nothing, and two GPUs
-// at root ports of one host bridge; one brings an audio function along.
+// workstation has one NUMA node, which the firmware does not report, and two GPUs at root ports of one host
+// bridge. One of the GPUs also has an audio function.
 func workstation() sys {
 	s := newSys()
 	s.file("devices/system/cpu/online", "0-11")
@@ -144,7 +144,7 @@ func workstation() sys {
 	return s
 }
 
-// cloud is a virtual machine whose GPUs are each in a domain of their own.
+// cloud is a virtual machine. Each of its GPUs is in a PCI domain of its own.
 func cloud() sys {
 	s := newSys()
 	s.file("devices/system/cpu/online", "0-39")

@@ -36,7 +36,7 @@ func (r *reader) nic(name string) NIC {
 	n := NIC{Name: name}
 	at := r.link("class/infiniband/" + name)
 	if at == "" {
-		at = "class/infiniband/" + name // a directory, in old kernels
+		at = "class/infiniband/" + name // it is a directory in old kernels
 	}
 	if root, way, ok := split(at); ok {
 		n.PCI = way[len(way)-1]
@@ -57,7 +57,7 @@ func (r *reader) nic(name string) NIC {
 	return n
 }
 
-// number returns the number that a file holds, or -1.
+// number returns the number in a text, or -1.
 func number(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
@@ -68,7 +68,7 @@ func number(s string) int {
 
 func text(n int) string { return strconv.Itoa(n) }
 
-// natural compares names so that mlx5_2 comes before mlx5_10.
+// natural compares names so that mlx5_2 is before mlx5_10.
 func natural(a, b string) int {
 	x, y := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
 	if x != y {

@@ -13,17 +13,17 @@ var (
 	busID    = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 )
 
-// device is a PCI device and the way to it.
+// device is a PCI device, and the path to it.
 type device struct {
 	root  string   // the path of its host bridge
-	way   []string // the bus ids from the host bridge down to it: root port, the ports of switches, itself
-	numa  int      // -1 is not known
+	way   []string // bus IDs from the host bridge down to the device: root port, ports of switches, device
+	numa  int      // -1 if it is not known
 	cpus  string   // list of the CPUs close to it
 	class string   // as in 0x030200
 	maker string   // as in 0x10de
 }
 
-// device reads a device by its bus id.
+// device reads a device with the given bus ID.
 func (r *reader) device(name string) (device, bool) {
 	at := r.link("bus/pci/devices/" + name)
 	root, way, ok := split(at)
@@ -36,8 +36,8 @@ func (r *reader) device(name string) (device, bool) {
 	}, true
 }
 
-// split splits the path of a device below /sys behind the last host bridge. A bridge that makes a
-// PCI domain of its own (VMD) counts as a host bridge.
+// split splits the path of a device below /sys after the last host bridge. A bridge that has a PCI domain of
+// its own (VMD) counts as a host bridge.
 func split(at string) (root string, way []string, ok bool) {
 	parts := strings.Split(at, "/")
 	last := -1
@@ -51,7 +51,7 @@ func split(at string) (root string, way []string, ok bool) {
 	}
 	for _, part := range parts[last+1:] {
 		if !busID.MatchString(part) {
-			break // of a function of the device
+			break // this is a part of a function of the device
 		}
 		way = append(way, part)
 	}
@@ -102,20 +102,20 @@ func (m Machine) Link(a, b string) job.Link {
 	case shared == 0:
 		return job.LinkPHB
 	case below <= 2:
-		return job.LinkPIX // the bridge that they share is one switch, and each is behind a port of it
+		return job.LinkPIX // the bridge that both share is a switch, and each is at a port of this switch
 	default:
 		return job.LinkPXB
 	}
 }
 
-// slot is a bus id without the function.
+// slot returns a bus ID without the function.
 func slot(id string) string {
 	before, _, _ := strings.Cut(id, ".")
 	return before
 }
 
-// numa returns the number of a device's NUMA node. If the firmware does not say it and there is
-// only one node, it is the number of that node.
+// numa returns the number of a device's NUMA node. If the firmware does not report the node and there is only
+// one, it returns the number of that node.
 func (m Machine) numa(id string) string {
 	d, ok := m.pci[id]
 	switch {

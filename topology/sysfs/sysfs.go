@@ -91,7 +91,7 @@ func (m Machine) fillNICs(h *job.Host) {
 	var nics []job.NIC
 	for _, nic := range h.NICs {
 		if !slices.ContainsFunc(m.NICs, func(own NIC) bool { return own.Name == nic.Name }) {
-			nics = append(nics, nic) // the driver knows it and the kernel does not show it
+			nics = append(nics, nic) // the driver knows this NIC, but the kernel does not show it
 		}
 	}
 	for _, own := range m.NICs {
@@ -120,7 +120,7 @@ func (m Machine) fillNICs(h *job.Host) {
 	h.NICs = nics
 }
 
-// reader reads files, and remembers what could not be read.
+// reader reads files, and collects the errors.
 type reader struct {
 	fsys fs.FS
 	errs []error
@@ -132,14 +132,14 @@ func (r *reader) note(err error) {
 	}
 }
 
-// text returns a file without the white space around it, empty if there is none.
+// text returns the content of a file without white space around it. It returns "" if there is no such file.
 func (r *reader) text(name string) string {
 	b, err := fs.ReadFile(r.fsys, name)
 	r.note(err)
 	return strings.TrimSpace(string(b))
 }
 
-// list returns the names in a directory, sorted.
+// list returns the sorted names in a directory.
 func (r *reader) list(name string) []string {
 	entries, err := fs.ReadDir(r.fsys, name)
 	r.note(err)
@@ -150,7 +150,7 @@ func (r *reader) list(name string) []string {
 	return names
 }
 
-// link returns where a symbolic link leads, as a path below /sys.
+// link returns the target of a symbolic link, as a path below /sys.
 func (r *reader) link(name string) string {
 	target, err := fs.ReadLink(r.fsys, name)
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *reader) nodes() []Node {
 	return nodes
 }
 
-// memory returns the bytes of the line "Node 0 MemTotal: 1056473196 kB".
+// memory returns the number of bytes in a line such as "Node 0 MemTotal: 1056473196 kB".
 func memory(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		f := strings.Fields(line)

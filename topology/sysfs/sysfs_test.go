@@ -14,8 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestMachines holds named machines against what nvidia-smi topo -m shows of
-// their PCI trees.
+// TestMachines compares named machines with what nvidia-smi topo -m shows of their PCI trees.
 func TestMachines(t *testing.T) {
 	pairs := func(a, b int) bool { return a/2 == b/2 }
 	tests := []struct {
@@ -26,7 +25,7 @@ func TestMachines(t *testing.T) {
 		cpus  []string
 		numa  []string
 		nics  []string
-		first []job.Link // of the first GPU to the NICs
+		first []job.Link // links of the first GPU to the NICs
 	}{
 		{"DGX-1V", dgx1V(),
 			[]string{"0000:06:00.0", "0000:07:00.0", "0000:0a:00.0", "0000:0b:00.0", "0000:86:00.0", "0000:87:00.0", "0000:8a:00.0", "0000:8b:00.0"},
@@ -146,7 +145,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestFillKeeps holds that what the driver told is not lost.
+// TestFillKeeps checks that Fill keeps what the driver has reported.
 func TestFillKeeps(t *testing.T) {
 	s := dgx1V()
 	s.file("devices/pci0000:80/0000:80:03.0/0000:88:00.0/0000:89:10.0/0000:a8:00.0/infiniband/mlx5_3/ports/1/state", "1: DOWN")
@@ -242,7 +241,7 @@ func TestReadDenied(t *testing.T) {
 	}
 }
 
-// denied is a /sys with a file that must not be read.
+// denied is a /sys with a file that may not be read.
 type denied struct {
 	sys
 	name string
@@ -262,7 +261,7 @@ func (d denied) ReadFile(name string) ([]byte, error) {
 	return d.sys.ReadFile(name)
 }
 
-// TestDirFS holds that a tree of real symbolic links reads as one in memory.
+// TestDirFS checks that a tree of real symbolic links gives the same result as one in memory.
 func TestDirFS(t *testing.T) {
 	dir := t.TempDir()
 	s := dgx1V()
@@ -302,7 +301,7 @@ func TestNatural(t *testing.T) {
 	}
 }
 
-// FuzzLink holds that links are symmetric whatever the paths of the devices.
+// FuzzLink checks that links are symmetric for all paths of the devices.
 func FuzzLink(f *testing.F) {
 	f.Add("devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", "devices/pci0000:3a/0000:3a:00.0/0000:3c:00.0", 0, 0)
 	f.Add("devices/pci0000:00/0000:00:0e.0/pci10000:e0/10000:e0:06.0", "devices/pci0000:00/0000:00:0e.0", 1, -1)

@@ -6,10 +6,9 @@ import (
 )
 
 const (
-	// ordinary is the most that a Diverged may be sure of without strong evidence. Losses rise, and stay high,
-	// in many runs that are in order: if the task becomes harder or another one, if a part of the loss gets
-	// more weight, in reinforcement learning, of GANs and variational models, in a warm-up, and if the job
-	// prints a sum.
+	// ordinary is the highest confidence of a Diverged without strong evidence. In many healthy runs, losses
+	// rise and stay high: if the task becomes harder or changes, if a part of the loss gets more weight, in
+	// reinforcement learning, with GANs and variational models, in a warm-up, and if the job prints a sum.
 	ordinary = 0.85
 	// A loss without a validation has certainly diverged if it is this many times as high as it ever was before,
 	// still rises, and has become so high in less time than it had fallen.
@@ -24,19 +23,19 @@ const (
 	exploded = 100
 )
 
-// rose describes a loss that has risen, and stays high.
+// rose describes a loss that has risen and stays high.
 type rose struct {
 	all     []point
 	best    point
 	since   int64   // the first step at which it was high
-	now     float64 // its median since it is high
-	early   float64 // the highest value before the lowest
+	now     float64 // its median since then
+	early   float64 // the highest value before the lowest value
 	learned bool    // it had fallen before
 }
 
-// doubt returns the most that a Diverged may be sure of, and the reason. That is 1 if the run has certainly
-// lost what it had learned: the loss and the validation are worse than at first, or the loss is many times as
-// high as it ever was, or the gradient has exploded.
+// doubt returns the highest confidence that a Diverged may have, and the reason. It returns 1 if the run has
+// certainly lost what it had learned. This is so if the loss and the validation are worse than at first, if the
+// loss is many times as high as ever before, or if the gradient has exploded.
 func (j *Judge) doubt(r rose) (most float64, why string) {
 	scale := max(math.Abs(r.early), r.early-r.best.value)
 	grown := r.now - r.early
@@ -81,7 +80,7 @@ func (r rose) sudden(value float64) bool {
 	return i >= 0 && high[i].step-r.since <= r.since-r.all[0].step && third > 0 && median(high[2*third:]) > 1.1*median(high[third:2*third])
 }
 
-// validatedSince reports whether there is a validation since the loss is high.
+// validatedSince reports whether there is a validation after the loss has risen.
 func (j *Judge) validatedSince(r rose) bool {
 	return len(since(j.curves[Validation].points(), r.since)) > 0
 }

@@ -114,9 +114,9 @@ func (j *Judge) plateau() (Verdict, bool) {
 			j.value(min(before.value, now.value)), bestOf(before, now).step, 100*look, 100*gain, why)}, true
 }
 
-// more returns how much a metric may still fall until the planned end. If the end is not known, it returns
-// that for as much time as late has. It assumes that the metric falls as fast as in late, plus two standard
-// deviations.
+// more returns how much a metric may still fall until the planned end. If the end is not known, it returns how
+// much the metric may fall in a time as long as that of late. It assumes that the metric falls as fast as in
+// late, plus two standard deviations.
 func (j *Judge) more(late []point) float64 {
 	line, times := slope(late), 1.0
 	if j.setup.Total > j.step {

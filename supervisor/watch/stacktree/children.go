@@ -8,11 +8,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxChildren is how many processes of a rank Children writes out.
+// maxChildren is the maximum number of child processes that Children describes.
 const maxChildren = 2
 
-// Children says at which places in the code the child processes of a single suspected rank are, except the one that
-// does the work of the rank: the rank may wait for its children. Stopped ones come first. It returns "" if there are several ranks or no such processes.
+// Children returns a text about where in the code the child processes of a single suspected rank are, because
+// the rank may wait for them. It leaves out the process that does the work of the rank. Stopped processes come
+// first. It returns "" if there are several ranks or no such processes.
 func Children(stacks []job.RankStack, ranks []int) string {
 	if len(ranks) != 1 {
 		return ""
@@ -43,10 +44,10 @@ func Children(stacks []job.RankStack, ranks []int) string {
 	return strings.Join(all, "; ")
 }
 
-// Left says that ranks have ended.
+// Left returns a text that says that ranks have ended.
 func Left(ranks []int) string { return named(ranks) + choose(ranks, " has", " have") + " ended" }
 
-// LeftWaiting says that ranks have ended, and where the groups of the others wait.
+// LeftWaiting returns a text that says that ranks have ended, and where the groups of the others wait.
 func LeftWaiting(ranks []int, groups []job.StackGroup) string {
 	if len(groups) == 1 {
 		return Left(ranks) + ", while " + waitFor(groups[0].Ranks) + " " + in(groups[0])
@@ -54,8 +55,9 @@ func LeftWaiting(ranks []int, groups []job.StackGroup) string {
 	return Left(ranks) + ", while the others wait: " + some(groups)
 }
 
-// Processes returns a text that differs if the ranks have started or ended processes between two calls. Such ranks
-// are at work, even if they always wait for their processes at the same place.
+// Processes returns the process IDs of ranks as a text. The text differs between two calls if the ranks have
+// started or ended processes in between. Such ranks are at work, even if they always wait for their processes
+// at the same place.
 func Processes(stacks []job.RankStack, ranks []int) string {
 	var pids []int
 	for _, s := range stacks {

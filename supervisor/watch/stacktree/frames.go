@@ -11,18 +11,19 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// kind is what a function says of the rank that is in it.
+// kind says what a rank does if it is in a certain function.
 type kind int
 
 const (
 	nothing    kind = iota
-	collective      // all ranks of a group must call it; it has one name on all of them
-	wait            // it waits for other ranks, or for a GPU that may wait for them
-	progress        // a part of a communication library: the call itself is further out, or not known
+	collective      // all ranks of a group must call it; it has the same name on all of them
+	wait            // it waits for other ranks, or for a GPU that may wait for other ranks
+	progress        // a part of a communication library; the call itself is further out, or is not known
 )
 
-// The functions of communication libraries. Of MPI, also those of Fortran (mpi_allreduce_), of the profiling
-// interface (PMPI_Allreduce) and those that do not block, which wait if they are called in vain.
+// These patterns match the functions of communication libraries. For MPI, they also match the functions of
+// Fortran (mpi_allreduce_), the profiling interface (PMPI_Allreduce), and the functions that do not block,
+// because a program may call these again and again to wait.
 var (
 	mpiCollective = pattern.New(`^(?i:p?mpi_)(?i:i?(?:all(?:reduce|gather|toall)|bcast|barrier|reduce|gather|scatter|scan|exscan|neighbor_)[a-z_]*|` +
 		`init(?:_thread)?_?(?:f08_?)?|finalize_?|comm_(?:split|dup|create|free|spawn)[a-z_]*|win_(?:create|allocate|fence|free)[a-z_]*|` +
@@ -59,7 +60,8 @@ func kindOf(f job.Frame) kind {
 	return nothing
 }
 
-// The system calls, and the functions, in which a program waits for data on sockets.
+// networkCalls and networkFunctions are the system calls and the functions in which a program waits for data on
+// sockets.
 var (
 	networkCalls = map[string]bool{"recvfrom": true, "recvmsg": true, "recvmmsg": true, "poll": true, "ppoll": true, "epoll_wait": true,
 		"epoll_pwait": true, "epoll_pwait2": true, "accept": true, "accept4": true, "connect": true, "sendto": true, "sendmsg": true}
@@ -74,9 +76,9 @@ func onNetwork(t job.ThreadStack) bool {
 	return slices.ContainsFunc(t.Frames[:min(len(t.Frames), 3)], func(f job.Frame) bool { return networkFunctions.Match(f.Function) })
 }
 
-// callName returns one name for all forms of a communication call.
+// callName returns a name that is the same for all forms of a communication call.
 func callName(f job.Frame) string {
-	name := strings.TrimPrefix(short(f.Function), "ompi_") // PMPI_Finalize has jumped to ompi_mpi_finalize
+	name := strings.TrimPrefix(short(f.Function), "ompi_") // PMPI_Finalize jumps to ompi_mpi_finalize
 	if low := strings.ToLower(name); strings.HasPrefix(low, "mpi_") || strings.HasPrefix(low, "pmpi_") {
 		rest := strings.TrimSuffix(strings.TrimSuffix(low[strings.Index(low, "mpi_")+4:], "_"), "_f08")
 		if rest != "" {
@@ -89,15 +91,15 @@ func callName(f job.Frame) string {
 	return name
 }
 
-// Files that are not the user's: libraries, the sources of the GNU C library, Python's own modules and
-// packages that are installed.
+// library and modules match files that are not the user's: libraries, the sources of the GNU C library,
+// Python's own modules, and installed packages.
 var (
 	library = pattern.New(`\.so(\.[0-9.]+)?$|/include/c\+\+/|^\.\.?/(sysdeps|nptl|csu|elf|libio|malloc|stdlib|io|posix|socket|misc|time|signal|sunrpc|string|stdio-common)/|^\[`)
 	modules = pattern.New(`/lib(64)?/python[23][0-9.]*/|/(site|dist)-packages/|^<frozen |\.zip/`)
 )
 
-// userFrame returns the index of the innermost frame of the user's program, or -1. In a program in
-// Python, that is a function of Python.
+// userFrame returns the index of the innermost frame of the user's program, or -1. In a Python program, this is
+// the frame of a Python function.
 func userFrame(frames []job.Frame) int {
 	python := slices.ContainsFunc(frames, func(f job.Frame) bool { return !f.Native })
 	return slices.IndexFunc(frames, func(f job.Frame) bool {
@@ -107,19 +109,19 @@ func userFrame(frames []job.Frame) int {
 
 var plumbingName = pattern.New(`^(\?\?|_start|__libc_start\w*|start_thread|__?clone3?|_?Py[A-Z_]\w*|cfunction_\w+|method_vectorcall\w*|__restore_rt|<signal handler called>)$`)
 
-// plumbing reports whether a function says nothing: it has no name, or belongs to what starts programs
-// and threads, or to Python's interpreter.
+// plumbing reports whether a function tells the user nothing. It has no name, or it belongs to Python's
+// interpreter or to the code that starts programs and threads.
 func plumbing(function string) bool { return plumbingName.Match(function) }
 
 // place is where a thread is.
 type place struct {
 	where  string
-	call   string // the name of the communication call; "" if it is in none
+	call   string // the name of the communication call; "" if the thread is in none
 	kind   kind
 	frames []job.Frame // from the frame that where names to the outermost one
 }
 
-// placeOf finds the frame of a thread that says the most.
+// placeOf finds the frame of a thread that tells the user most.
 func placeOf(t job.ThreadStack) place {
 	frames := t.Frames
 	if len(frames) > 0 && frames[0].File == job.KernelFile {
@@ -162,7 +164,7 @@ func placeOf(t job.ThreadStack) place {
 	return place{where: running, frames: frames}
 }
 
-// running is the place of a thread that runs, if there is no more to say.
+// running is the description of a thread that runs, if nothing more is known.
 const running = "a loop or a calculation"
 
 // callOf describes the system call of a thread, as in "read of a pipe". It is "" if there is none.
@@ -173,8 +175,8 @@ func callOf(t job.ThreadStack) string {
 	return t.Syscall + " of " + t.On
 }
 
-// operation names a function of a library: a system call with what it is on, and a function of Python
-// with its module.
+// operation names a function of a library. It names a system call together with the file on which it works, and
+// a Python function together with its module.
 func operation(f job.Frame, t job.ThreadStack) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(short(f.Function), "__libc_"), "__")
 	switch {
@@ -186,7 +188,7 @@ func operation(f job.Frame, t job.ThreadStack) string {
 	return name
 }
 
-// caller names the innermost function of the user among frames, as in " (train.py:120 average)".
+// caller names the innermost of the user's functions among frames, as in " (train.py:120 average)".
 func caller(frames []job.Frame) string {
 	i := userFrame(frames)
 	switch {

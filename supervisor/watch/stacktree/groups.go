@@ -33,7 +33,7 @@ type group struct {
 func Groups(looks ...[]job.RankStack) []job.StackGroup {
 	threads, numbers := latest(looks)
 	loops := loops(looks)
-	leaves := map[string]bool{} // where ranks run: there, they move from line to line
+	leaves := map[string]bool{} // paths of ranks that run, and so move from line to line
 	for _, t := range threads {
 		if p := placeOf(t); len(p.frames) > 0 && t.State == job.ProcessRunning {
 			leaves[key(p.frames[0], true)] = true
@@ -56,7 +56,7 @@ func Groups(looks ...[]job.RankStack) []job.StackGroup {
 		if len(p.frames) == 0 {
 			state += p.where
 			if p.where == "" {
-				state += string(t.State) // all that there is to tell ranks apart
+				state += string(t.State) // only the state distinguishes these ranks
 			}
 		}
 		g := n.groups[state]
@@ -91,8 +91,8 @@ func (n *node) child(key string) *node {
 	return n.below[key]
 }
 
-// key is what two frames must have in common to be the same. The innermost frame of a rank that runs
-// moves from line to line.
+// key returns a text that is the same for two frames that count as the same. If moves is true, the line does
+// not matter, because the rank runs.
 func key(f job.Frame, moves bool) string {
 	if moves || f.Native && library.Match(f.File) {
 		return f.Function + "\x00" + f.File
@@ -100,8 +100,9 @@ func key(f job.Frame, moves bool) string {
 	return f.Function + "\x00" + f.File + "\x00" + strconv.Itoa(f.Line)
 }
 
-// telling returns the thread that says where a rank is: the main thread, or another if that has ended. If the main
-// thread sleeps in a program without symbols, such as sleep(1), it is that of the process that has started it.
+// telling returns the thread that shows where a rank is. This is the main thread, or another thread if the main
+// thread has ended. If the main thread sleeps in a program without symbols, such as sleep(1), it is the main
+// thread of the process that has started the program.
 func telling(s job.RankStack) job.ThreadStack {
 	t := mainThread(s)
 	if t.State != job.ProcessSleeping || len(t.Frames) == 0 || userFrame(t.Frames) >= 0 || placeOf(t).kind != nothing {
@@ -114,7 +115,8 @@ func telling(s job.RankStack) job.ThreadStack {
 	return s.Threads[i]
 }
 
-// mainThread returns the main thread of the process that does the rank's work, or another one if that has ended.
+// mainThread returns the main thread of the process that does the rank's work. If that thread has ended, it
+// returns another one.
 func mainThread(s job.RankStack) (t job.ThreadStack) {
 	for i, thread := range s.Threads {
 		if i == 0 || thread.Main || t.State == job.ProcessZombie && t.PID == thread.PID && thread.State != job.ProcessZombie {
@@ -124,7 +126,7 @@ func mainThread(s job.RankStack) (t job.ThreadStack) {
 	return t
 }
 
-// fixed returns the state if it is one in which a rank cannot run.
+// fixed returns s if a process in this state cannot run, and otherwise "".
 func fixed(s job.ProcessState) job.ProcessState {
 	switch s {
 	case job.ProcessStopped, job.ProcessTraced, job.ProcessDisk, job.ProcessZombie:
@@ -133,7 +135,7 @@ func fixed(s job.ProcessState) job.ProcessState {
 	return ""
 }
 
-// common returns the frames that two stacks have in common, from the outermost one inwards.
+// common returns the frames that two stacks have in common, beginning with the outermost one.
 func common(a, b []job.Frame) []job.Frame {
 	n := 0
 	for n < len(a) && n < len(b) && a[len(a)-1-n] == b[len(b)-1-n] {
@@ -142,7 +144,7 @@ func common(a, b []job.Frame) []job.Frame {
 	return a[len(a)-n:]
 }
 
-// maxSpans is how many spans of ranks of a group are written out.
+// maxSpans is the maximum number of spans of ranks that are written for a group.
 const maxSpans = 8
 
 // Text writes groups on one line, as in "ranks 0-2,4-7 in MPI_Allreduce (train.py:120 average);
@@ -155,7 +157,7 @@ func Text(groups []job.StackGroup) string {
 	return strings.Join(parts, "; ")
 }
 
-// maxGroups is how many groups some writes out.
+// maxGroups is the maximum number of groups that some writes.
 const maxGroups = 4
 
 // some writes the largest groups on one line.
@@ -166,7 +168,7 @@ func some(groups []job.StackGroup) string {
 	return Text(groups)
 }
 
-// in says where a group is.
+// in returns where a group is.
 func in(g job.StackGroup) string {
 	if g.Where == "" {
 		return "at an unknown place"

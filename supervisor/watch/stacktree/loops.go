@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// latest returns the telling threads by rank, and the numbers of the ranks in order. They are those of the last look,
-// or of an earlier one if no tool could read the stack then.
+// latest returns the telling thread of each rank, and the ranks in order. A thread is that of the last look, or
+// that of an earlier look if no tool could read the stack at the last one.
 func latest(looks [][]job.RankStack) (threads map[int]job.ThreadStack, numbers []int) {
 	threads = map[int]job.ThreadStack{}
 	for _, look := range looks {
@@ -24,11 +24,11 @@ func latest(looks [][]job.RankStack) (threads map[int]job.ThreadStack, numbers [
 
 // seen is where a rank was at a look.
 type seen struct {
-	path   string // what tells the place apart from others
+	path   string // a text that distinguishes the place from others
 	frames []job.Frame
 }
 
-// loops returns, for each rank that goes round a loop, the frames that its stacks have in common at all looks.
+// loops returns, for each rank that is in a loop, the frames that its stacks at all looks have in common.
 func loops(looks [][]job.RankStack) map[int][]job.Frame {
 	places := map[int][]seen{}
 	for _, look := range looks {
@@ -66,7 +66,7 @@ func loops(looks [][]job.RankStack) map[int][]job.Frame {
 	return found
 }
 
-// pathOf returns a text that tells the place with these frames apart from others.
+// pathOf returns a text that distinguishes the place with these frames from others.
 func pathOf(frames []job.Frame) string {
 	var b strings.Builder
 	for i, f := range frames {
@@ -75,8 +75,8 @@ func pathOf(frames []job.Frame) string {
 	return b.String()
 }
 
-// enclosing returns the frames in which both stacks are, from the outermost one inwards. In the innermost of these the
-// stacks may be at different lines.
+// enclosing returns the frames that are in both stacks, beginning with the outermost one. In the innermost of
+// these frames, the stacks may be at different lines.
 func enclosing(a, b []job.Frame) []job.Frame {
 	all := common(a, b)
 	if n := len(all); n < len(a) && n < len(b) {
@@ -89,7 +89,7 @@ func enclosing(a, b []job.Frame) []job.Frame {
 	return all
 }
 
-// loopIn names the innermost function of the user in which a loop is.
+// loopIn names the innermost of the user's functions that contains a loop.
 func loopIn(frames []job.Frame) string {
 	f := frames[userFrame(frames)]
 	return " in " + short(f.Function) + at(f)

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// thread has the functions of a stack, innermost first, each in solver.c at the line after the colon, or in a library
-// if there is none.
+// thread returns a thread with the functions of a stack, innermost first. Each function is in solver.c, at the
+// line after the colon, or in a library if there is no colon.
 func thread(state job.ProcessState, frames ...job.Frame) job.ThreadStack {
 	return job.ThreadStack{PID: 10, TID: 10, State: state, Frames: frames}
 }
@@ -54,7 +54,7 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// Two ranks are at the same place if only one of them runs.
+// TestRunningAtTheSamePlace: two ranks are at the same place if only one of them runs.
 func TestRunningAtTheSamePlace(t *testing.T) {
 	runs, sleeps := deadlock, deadlock
 	runs.State = job.ProcessRunning
@@ -110,7 +110,8 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// A rank that waits for a program without symbols is where it has started that program.
+// TestStarted: a rank that waits for a program without symbols is at the place where it has started that
+// program.
 func TestStarted(t *testing.T) {
 	tool := thread(job.ProcessSleeping, native("clock_nanosleep", "../sysdeps/unix/sysv/linux/clock_nanosleep.c", 71), native("??", "/usr/bin/sleep", 0))
 	starts := job.ThreadStack{PID: 9, TID: 9, State: job.ProcessSleeping, Syscall: "wait4", Frames: []job.Frame{py("wait", "/usr/lib/python3.11/subprocess.py", 1264), py("load", "/home/u/train.py", 30)}}

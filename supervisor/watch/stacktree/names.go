@@ -2,8 +2,8 @@ package stacktree
 
 import "strings"
 
-// short returns the name of a function in C++ without its arguments, those of templates, the type of its result, and
-// what compilers add. It returns other names unchanged.
+// short returns the name of a C++ function without the arguments, the template arguments, the result type, and
+// the suffixes that compilers add. It returns other names unchanged.
 func short(function string) string {
 	name, _, _ := strings.Cut(function, " [clone ")
 	if !strings.ContainsAny(name, "(:") || strings.Contains(name, "operator") { // operators have such characters themselves

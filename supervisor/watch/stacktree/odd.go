@@ -23,7 +23,7 @@ type Rank struct {
 	Busy, Asleep bool
 }
 
-// view is what is known of the ranks of a gang.
+// view is what is known of the ranks of a gang, for the rules.
 type view struct {
 	groups  []job.StackGroup
 	of      map[int]*job.StackGroup // by rank
@@ -89,5 +89,5 @@ func (v view) where(f func(rank int) bool) (ranks []int) {
 	return ranks
 }
 
-// few reports whether ranks are less than half of all.
+// few reports whether ranks are some, but less than half, of all ranks.
 func (v view) few(ranks []int) bool { return len(ranks) > 0 && 2*len(ranks) < len(v.ranks) }

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// state is the state of the thread whose stack was read, or else of the process, if it cannot run in
-// it: the stack is the later look.
+// state returns a state of the rank in which it cannot run, or "". It takes the state of the thread whose stack
+// was read, because the stack is newer than the pulse. Without a stack, it takes the state of the process.
 func (v view) state(rank int) job.ProcessState {
 	if g := v.of[rank]; g != nil && g.State != "" {
 		return fixed(g.State)
@@ -18,9 +18,9 @@ func (v view) state(rank int) job.ProcessState {
 	return fixed(v.pulses[rank].State)
 }
 
-// halted says of each state in which a process can do nothing by itself what it is, in the order of
-// how sure it is that it explains a hang. A process in an uninterruptible sleep may just wait for a
-// slow disk, and one whose main thread has ended may have other threads that work.
+// halted has the states in which a process can do nothing by itself, in the order of how certainly they explain
+// a hang. A process in an uninterruptible sleep may just wait for a slow disk. A process whose main thread has
+// ended may have other threads that work.
 var halted = []struct {
 	state      job.ProcessState
 	words      string
@@ -32,7 +32,7 @@ var halted = []struct {
 	{job.ProcessDisk, "hanging in the kernel, where no signal arrives", 0.9},
 }
 
-// Halted names the ranks that can do nothing by themselves, each with its state, such as stopped.
+// Halted names the ranks that can do nothing by themselves, each with its state, such as "stopped".
 func Halted(states map[int]job.ProcessState) string {
 	var all []string
 	for _, h := range halted {
@@ -49,8 +49,8 @@ func Halted(states map[int]job.ProcessState) string {
 	return text.And(all)
 }
 
-// cannotRun finds ranks that cannot run at all. Nothing but that is needed to explain a hang. It says
-// little if no rank can run: then the cause is outside of them.
+// cannotRun finds ranks that cannot run. This alone explains a hang. It explains little if no rank can run,
+// because the reason is then outside of the ranks.
 func (v view) cannotRun() Suspect {
 	for _, h := range halted {
 		ranks := v.where(func(r int) bool { return v.state(r) == h.state })
@@ -61,7 +61,7 @@ func (v view) cannotRun() Suspect {
 		if g := v.of[ranks[0]]; h.state == job.ProcessDisk && g != nil && len(ranks) == len(g.Ranks) && g.Where != "" {
 			s.Why += ": " + g.Where
 		}
-		if 2*len(ranks) > len(v.ranks) { // it is what most ranks have in common
+		if 2*len(ranks) > len(v.ranks) { // most ranks have this state in common
 			s.Confidence /= 2
 		}
 		if len(ranks) == len(v.ranks) {
@@ -72,12 +72,12 @@ func (v view) cannotRun() Suspect {
 	return Suspect{}
 }
 
-// waits reports whether a rank waits for other ranks, and whether that is known. The phase of the rank
-// in its MPI library or its stack says so. If some rank is at a meeting point of MPI, one that is not
-// there is expected there.
+// waits reports whether a rank waits for other ranks, and whether this is known. The stack of the rank or its
+// phase in the MPI library shows it. If some rank is at a meeting point of MPI, the ranks that are not there
+// are expected there.
 func (v view) waits(rank int) (waits, known bool) {
 	phase := v.pulses[rank].Phase
-	if meets(phase) || phase == job.PhaseLeft { // after MPI_Finalize, it holds up nobody
+	if meets(phase) || phase == job.PhaseLeft { // after MPI_Finalize, a rank holds up nobody
 		return true, true
 	}
 	if g := v.of[rank]; g != nil && len(g.Frames) > 0 {
@@ -90,9 +90,9 @@ func meets(phase job.RankPhase) bool {
 	return phase == job.PhaseInit || phase == job.PhaseBarrier
 }
 
-// outside finds the ranks that are not in a call for other ranks while the rest wait in one. It is the
-// usual picture of a hang. It is less sure if the others wait in different calls, and if most ranks are outside:
-// then some of those outside may only be on their way.
+// outside finds the ranks that are not in a communication call while the others wait in one. This is the usual
+// picture of a hang. It is less certain if the others wait in different calls. It is also less certain if most
+// ranks are outside, because some of these may only be on their way to the call.
 func (v view) outside() Suspect {
 	var out, waiting []int
 	for _, r := range v.ranks {
@@ -114,7 +114,7 @@ func (v view) outside() Suspect {
 		confidence = 0.5
 	}
 	if late, _ := v.late(); confidence >= 0.75 && slices.Equal(late, out) {
-		confidence = 0.95 // two signs that do not depend on each other
+		confidence = 0.95 // two independent signs
 	}
 	return Suspect{Ranks: out, Confidence: confidence,
 		Why: fmt.Sprintf("%s, while %s for other ranks%s", v.places(out), waitFor(waiting), v.inCalls(waiting))}
@@ -129,7 +129,7 @@ func (v view) inCalls(ranks []int) string {
 	return ""
 }
 
-// places says where ranks are, if they are in the same group.
+// places says where ranks are, if they are all in the same group.
 func (v view) places(ranks []int) string {
 	g, phase := v.of[ranks[0]], v.pulses[ranks[0]].Phase
 	switch {
@@ -144,7 +144,7 @@ func (v view) places(ranks []int) string {
 	return named(ranks) + are(ranks) + "elsewhere"
 }
 
-// choose returns the form of a word for one rank, or for several.
+// choose returns one for a single rank, and several for several ranks.
 func choose(ranks []int, one, several string) string {
 	if len(ranks) == 1 {
 		return one
@@ -154,7 +154,7 @@ func choose(ranks []int, one, several string) string {
 
 func are(ranks []int) string { return choose(ranks, " is ", " are ") }
 
-// call returns the name of the call in which a rank waits.
+// call returns the name of the communication call in which a rank waits, or "".
 func (v view) call(rank int) string {
 	g := v.of[rank]
 	if g == nil || !g.Collective {
@@ -173,10 +173,10 @@ func (v view) calls(ranks []int) (calls []string) {
 	return calls
 }
 
-// mismatch finds ranks that wait in another call than most, if all wait in one. A program may well
-// have some ranks receive what others send, and the ranks of different groups may be in different collectives: so this
-// is less sure. If no call has the majority, or ranks are in the call of most at several places, it names
-// no ranks: a library may use one call for the parts of another.
+// mismatch finds ranks that wait in another call than most ranks, if all ranks wait in a call. This is not very
+// certain: a program may let some ranks receive what others send, and the ranks of different groups may be in
+// different collectives. mismatch names no ranks if no call has the majority, or if the ranks in the majority's
+// call are at several places, because a library may use one call for the parts of another.
 func (v view) mismatch() Suspect {
 	by := map[string][]int{}
 	for _, r := range v.ranks {
@@ -207,8 +207,9 @@ func (v view) mismatch() Suspect {
 		Why: fmt.Sprintf("%s, while %s in %s", v.places(others), waitFor(by[most]), most)}
 }
 
-// finalizing finds the ranks that are in MPI_Finalize, if all others wait in other calls: those that finalize will
-// never make these calls. If most ranks are in MPI_Finalize, the others hold them up.
+// finalizing finds the ranks that are in MPI_Finalize, if all others wait in other calls. The ranks in
+// MPI_Finalize will never make these calls. If most ranks are in MPI_Finalize, finalizing returns the others,
+// which hold up these ranks.
 func (v view) finalizing() Suspect {
 	var ends, others []int
 	for _, r := range v.ranks {
@@ -227,14 +228,13 @@ func (v view) finalizing() Suspect {
 	return Suspect{Ranks: ends, Confidence: 0.85, Why: fmt.Sprintf("%s, while %s for other ranks%s", v.places(ends), waitFor(others), v.inCalls(others))}
 }
 
-// scattered reports whether ranks are at several places.
+// scattered reports whether ranks are in different groups.
 func (v view) scattered(ranks []int) bool {
 	return slices.ContainsFunc(ranks, func(r int) bool { return v.of[r] != v.of[ranks[0]] })
 }
 
-// late returns the ranks whose last reported step is before the median of the ranks that report any,
-// and that median. There are none if half of the ranks report no steps, or if the late
-// ones are not few.
+// late returns the ranks whose last reported step is before the median of all reported steps, and this median.
+// It returns no ranks if half of the ranks report no steps, or if the late ranks are not few.
 func (v view) late() (ranks []int, median int64) {
 	var all []int64
 	step := func(r int) int64 {
@@ -260,8 +260,8 @@ func (v view) late() (ranks []int, median int64) {
 	return ranks, median
 }
 
-// behind finds ranks at an earlier step than most. If not all ranks report steps, the output of some
-// may only have been delayed.
+// behind finds ranks at an earlier step than most. This is less certain if not all ranks report steps, because
+// the output of some ranks may only be delayed.
 func (v view) behind() Suspect {
 	ranks, step := v.late()
 	if len(ranks) == 0 {
@@ -275,8 +275,8 @@ func (v view) behind() Suspect {
 		Why: fmt.Sprintf("%s%s not reached step %d, which most ranks have", named(ranks), choose(ranks, " has", " have"), step)}
 }
 
-// offNetwork finds the ranks that do not wait for data on a socket, where most do: the data may have to
-// come from one of the few.
+// offNetwork finds the ranks that do not wait for data on a socket, if most ranks do. The others may wait for
+// data from these ranks.
 func (v view) offNetwork() Suspect {
 	waits := func(r int) bool { g := v.of[r]; return g != nil && (g.Network || g.Collective) }
 	on, off := v.where(waits), v.where(func(r int) bool { return v.of[r] != nil && !waits(r) })
@@ -290,7 +290,7 @@ func (v view) offNetwork() Suspect {
 	return Suspect{Ranks: off, Confidence: confidence, Why: fmt.Sprintf("%s, while %s %s", v.places(off), waitFor(on), v.onWhat(on))}
 }
 
-// onWhat says what ranks wait for that wait in a communication call or on a socket.
+// onWhat says for what ranks wait that are in a communication call or wait for a socket.
 func (v view) onWhat(ranks []int) string {
 	if slices.ContainsFunc(ranks, func(r int) bool { return !v.of[r].Collective }) {
 		return "on the network"
@@ -298,7 +298,8 @@ func (v view) onWhat(ranks []int) string {
 	return "for other ranks" + v.inCalls(ranks)
 }
 
-// unlike finds the few ranks that sleep while all others use CPU time, or the other way round.
+// unlike finds the few ranks that sleep while all others use CPU time, or the few ranks that use CPU time while
+// all others sleep.
 func (v view) unlike() Suspect {
 	busy := v.where(func(r int) bool { return v.pulses[r].Busy })
 	asleep := v.where(func(r int) bool { return v.pulses[r].Asleep })
@@ -312,8 +313,8 @@ func (v view) unlike() Suspect {
 	return Suspect{}
 }
 
-// elsewhere finds the few ranks that are not where most are. This is all that can be said if either
-// none of the ranks or all of them are in calls of a communication library that is known by its names.
+// elsewhere finds the few ranks that are not where most ranks are. It applies if all ranks are in known
+// communication calls, or if none is. Nothing better is then known.
 func (v view) elsewhere() Suspect {
 	inside := func(g job.StackGroup) bool { return g.Collective }
 	outside := func(g job.StackGroup) bool { return !g.Collective }

@@ -17,7 +17,7 @@ func py(function, file string, line int) job.Frame {
 	return job.Frame{Function: function, File: file, Line: line}
 }
 
-// Stacks as the tools give them, innermost first.
+// These stacks are as the tools print them, innermost frame first.
 var (
 	allreduce = job.ThreadStack{State: job.ProcessRunning, Frames: []job.Frame{
 		native("MPIDI_progress_test", "/usr/lib/x86_64-linux-gnu/libmpich.so.12", 0), native("MPIR_Allreduce", "/usr/lib/x86_64-linux-gnu/libmpich.so.12", 0),
@@ -153,7 +153,7 @@ func steps(at ...int64) (pulses []Rank) {
 	return pulses
 }
 
-// phases has ranks in these phases.
+// phases returns ranks that are in the given phases.
 func phases(in ...job.RankPhase) (pulses []Rank) {
 	for r, phase := range in {
 		pulses = append(pulses, Rank{Pulse: job.Pulse{Rank: r, Phase: phase}})
@@ -161,7 +161,7 @@ func phases(in ...job.RankPhase) (pulses []Rank) {
 	return pulses
 }
 
-// working has ranks of which some are busy and the others asleep.
+// working returns ranks, of which some are busy and the others asleep.
 func working(busy ...bool) (pulses []Rank) {
 	for r, b := range busy {
 		pulses = append(pulses, Rank{Pulse: job.Pulse{Rank: r}, Busy: b, Asleep: !b})
