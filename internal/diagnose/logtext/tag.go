@@ -125,7 +125,9 @@ func unprefix(lines []job.Line) []job.Line {
 		unstamp(lines)
 		return lines
 	}
-	learned(lines)
+	if !learned(lines) {
+		opened(lines)
+	}
 	return lines
 }
 
