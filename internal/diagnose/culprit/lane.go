@@ -19,6 +19,9 @@ func (s Sign) Marked() int {
 	if r := s.Lanes[s.At]; r >= 0 {
 		return r
 	}
+	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") { // after what another rank had begun to print
+		return -1
+	}
 	return s.Lanes[s.From]
 }
 

@@ -15,6 +15,7 @@ type begun struct {
 	shape  string // what stands around the number
 	word   string
 	plain  bool // neither a word nor a mark stands beside the number
+	total  bool // the number of all ranks stands after the number
 	number int
 	end    int
 }
@@ -38,16 +39,16 @@ func open(t string) (b begun, ok bool) {
 	if b.shape = m[1] + b.word + strings.TrimSpace(m[3]) + "#" + m[5]; b.word == "" {
 		b.shape += m[6]
 	}
-	return b, b.word != "" || m[3] == ""
+	b.total = m[5] != ""
+	return b, (b.word != "" || m[3] == "") && strings.TrimSpace(t[b.end:]) != ""
 }
 
 // turn counts how the lines with one shape of opening take turns.
 type turn struct {
+	begun                   // the first of them
 	lines, turns, odd, last int
 	count                   map[int]int
 	forms                   map[string]bool
-	plain                   bool
-	word                    string
 	nested                  int // lines with another number after that of a plain opening
 }
 
@@ -70,6 +71,8 @@ func (u *turn) ranks(lines int) bool {
 	case n < 2, lowest > 1, highest-lowest+1 != n, u.lines < n+2, len(u.forms) < 2, u.turns == 0:
 		return false
 	case counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word):
+		return false
+	case u.total && u.odd == 0: // it counts up to the total again and again
 		return false
 	case u.plain:
 		return lowest == 0 && most && u.odd > 1 && u.nested*2 < u.lines
@@ -97,7 +100,7 @@ func openings(text []string) []begun {
 		all[i] = b
 		u := found[b.shape]
 		if u == nil {
-			u = &turn{count: map[int]int{}, forms: map[string]bool{}, plain: b.plain, word: b.word, last: b.number}
+			u = &turn{count: map[int]int{}, forms: map[string]bool{}, begun: b, last: b.number}
 			found[b.shape] = u
 		}
 		if b.number < u.last {
