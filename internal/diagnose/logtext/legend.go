@@ -15,7 +15,7 @@ var (
 	// pair is a word and its number.
 	pair = textmatch.New(`([A-Za-z]+)[A-Za-z_-]*[ =:#]{0,2}(\d{1,6})`)
 	// legendRank is how a line that explains a name says which rank it is.
-	legendRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|comm)[_ -]?)?(?:ranks?|task|global|world|process index)(?: is|[ =:#(]{1,3})\s*(\d{1,5})\b`)
+	legendRank = textmatch.New(`(?i)\b(?:(?:global|world|mpi|comm)[_ -]?)?(?:ranks?|task|global|world|process index)(?: is|[ =:#(]{1,3})\s*(\d{1,5})(?:[^\w-]|$)`)
 )
 
 // Limits on names.
@@ -43,7 +43,11 @@ func legended(lines []job.Line) bool {
 		}
 	}
 	ranks := explained(lines, names)
-	if ranks == nil {
+	tagged := 0
+	for name := range ranks {
+		tagged = max(tagged, names[name])
+	}
+	if tagged < 2 {
 		return false
 	}
 	for i, t := range tags {
