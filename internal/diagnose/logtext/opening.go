@@ -78,6 +78,7 @@ func (u *turn) ranks(lines int) bool {
 		return lowest == 0 && most && u.odd > 1 && u.nested*2 < u.lines
 	case pieces[u.word]:
 		return most && u.odd > 0 && u.turns >= turnsOfRow
+	case u.word == "" && strings.ContainsAny(u.shape, "|>"):
 	case u.word == "":
 		return u.odd > 0 || u.turns >= turnsOfRow
 	}
