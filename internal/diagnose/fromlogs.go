@@ -102,7 +102,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 // cutShort reports whether the logs show that the program did not end well after it, or the program that supervises it,
 // said that it is stopped early.
 func (s *stream) cutShort(g *sign.Sign) bool {
-	failed := func(o *stream) bool { return o.log().Failed() || o != s && o.reportedEnd() >= 0 }
+	failed := func(o *stream) bool {
+		return o.log().Failed() || o != s && (o.reportedEnd() >= 0 || outlook.StopCode(o.text[len(o.text)-1]))
+	}
 	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
 		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], outlook.StopCode)
 }

@@ -28,8 +28,8 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
-	Classes: []string{Message},
-	Match: textmatch.New(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node)s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
+	Classes: []string{Message, "ConnectionError"},
+	Match: textmatch.New(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node|member|task|neighbou?r|partner|client|other (?:end|side))s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
 		`\b(?:another|other|remote) (?:rank|process|node|worker|task)e?s?\b`),
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
