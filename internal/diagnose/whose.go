@@ -111,7 +111,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
 			func() int { return s.reported(members, true) },
-			func() int { return culprit.Ended(logs) },
+			func() int { return culprit.Ended(logs, s.title()) },
 			func() int { return g.Beside(0) },
 			func() int { return s.quiet(g, logs) },
 			func() int { return s.reported(members, false) },

@@ -29,12 +29,12 @@ var (
 	// finished is a word of the last line of a rank that has done its work.
 	finished = textmatch.New(`(?i)\b(?:done|finished|complete[d]?|converged|closed|flushed|idle|bye|success\w*|ok|exit(?:ing|ed)? (?:normally|with code 0|0)|status[ =]0|waiting for (?:the )?others|all \d+ \w+ (?:written|stored|served))\b`)
 	// ended is how a launcher or a script says that a numbered process has failed.
-	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
+	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed|killed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
 )
 
 // Ended returns the only rank that a launcher or script says has failed, or -1. It must be a rank that marks lines as
-// its own.
-func Ended(logs []roster.Log) int {
+// its own, or the one that the title of the sign names.
+func Ended(logs []roster.Log, title string) int {
 	known := map[int]bool{}
 	for _, l := range logs {
 		for _, r := range l.Lanes {
@@ -58,6 +58,9 @@ func Ended(logs []roster.Log) int {
 			}
 			only = max(only, r)
 		}
+	}
+	if m := ended.FindStringSubmatch(title[:min(len(title), 200)]); m != nil && m[2] != "0" && !known[only] {
+		return first([]string{"", m[1], m[3]})
 	}
 	if !known[only] {
 		return -1

@@ -68,7 +68,7 @@ func (u *turn) ranks(lines int) bool {
 	}
 	most := u.lines*100 >= lines*mostOpening
 	switch {
-	case n < 2, lowest > 1, highest-lowest+1 != n, u.lines < n+2, len(u.forms) < 2, u.turns == 0:
+	case n < 2, lowest > 1, highest-lowest+1 != n, u.lines < n+2, len(u.forms) < 2 && u.odd == 0 && u.word != "", u.turns == 0:
 		return false
 	case counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word):
 		return false

@@ -87,6 +87,7 @@ func Count(logs []Log) *Census {
 			c.heard[l.Rank] = true
 			c.lives(l.Host, l.Rank)
 		}
+		c.tables(l.Text)
 		host, row := "", -1
 		for i, t := range l.Text {
 			if len(t) > longLine {
