@@ -119,6 +119,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return laggard.Behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
+			func() int { return s.hung(census) },
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
@@ -301,6 +302,14 @@ func (s *suspect) ofMaster() int {
 		return -1
 	}
 	return 0
+}
+
+// hung returns the rank that a supervisor found silent, for a suspect that is its report, or -1.
+func (s *suspect) hung(census *roster.Census) int {
+	if s.rule.Category != job.Hang {
+		return -1
+	}
+	return culprit.Hung(s.title(), census.All())
 }
 
 // ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It

@@ -12,6 +12,20 @@ var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\brank[ #:=]{0,2}(\
 // slowUnit is the number of the first rank in the words of a watcher, which may call ranks as the program does.
 var slowUnit = textmatch.New(`(?i)\b(?:(?:rank|worker|member|replica|trainer|shard|task|proc|process|rk|pe|mpi) ?[#:=_-]?|[rwmp])(\d{1,5})\b`)
 
+// silentFrom is the number of a rank that a watcher has not heard of.
+var silentFrom = textmatch.New(`(?i)\b(?:from|of|on|by) (\d{1,5})(?:$|[,;.:)] ?|(?: since| for| in| after)\b)`)
+
+// Hung returns the rank that the words of a watcher call silent or stuck, if the log knows it, or -1.
+func Hung(title string, ranks map[int]bool) int {
+	title = title[:min(len(title), 200)]
+	for _, p := range []*textmatch.Pattern{slowUnit, silentFrom} {
+		if m := p.FindStringSubmatch(title); m != nil && ranks[logtext.Number(m[1])] {
+			return logtext.Number(m[1])
+		}
+	}
+	return -1
+}
+
 // Slow returns the slow rank: the one that the report with this title names, or else the one that most lines of the
 // logs call slow. It returns -1 if there is neither.
 func Slow(title string, logs []roster.Log) int {

@@ -59,6 +59,7 @@ var parsers = []struct {
 	{"exits with return code = ", deepSpeed},
 	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" on signal ", ofRank}, {": signal ", ofRank}, {" of signal ", ofRank}, {" exited with ", ofRank},
 	{"exit code", coded}, {"exit status", coded},
+	{" sigkill", bySignal}, {" sigsegv", bySignal}, {" sigbus", bySignal}, {" sigabrt", bySignal}, {" sigfpe", bySignal}, {" sigill", bySignal},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -214,6 +215,21 @@ func ofRank(text []string, i int) (Report, int, bool) {
 	}
 	r.Rank, r.PID = logtext.Number(m[1]), logtext.Number(m[2])
 	return r, i, r.Signal > 0 || r.Code > 0
+}
+
+// signalName is how a program that starts others tells which signal a rank has got.
+var signalName = textmatch.New(`(?i)\b(?:rank|task|PE|locale|image|worker|member|replica|process) ?[ :#=]?(\d{1,5})(?: \([^()]{1,40}\)| on [\w.-]+)?:? (?:has |was |is )?(?:\w+ )?(?:got|received|caught|killed|died|ended|exited|terminated|hit|gone)(?: (?:by|with|of|on|from))?:? (?:a |signal )?(SIG(?:KILL|SEGV|BUS|ABRT|FPE|ILL))\b`)
+
+// signals are the numbers of the signals that a report may name.
+var signals = map[string]int{"SIGKILL": 9, "SIGSEGV": 11, "SIGBUS": 7, "SIGABRT": 6, "SIGFPE": 8, "SIGILL": 4}
+
+// bySignal reads such a report.
+func bySignal(text []string, i int) (Report, int, bool) {
+	m := signalName.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	return Report{Rank: logtext.Number(m[1]), Signal: signals[strings.ToUpper(m[2])]}, i, true
 }
 
 func gasnet(text []string, i int) (Report, int, bool) {

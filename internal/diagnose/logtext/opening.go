@@ -8,7 +8,10 @@ import (
 )
 
 // opening is the beginning of a line with the number of a rank, as in "(3) ", "3| ", "3/8 ", "rk3 " and "reader 3: ".
-var opening = textmatch.New(`^ {0,4}([\[(<{#]?)([A-Za-z][A-Za-z_]{0,15}|)([ _.:#=-]{0,3})(\d{1,5})((?:/| of )\d{1,5})?([\])>}|:]{0,2})(?:\s|$)`)
+var opening = textmatch.New(`^ {0,4}([\[(<{#]?)([A-Za-z][A-Za-z_]{0,15}|)([ _.:#=-]{0,3})(\d{1,5})((?:/| of )\d{1,5})?( [|>]|[\])>}|:]{0,2})(?:\s|$)`)
+
+// elapsed is the time since the beginning of a program, before an opening.
+var elapsed = textmatch.New(`^\[? {0,8}(?:[Tt]?\+ ?\d+(?:\.\d+)?s?|(?:t=)?\d+\.\d{1,6}s)\]?:? +`)
 
 // begun is the opening of one line.
 type begun struct {
@@ -29,6 +32,9 @@ func open(t string) (b begun, ok bool) {
 			stamp = at[1]
 			break
 		}
+	}
+	if at := elapsed.FindStringIndex(t[stamp:]); at != nil {
+		stamp += at[1]
 	}
 	m := opening.FindStringSubmatch(t[stamp:])
 	if m == nil {
@@ -80,7 +86,7 @@ func (u *turn) ranks(lines int) bool {
 		return most && u.odd > 0 && u.turns >= turnsOfRow
 	case u.word == "" && strings.ContainsAny(u.shape, "|>"):
 	case u.word == "":
-		return u.odd > 0 || u.turns >= turnsOfRow
+		return u.odd > 0 || u.turns >= turnsOfRow || u.turns > 1 && len(u.forms) > 1
 	}
 	return true
 }

@@ -82,6 +82,7 @@ var (
 func Count(logs []Log) *Census {
 	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, nodes: map[string]int{}, units: map[string]map[int]bool{}}
 	parts := map[string]int{}
+	c.named(logs)
 	for _, l := range logs {
 		if l.Rank >= 0 {
 			c.heard[l.Rank] = true
@@ -150,6 +151,7 @@ func (c *Census) number(logs []Log) {
 // read reads line i of a log, which is t.
 func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 	line := l.Lines[i]
+	c.pairs(t)
 	if pid, rank, ok := Process(line.Text); ok {
 		c.process(pid, rank)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
 // columns is where a table of processes has the rank, the process and the host of each row.
@@ -61,6 +62,51 @@ func (c *Census) tables(text []string) {
 		}
 		if table.host >= 0 && !digitsOnly(row[table.host]) {
 			c.lives(row[table.host], rank)
+		}
+	}
+}
+
+// hostLine is a line of a list of the hosts of ranks.
+var hostLine = textmatch.New(`(?i)^\W{0,3}(?:rank|task|proc)?[ =:#]{0,2}(\d{1,5})(?: is)?(?: on| at| ?[-=]+>| ?=|:|,)? +(?:host[ =:])?([A-Za-z][\w.-]{0,60})$`)
+
+// named reads lists of hosts whose logs have the names of the hosts.
+func (c *Census) named(logs []Log) {
+	files := map[string]bool{}
+	for _, l := range logs {
+		if len(l.Lines) > 0 && len(logs) > 1 {
+			base := l.Lines[0].File[strings.LastIndexByte(l.Lines[0].File, '/')+1:]
+			base, _, _ = strings.Cut(base, ".")
+			files[base] = true
+		}
+	}
+	for _, l := range logs {
+		for _, t := range l.Text {
+			if len(t) > 100 || len(files) == 0 {
+				continue
+			}
+			if m := hostLine.FindStringSubmatch(t); m != nil && files[m[2]] {
+				c.lives(m[2], logtext.Number(m[1]))
+			}
+		}
+	}
+}
+
+// several is a rank and its process in a line that names several of both.
+var several = textmatch.New(`(?i)\b(?:rank|task|proc|worker|member)[ =:#]{0,2}(\d{1,5})[ =:(]{1,2}(?:is )?pid[ =:]{0,2}(\d{2,8})\b|[ ,;](\d{1,5})[=:](?:pid)?(\d{3,8})\b`)
+
+// pairs reads a line that names several ranks with their processes.
+func (c *Census) pairs(t string) {
+	if !strings.Contains(t, "pid") && !strings.Contains(t, "PID") || strings.Contains(t, "ocal") {
+		return
+	}
+	for n, rest := 0, t; n < longestList; n++ {
+		at := several.FindStringIndex(rest)
+		if at == nil {
+			return
+		}
+		m := several.FindStringSubmatch(rest)
+		if rest = rest[at[1]:]; n > 0 || several.MatchString(rest) {
+			c.process(logtext.Number(m[2]+m[4]), logtext.Number(m[1]+m[3]))
 		}
 	}
 }
