@@ -125,7 +125,7 @@ func unprefix(lines []job.Line) []job.Line {
 		unstamp(lines)
 		return lines
 	}
-	if !legended(lines) && !learned(lines) {
+	if !legended(lines) && !gridded(lines) && !learned(lines) {
 		opened(lines)
 	}
 	return lines
