@@ -13,6 +13,9 @@ var opening = textmatch.New(`^ {0,4}([\[(<{#]?)([A-Za-z][A-Za-z_]{0,15}|)([ _.:#
 // elapsed is the time since the beginning of a program, before an opening.
 var elapsed = textmatch.New(`^\[? {0,8}(?:[Tt]?\+ ?\d+(?:\.\d+)?s?|(?:t=)?\d+\.\d{1,6}s)\]?:? +`)
 
+// frame is the rest of a line of a stack trace.
+var frame = textmatch.New(`0x[0-9a-f]|\(\)| at \S+:\d|^ +in `)
+
 // begun is the opening of one line.
 type begun struct {
 	shape  string // what stands around the number
@@ -46,6 +49,9 @@ func open(t string) (b begun, ok bool) {
 		b.shape += m[6]
 	}
 	b.total = m[5] != ""
+	if m[1] == "#" && frame.MatchString(t[b.end:]) {
+		return b, false
+	}
 	return b, (b.word != "" || m[3] == "") && strings.TrimSpace(t[b.end:]) != ""
 }
 
@@ -76,7 +82,7 @@ func (u *turn) ranks(lines int) bool {
 	switch {
 	case n < 2, lowest > 1, highest-lowest+1 != n, u.lines < n+2, len(u.forms) < 2 && u.odd == 0 && u.word != "", u.turns == 0:
 		return false
-	case counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word):
+	case len(u.word) != 1 && counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word) && !(strings.Contains("ghcdnb", u.word) && most && u.turns >= turnsOfRow):
 		return false
 	case u.total && u.odd == 0: // it counts up to the total again and again
 		return false

@@ -54,7 +54,7 @@ func (f *finder) unannounced(taken []bool) *message.Message {
 		return m
 	}
 	for i := len(f.Lines) - 1; i > max(0, len(f.Lines)-farewellLines); i-- {
-		if !farewell.MatchString(f.Lines[i]) || taken[i-1] || !complains.MatchString(f.Lines[i-1]) || f.tells(i-1) == nil {
+		if !farewell.MatchString(f.Lines[i]) || taken[i-1] || !complains.MatchString(f.Lines[i-1]) && reason.Of(f.Lines[i-1]) == "" || f.tells(i-1) == nil {
 			continue
 		}
 		return &message.Message{Text: f.Lines[i-1], Title: logtext.Short(f.Lines[i-1], 300), From: i - 1, At: i - 1, To: i}
