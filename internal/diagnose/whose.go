@@ -120,6 +120,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.ofHost(census, all) },
 			func() int { return laggard.Lost(logs) },
 			func() int { return s.hung(census) },
+			g.Numbered,
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },

@@ -68,6 +68,28 @@ func Ended(logs []roster.Log, title string) int {
 	return only
 }
 
+// numbered is a line that begins with the number of a rank in brackets or before a bar.
+var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
+
+// Numbered returns the number with which the decisive line of a sign begins, if two other lines begin with other numbers in
+// the same form, one of them with 0, or -1.
+func (s Sign) Numbered() int {
+	m := numbered.FindStringSubmatch(s.Text[s.At])
+	if m == nil {
+		return -1
+	}
+	others := map[string]bool{}
+	for _, t := range s.Text {
+		if o := numbered.FindStringSubmatch(t); o != nil && o[1] == m[1] && o[3] == m[3] {
+			others[o[2]] = true
+		}
+	}
+	if !others["0"] || len(others) < margin+1 {
+		return -1
+	}
+	return logtext.Number(m[2])
+}
+
 // margin is how many lines every other rank prints after the last line of a rank that has fallen silent.
 const margin = 2
 
