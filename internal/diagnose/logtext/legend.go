@@ -9,7 +9,7 @@ import (
 
 var (
 	// nameTag is a tag that names a process in another way than by its rank, as in "[m1:701] ", "pid5212 | " and "[dp1 tp0] ".
-	nameTag = textmatch.New(`^ {0,4}(?:[\[(<{]([A-Za-z][\w.:@/=, -]{0,40})[\])>}]:?|([A-Za-z][\w.:@/-]{0,40}?) ?[|>:])(?:\s|$)`)
+	nameTag = textmatch.New(`^ {0,4}(?:[\[(<{]([A-Za-z][\w.:@/=, -]{0,40}|\d{3,8})[\])>}]:?|([A-Za-z][\w.:@/-]{0,40}?) ?[|>:])(?:\s|$)`)
 	// arrow stands between a name and its rank.
 	arrow = textmatch.New(`\s*(?:[-=]+>|=)\s*`)
 	// pair is a word and its number.
@@ -27,11 +27,11 @@ const (
 
 // legended sets the ranks of lines whose tags name a process in the program's own way, if lines of the log explain these
 // names: which rank each of them is. It removes the tags, and
-// reports whether it did so.
-func legended(lines []job.Line) bool {
+// reports whether it did so. If processes is true, only tags that are the number of a process count.
+func legended(lines []job.Line, processes bool) bool {
 	tags, names := make([]string, len(lines)), map[string]int{}
 	for i, l := range lines {
-		if m := nameTag.FindStringSubmatch(l.Text); m != nil && len(names) < mostNames {
+		if m := nameTag.FindStringSubmatch(l.Text); m != nil && len(names) < mostNames && (!processes || digits.FindString(m[1]) == m[1] && m[1] != "") {
 			tags[i] = m[1] + m[2]
 			names[tags[i]]++
 		}
@@ -116,11 +116,21 @@ func legend(t string, names map[string]int) map[string]int {
 		return found
 	}
 	if m := legendRank.FindStringSubmatch(t); m != nil {
+		before, rest := 0, t
 		for _, f := range fields {
+			at := strings.Index(rest, f)
 			f = strings.Trim(f, ":|<>")
-			if _, ok := names[f]; ok {
-				found[f] = Number(m[1])
+			if _, ok := names[f]; !ok || at < 0 {
+				continue
 			}
+			after := rest[at+len(f):]
+			if o := legendRank.FindStringSubmatch(after); o != nil {
+				found[f] = Number(o[1])
+				rest = after[legendRank.FindStringIndex(after)[1]:]
+			} else if b := legendRank.FindStringSubmatch(t[before : len(t)-len(rest)+at]); b != nil {
+				found[f], rest = Number(b[1]), after
+			}
+			before = len(t) - len(rest)
 		}
 		for name := range names {
 			if len(found) == 0 && samePairs(name, t) {

@@ -89,6 +89,10 @@ var deepSpeed = textmatch.New(`^[\w.-]+: \[[\d :,-]+\] \[INFO\] \[launch\.py:|^p
 // written one line, it makes one of what each has written.
 func unprefix(lines []job.Line) []job.Line {
 	hostsOnly := slices.ContainsFunc(lines, func(l job.Line) bool { return deepSpeed.MatchString(l.Text) })
+	if legended(lines, true) {
+		unstamp(lines)
+		return lines
+	}
 	for _, t := range tags {
 		if !t.sure && (!t.holds(lines) || hostsOnly && t.line.SubexpIndex("rank") >= 0) {
 			continue
@@ -127,7 +131,7 @@ func unprefix(lines []job.Line) []job.Line {
 		unstamp(lines)
 		return lines
 	}
-	if !legended(lines) && !gridded(lines) && !learned(lines) {
+	if !legended(lines, false) && !gridded(lines) && !learned(lines) {
 		opened(lines)
 	}
 	return lines
