@@ -82,7 +82,7 @@ func (u *turn) ranks(lines int) bool {
 	switch {
 	case n < 2, lowest > 1, highest-lowest+1 != n, u.lines < n+2, len(u.forms) < 2 && u.odd == 0 && u.word != "", u.turns == 0:
 		return false
-	case len(u.word) != 1 && counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word) && !(strings.Contains("ghcdnb", u.word) && most && u.turns >= turnsOfRow):
+	case strings.HasSuffix(u.word, "poolworker"), len(u.word) != 1 && counters[u.word] && !pieces[u.word], len(u.word) == 1 && !strings.Contains("rpmw", u.word) && !(strings.Contains("ghcdnb", u.word) && most && u.turns >= turnsOfRow):
 		return false
 	case u.total && u.odd == 0: // it counts up to the total again and again
 		return false
