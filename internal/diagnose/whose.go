@@ -119,8 +119,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return laggard.Behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
-			func() int { return s.hung(census) },
-			g.Numbered,
+			func() int { return s.numbered(g, census) },
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
@@ -305,12 +304,13 @@ func (s *suspect) ofMaster() int {
 	return 0
 }
 
-// hung returns the rank that a supervisor found silent, for a suspect that is its report, or -1.
-func (s *suspect) hung(census *roster.Census) int {
-	if s.rule.Category != job.Hang {
-		return -1
+// numbered returns the rank whose number a sign begins with, or the one that a supervisor found silent if the suspect is
+// its report. It returns -1 if there is none.
+func (s *suspect) numbered(g culprit.Sign, census *roster.Census) int {
+	if s.rule.Category == job.Hang {
+		return culprit.Hung(s.title(), census.All())
 	}
-	return culprit.Hung(s.title(), census.All())
+	return g.Numbered()
 }
 
 // ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It
