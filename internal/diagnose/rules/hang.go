@@ -8,7 +8,7 @@ import (
 const hangHint = "find out where the rank stands (py-spy dump, gdb): a lock, a read that never ends, a collective that another rank does not join"
 
 // ends matches what a program that supervises others says it does to them.
-var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b|stopp?\w*|end(?:ing|ed) the|shut\w*|dump\w*|sending|sent|sig[a-z]{2,5}|qdel|scancel|giving up|restart\w*|evict\w*|drain\w*|cordon\w*|replac\w*|exclud\w*|remov\w*|(?:collect|tak|writ|gather)\w* (?:the )?stacks|stacks (?:taken|written|collected))\b`)
+var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b|stopp?\w*|end(?:ing|ed) the|(?:run|job) (?:was |is )?(?:ended|stopped)|shut\w*|dump\w*|sending|sent|sig[a-z]{2,5}|qdel|scancel|giving up|restart\w*|evict\w*|drain\w*|cordon\w*|replac\w*|exclud\w*|remov\w*|(?:collect|tak|writ|gather)\w* (?:the )?stacks|stacks (?:taken|written|collected))\b`)
 
 const (
 	// still is what does not go on.

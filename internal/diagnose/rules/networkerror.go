@@ -133,8 +133,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "http", Confidence: 0.8,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
 	Classes: []string{"*", Message},
-	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "cannot reach ", "could not reach ", "unable to reach ", "failed to reach ", "connecting to http", "connection to http", "network error", "couldn't reach "},
-	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach)(?: [\w-]+){0,4} https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
+	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "cannot reach ", "could not reach ", "unable to reach ", "failed to reach ", "connecting to http", "connection to http", "network error", "couldn't reach ", "503 service", "502 bad", "504 gateway", "500 internal"},
+	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|\b50[0234] (?:service unavailable|bad gateway|gateway time-?out|internal server error)|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach)(?: [\w-]+){0,4} https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
 	Find:    textmatch.New(`https?://(?P<artefact>[\w.-]+)`),
 }, {
 	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,

@@ -66,7 +66,7 @@ var (
 	// farewell is a line in which a program says only that it ends, and not that its work is done.
 	farewell = textmatch.New(`(?i)^\W*(?:\w+[ :]+)?(?:exit(?:ing|s)?|leav(?:ing|es?)|abort(?:ing|s|ed)?|stop(?:ping|s|ped)?|giv(?:ing|es?) up|quit(?:ting|s)?|dying|dies|abandon\w*|fail(?:ed|s|ing)?|gone|(?:cannot|can not|unable to) (?:go on|resume|continue|re-?start|proceed))(?:[,:]? (?:now|here|with|code|status|the (?:run|job)|rc|[1-9]\d{0,2}))*[.!]?$`)
 	// complains matches a line that says that something could not be done.
-	complains = textmatch.New(`(?i)\b(?:cannot|can ?not|can't|could ?n.t|could not|unable|fail\w*|not|no|bad|invalid|wrong|denied|refused|broken|missing|corrupt\w*|truncated|mismatch\w*|lost|nan|exceed\w*|full|error|unknown)\b`)
+	complains = textmatch.New(`(?i)\b(?:cannot|can ?not|can't|could ?n.t|could not|unable|fail\w*|not|no|bad|invalid|wrong|denied|refused|broken|missing|corrupt\w*|truncated|mismatch\w*|lost|nan|exceed\w*|full|unavailable|expected|error|unknown)\b`)
 )
 
 // farewellLines is how many of the last lines are looked at for a farewell.
