@@ -51,7 +51,7 @@ var (
 	hostOfRank = []*textmatch.Pattern{
 		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? {1,3}(?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
 		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
-		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:runs |has |is |hosts |[-=]+> ?)?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
 		textmatch.New(`(?i)\brank[ =:]{1,2}(?P<rank>\d{1,6}),? \(?(?:ip|host|node|addr)[ =:]{1,2}(?P<host>[\d.]+\d|[a-z][\w.-]*\d)\b`),
 		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
