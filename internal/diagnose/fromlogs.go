@@ -42,7 +42,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.Weak && st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail, st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
+		case g.Weak && (st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || st.leftAlike()), st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
 			if st.cutShort(g) {
 				all = append(all, s)
@@ -63,7 +63,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	if slices.ContainsFunc(all, func(s *suspect) bool { return !s.sign.Weak && s.tier() <= tierPeer }) {
 		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.sign.Weak })
 	}
-	if g := st.Message; g != nil && !st.headline(g, ended) && !(outlook.InEnd(g.Title) && st.afterwards(g, ended)) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
+	if g := st.Message; g != nil && !(st.leftAlike() && !message.Announces(g.Title)) && !st.headline(g, ended) && !(outlook.InEnd(g.Title) && st.afterwards(g, ended)) && !outlook.Recovers(g.Title) && !st.survived(g) && !st.toldToEnd(g) && !st.outlived(g) && st.Plain[len(st.text)]-st.Plain[g.To] <= weakTrail {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
@@ -102,7 +102,9 @@ func (m *member) ofLog(st *stream) []*suspect {
 // cutShort reports whether the logs show that the program did not end well after it, or the program that supervises it,
 // said that it is stopped early.
 func (s *stream) cutShort(g *sign.Sign) bool {
-	failed := func(o *stream) bool { return o.log().Failed() || o != s && o.reportedEnd() >= 0 }
+	failed := func(o *stream) bool {
+		return o.log().Failed() || o != s && (o.reportedEnd() >= 0 || outlook.StopCode(o.text[len(o.text)-1]))
+	}
 	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
 		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], outlook.StopCode)
 }

@@ -52,6 +52,18 @@ func (s *stream) works(i int) bool {
 	return s.marks()[i]&(outlook.Aside|outlook.Error|outlook.Bad|outlook.Long) == 0 && outlook.Ordinary(s.text[i])
 }
 
+// leftAlike reports whether all of several ranks of a log end with the same words: none of them ended before the others.
+func (s *stream) leftAlike() bool {
+	end, ranks := s.text[len(s.text)-1], 0
+	for _, o := range s.beside {
+		if o.rank >= 0 && o.text[len(o.text)-1] != end {
+			return false
+		}
+		ranks += min(max(o.rank+1, 0), 1)
+	}
+	return s.rank >= 0 && ranks > 1
+}
+
 // lastWords is how many of the last lines of a rank show how it ends.
 const lastWords = 50
 

@@ -111,14 +111,15 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 			func() int { return s.tagged(all) },
 			func() int { return g.Pod(master) },
 			func() int { return s.reported(members, true) },
-			func() int { return culprit.Ended(logs) },
+			func() int { return culprit.Ended(logs, s.title()) },
 			func() int { return g.Beside(0) },
+			func() int { return laggard.Lost(logs) },
 			func() int { return s.quiet(g, logs) },
 			func() int { return s.reported(members, false) },
 			func() int { return culprit.LocalRank(logs, false) },
 			func() int { return laggard.Behind(logs, s.crashed()) },
 			func() int { return s.ofHost(census, all) },
-			func() int { return laggard.Lost(logs) },
+			func() int { return s.numbered(g, census) },
 			func() int { return s.besideOthers(all, nil) },
 			func() int { return laggard.Behind(logs, true) },
 			func() int { return census.OfHost(g.HostAbove(census.Knows)) },
@@ -301,6 +302,15 @@ func (s *suspect) ofMaster() int {
 		return -1
 	}
 	return 0
+}
+
+// numbered returns the rank whose number a sign begins with, or the one that a supervisor found silent if the suspect is
+// its report. It returns -1 if there is none.
+func (s *suspect) numbered(g culprit.Sign, census *roster.Census) int {
+	if s.rule.Category == job.Hang {
+		return culprit.Hung(s.title(), census.All())
+	}
+	return g.Numbered()
 }
 
 // ofPE returns the rank that a launcher names, for a suspect that names the part of a rank that Charm++ calls PE. It

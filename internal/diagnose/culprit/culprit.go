@@ -38,7 +38,7 @@ var (
 	// onlyRank is a condition that holds on one rank.
 	onlyRank = textmatch.New(`(?i)(?:\b|_)(?:rank|if r|me|myid|my_?rank|proc_?id|pe)(?:\(\))? *== *["']?(\d{1,6})\b|\b(\d{1,6}) *== *(?:\w+\.)*(?:get_)?rank\b`)
 	// fullGPU names the GPU whose memory was full.
-	fullGPU = textmatch.New(`\bGPU (\d{1,3})\b`)
+	fullGPU = textmatch.New(`\bGPU[ _](\d{1,3})(?:_bfc)?\b`)
 	// described is the beginning of what kubectl describes.
 	described = textmatch.New(`^Name: +(\S+)$|\bdescribe pods?[ /](\S+)`)
 	// headRank is how GROMACS names the rank above its message.

@@ -19,6 +19,9 @@ func (s Sign) Marked() int {
 	if r := s.Lanes[s.At]; r >= 0 {
 		return r
 	}
+	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") { // after what another rank had begun to print
+		return -1
+	}
 	return s.Lanes[s.From]
 }
 
@@ -26,12 +29,12 @@ var (
 	// finished is a word of the last line of a rank that has done its work.
 	finished = textmatch.New(`(?i)\b(?:done|finished|complete[d]?|converged|closed|flushed|idle|bye|success\w*|ok|exit(?:ing|ed)? (?:normally|with code 0|0)|status[ =]0|waiting for (?:the )?others|all \d+ \w+ (?:written|stored|served))\b`)
 	// ended is how a launcher or a script says that a numbered process has failed.
-	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
+	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed|killed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
 )
 
 // Ended returns the only rank that a launcher or script says has failed, or -1. It must be a rank that marks lines as
-// its own.
-func Ended(logs []roster.Log) int {
+// its own, or the one that the title of the sign names.
+func Ended(logs []roster.Log, title string) int {
 	known := map[int]bool{}
 	for _, l := range logs {
 		for _, r := range l.Lanes {
@@ -56,10 +59,35 @@ func Ended(logs []roster.Log) int {
 			only = max(only, r)
 		}
 	}
+	if m := ended.FindStringSubmatch(title[:min(len(title), 200)]); m != nil && m[2] != "0" && !known[only] {
+		return first([]string{"", m[1], m[3]})
+	}
 	if !known[only] {
 		return -1
 	}
 	return only
+}
+
+// numbered is a line that begins with the number of a rank in brackets or before a bar.
+var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
+
+// Numbered returns the number with which the decisive line of a sign begins, if two other lines begin with other numbers in
+// the same form, one of them with 0, or -1.
+func (s Sign) Numbered() int {
+	m := numbered.FindStringSubmatch(s.Text[s.At])
+	if m == nil {
+		return -1
+	}
+	others := map[string]bool{}
+	for _, t := range s.Text {
+		if o := numbered.FindStringSubmatch(t); o != nil && o[1] == m[1] && o[3] == m[3] {
+			others[o[2]] = true
+		}
+	}
+	if !others["0"] || len(others) < margin+1 {
+		return -1
+	}
+	return logtext.Number(m[2])
 }
 
 // margin is how many lines every other rank prints after the last line of a rank that has fallen silent.

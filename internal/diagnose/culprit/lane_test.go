@@ -54,7 +54,7 @@ func TestEnded(t *testing.T) {
 	} {
 		text := strings.Split(start+last, "\n")
 		lines := make([]job.Line, len(text))
-		if got := culprit.Ended([]roster.Log{{Rank: -1, Lines: lines, Text: text, Lanes: logtext.Lanes(text)}}); got != want {
+		if got := culprit.Ended([]roster.Log{{Rank: -1, Lines: lines, Text: text, Lanes: logtext.Lanes(text)}}, ""); got != want {
 			t.Errorf("%q: got %d, want %d", last, got, want)
 		}
 	}

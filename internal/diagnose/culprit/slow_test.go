@@ -22,3 +22,19 @@ func TestSlow(t *testing.T) {
 		}
 	}
 }
+
+// TestHung: a watcher names the rank that it has not heard of in the words of the program.
+func TestHung(t *testing.T) {
+	known := map[int]bool{0: true, 1: true, 3: true}
+	for title, want := range map[string]int{
+		"watch: w1 silent for 900 s, killing all":                 1,
+		"monitor: no heartbeat from 3 since 04:10, SIGKILL":       3,
+		"no progress on rank 3 for 10 min, stopping":              3,
+		"no heartbeat from 9 since 04:10":                         -1,
+		"no output for 600 s, killing the job after 2 reminders.": -1,
+	} {
+		if got := Hung(title, known); got != want {
+			t.Errorf("%q: got %d, want %d", title, got, want)
+		}
+	}
+}

@@ -21,3 +21,25 @@ func TestCoded(t *testing.T) {
 		}
 	}
 }
+
+// TestOfRank: launchers name the rank and its signal in many ways. The number of a process is no rank.
+func TestOfRank(t *testing.T) {
+	for text, want := range map[string][2]int{
+		"rank 6 (g2:2) exited: killed by signal 9":            {6, 9},
+		"launcher: task 1 (host b7) died of signal 9, ending": {1, 9},
+		"mgr: rank 5 on node c3 exited on signal 11; ending":  {5, 11},
+		"[sup] rank 0 gone: signal 9 (SIGKILL)":               {0, 9},
+		"starter: rank 2 got SIGKILL":                         {2, 9},
+		"spawn: child 2 (pid 811) died: Segmentation fault":   {2, 11},
+		"child 7110 was killed by signal 6":                   {-1, 0},
+		"rank 2 got SIGTERM, writing its state":               {-1, 0},
+	} {
+		got := [2]int{-1, 0}
+		if all := Find([]string{text}, make([]bool, 1)); len(all) > 0 {
+			got = [2]int{all[0].Rank, all[0].Signal}
+		}
+		if got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ var (
 	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
 	torchBox    = textmatch.New(`Child process (\d+) \(local_rank (\d+)\) FAILED \(exitcode (-?\d+)\)`)
 	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
-	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part)[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\)| \(host [\w.-]+\))?[, ](?:on (?:node |host )?[\w.-]+ )?(?:has )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed)(?: before MPI_Finalize\(\))? (?:with|from|by) (?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
+	rankCode    = textmatch.New(`(?i)\b(?:global )?(?:rank|task|PE RANK|PE|locale|image|part|child|member|replica|rk|[rwmp])[ :#]*(?:\[)?(\d{1,6})\]?(?: \((?:PID |pid )?(\d+)\)| \([^()]{1,40}\))?[, :](?:on (?:node |host )?[\w.-]+ )?(?:has |was |is )?(?:ended|exited|finished|died|failed|terminated|crashed|exit|killed|stopped|left|gone|lost|dead)(?: before MPI_Finalize\(\))?(?:[:,] (?:it )?(?:was )?(?:killed|terminated|ended|died|stopped))?(?: (?:with|from|by|on|of)|:| \() ?(?:exit )?(?:status |code |signal |status[:=]+ ?|code[:=]+ ?)?(-?\d{1,3})\b`)
 	gasnetProc  = textmatch.New(`Caught a fatal signal(?: \(proc (\d+)\))?: \w+\((\d+)\)(?: on node (\d+)/\d)?`)
 	deepspeed   = textmatch.New(`-{2}local[_-]rank[=', ]+(\d+).*exits with return code = (-?\d+)`)
 	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
@@ -57,8 +57,9 @@ var parsers = []struct {
 	{"caught a fatal signal", gasnet},
 	{": line ", shell},
 	{"exits with return code = ", deepSpeed},
-	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" exited with ", ofRank},
+	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" on signal ", ofRank}, {": signal ", ofRank}, {" (signal ", ofRank}, {" of signal ", ofRank}, {" exited with ", ofRank},
 	{"exit code", coded}, {"exit status", coded},
+	{"segmentation fault", bySignal}, {"bus error", bySignal}, {" sigkill", bySignal}, {" sigsegv", bySignal}, {" sigbus", bySignal}, {" sigabrt", bySignal}, {" sigfpe", bySignal}, {" sigill", bySignal},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
@@ -207,13 +208,31 @@ func ofRank(text []string, i int) (Report, int, bool) {
 		return Report{}, 0, false
 	}
 	r := ended(m[3])
-	if strings.Contains(strings.ToLower(text[i]), " signal ") {
+	if strings.Contains(strings.ToLower(text[i]), "signal ") {
 		r.Signal, r.Code = r.Code, 0
 	} else if r.Code > 128 && r.Code < 160 {
 		r.Signal, r.Code = r.Code-128, 0
 	}
 	r.Rank, r.PID = logtext.Number(m[1]), logtext.Number(m[2])
-	return r, i, r.Signal > 0 || r.Code > 0
+	return r, i, (r.Signal > 0 || r.Code > 0) && !processNumber.MatchString(text[i])
+}
+
+// signalName is how a program that starts others tells which signal a rank has got.
+var signalName = textmatch.New(`(?i)\b(?:rank|task|PE|locale|image|worker|member|replica|child|process) ?[ :#=]?(\d{1,5})(?: \([^()]{1,40}\)| on [\w.-]+)?:? (?:has |was |is )?(?:\w+ )?(?:got|received|caught|killed|died|ended|exited|terminated|hit|gone)(?: (?:by|with|of|on|from))?:? (?:a |signal )?(SIG(?:KILL|SEGV|BUS|ABRT|FPE|ILL)|Segmentation fault|Bus error)\b`)
+
+// signals are the numbers of the signals that a report may name.
+var signals = map[string]int{"SIGKILL": 9, "SIGSEGV": 11, "SIGBUS": 7, "SIGABRT": 6, "SIGFPE": 8, "SIGILL": 4, "SEGMENTATION FAULT": 11, "BUS ERROR": 7}
+
+// processNumber is the number of a process that a word for a rank names, too.
+var processNumber = textmatch.New(`(?i)\b(?:worker|member|replica|child|process) ?[ :#=]?\d{4}`)
+
+// bySignal reads such a report.
+func bySignal(text []string, i int) (Report, int, bool) {
+	m := signalName.FindStringSubmatch(text[i])
+	if m == nil || processNumber.MatchString(text[i]) {
+		return Report{}, 0, false
+	}
+	return Report{Rank: logtext.Number(m[1]), Signal: signals[strings.ToUpper(m[2])]}, i, true
 }
 
 func gasnet(text []string, i int) (Report, int, bool) {

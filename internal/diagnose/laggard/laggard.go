@@ -18,7 +18,7 @@ var (
 	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|not (?:join|reach|enter|respond|arriv))|` +
 		`(?i)\bwithout all (?:PEs|ranks|processes|tasks|images)\b.{0,12}\bmissing\W{1,3}(\d{1,6})|` +
 		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late|stuck|hung|hanging)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
-		`(?i)\branks? (\d{1,6})[\d, ]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked) (?:dead|lost|gone|down|failed)\b|^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state[ =][DT]\b|\[[DT]\]|stopped\b)|` +
+		`(?i)\branks? (\d{1,6})[\d, ]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked) (?:dead|lost|gone|down|failed)\b|^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\bwaiting (?:for|on) (\d{1,5})(?:$|[,;.)] ?)|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state[ =][DT]\b|\[[DT]\]|stopped\b)|` +
 		`(?i)\b(?:rank|worker|task|process)[ =:#]{1,2}(\d{1,6})\b.{0,40}\blast (?:heartbeat|seen|progress|report|message|update)\b.{0,20}\b(?:\d{3,}|[1-9]\d) ?(?:\.\d+ ?)?s`)
 	// listHead is the line above a list of such ranks.
 	listHead = textmatch.New(`(?i)\b(?:stalled|missing|timed out|timed-out|unhealthy|dead|lost|late|failed|disconnected|unresponsive|not (?:reached|arrived|responding))\b.{0,60}\b(?:ranks|tasks|task names|workers|processes)\b[^:]{0,60}:\s*$|\b(?:ranks|tasks|workers|processes)\b.{0,60}\b(?:unhealthy|stalled|missing|timed out|dead|lost|not (?:reached|arrived|responding))\b[^:]{0,60}:\s*$`)
@@ -26,9 +26,11 @@ var (
 	// task names a task of JAX or TensorFlow, or the ranks of a pod.
 	task = textmatch.New(`/task:(\d{1,6})\b|\(ranks? (\d{1,6})(?:-\d+)?\)`)
 	// others names a rank that was not the last.
-	others    = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
-	maybe     = textmatch.New(`most likely|\bmay be\b|can be caused`)
-	enqueued  = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
+	others   = textmatch.New(`(?i)\bfirst task at the barrier\b[^.]*`)
+	maybe    = textmatch.New(`most likely|\bmay be\b|can be caused`)
+	enqueued = textmatch.New(`(?i)last enqueued (?:nccl )?work: (-?\d+)`)
+	// waitsFor has the number of the collective in which a rank waited.
+	waitsFor  = textmatch.New(`(?:\[PG (?:ID )?(\d+)[^\]]*\] )?(?:Watchdog caught|\[(?:PG[^\]]* )?Rank \d+\] Watchdog caught).{0,60}SeqNum=(\d{1,9})`)
 	groupRank = textmatch.New(`\[(?:PG (?:ID )?\d+ (?:PG GUID \S+ )?)?Rank (\d{1,6})\]`)
 	stepCount = textmatch.New(`(?i)\b(?:step|iter(?:ation)?|it|batch|global_step|epoch|pass|query|partition|chunk|block|cycle|sweep)s?\b["']?[ :=#(\[]{0,3}(\d{1,9})`)
 	joined    = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
@@ -124,27 +126,36 @@ func Near(text []string, from, to int) int {
 // report names; the one that is behind in the count of its collectives; the only one that did not wait; the one that
 // made the fewest steps.
 func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool) int {
-	behind := map[int]int{}
+	behind, seen, groups := map[int]int{}, map[int]int{}, map[string]bool{}
 	for _, l := range logs {
 		for i, t := range l.Text {
 			if r := absent(l.Text, i); r >= 0 {
 				return r
 			}
-			c := enqueued.FindStringSubmatch(t)
-			if c == nil {
+			c, n := enqueued.FindStringSubmatch(t), waitsFor.FindStringSubmatch(t)
+			if c == nil && n == nil {
 				continue
 			}
 			rank := l.Rank
 			if rank < 0 {
 				rank = Group(l.Lines[i].Text)
 			}
-			if rank >= 0 {
+			if rank >= 0 && c != nil {
 				behind[rank] = logtext.Number(c[1])
+			}
+			if rank >= 0 && n != nil {
+				seen[rank], groups[n[1]] = logtext.Number(n[2]), true
 			}
 		}
 	}
 	for _, find := range []func() int{
 		func() int { return onlyLowest(behind) },
+		func() int {
+			if len(groups) > 1 {
+				return -1 // each group of ranks counts for itself
+			}
+			return onlyLowest(seen)
+		},
 		func() int { return onlyMissing(census, waiting) },
 		func() int { return notHeard(logs) },
 		func() int { return notReported(census, ended) },

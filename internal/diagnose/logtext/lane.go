@@ -153,12 +153,20 @@ func (l *lane) ranks(key string, lines int) bool {
 // Lanes returns, for each line of a log, the number of the rank that the line marks as its own, or -1. It learns from
 // the log with which word the program marks its lines. It returns nil if the program does not do so.
 func Lanes(text []string) []int {
-	best := laneKey(text)
+	best, ranks := laneKey(text), make([]int, len(text))
 	if best == "" {
-		return nil
+		all := openings(text)
+		for i, b := range all {
+			if ranks[i] = b.number; b.shape == "" {
+				ranks[i] = -1
+			}
+		}
+		if all == nil {
+			return nil
+		}
+		return ranks
 	}
 	var buf []mark
-	ranks := make([]int, len(text))
 	for i, t := range text {
 		ranks[i] = -1
 		buf = marks(t, buf[:0])

@@ -1,6 +1,7 @@
 package logtext
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,6 +89,10 @@ var deepSpeed = textmatch.New(`^[\w.-]+: \[[\d :,-]+\] \[INFO\] \[launch\.py:|^p
 // written one line, it makes one of what each has written.
 func unprefix(lines []job.Line) []job.Line {
 	hostsOnly := slices.ContainsFunc(lines, func(l job.Line) bool { return deepSpeed.MatchString(l.Text) })
+	if legended(lines, true) {
+		unstamp(lines)
+		return lines
+	}
 	for _, t := range tags {
 		if !t.sure && (!t.holds(lines) || hostsOnly && t.line.SubexpIndex("rank") >= 0) {
 			continue
@@ -116,6 +121,7 @@ func unprefix(lines []job.Line) []job.Line {
 		case t.line.SubexpIndex("rank") < 0: // below the tags of hosts may be those of ranks
 			for _, inner := range tags {
 				if inner.within(lines) {
+					localised(lines)
 					break
 				}
 			}
@@ -125,7 +131,9 @@ func unprefix(lines []job.Line) []job.Line {
 		unstamp(lines)
 		return lines
 	}
-	learned(lines)
+	if !legended(lines, false) && !gridded(lines) && !learned(lines) {
+		opened(lines)
+	}
 	return lines
 }
 
@@ -201,6 +209,38 @@ func several(lines []job.Line) bool {
 		}
 	}
 	return len(ranks) > 1 || len(gpus) > 1
+}
+
+// localised counts the ranks of all hosts one after another, if each host has the same numbers from 0 on: those are the
+// numbers of ranks on their host.
+func localised(lines []job.Line) {
+	ranks, each := map[string]map[int]bool{}, 0
+	for _, l := range lines {
+		if l.Host == "" || l.Rank < 0 {
+			continue
+		}
+		if ranks[l.Host] == nil {
+			ranks[l.Host] = map[int]bool{}
+		}
+		ranks[l.Host][l.Rank] = true
+		each = max(each, l.Rank+1)
+	}
+	if len(ranks) < 2 || each < 2 {
+		return
+	}
+	var all []string
+	for h, own := range ranks {
+		if len(own) != each {
+			return
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for i, l := range lines {
+		if l.Rank >= 0 && l.Host != "" {
+			lines[i].Rank += each * slices.Index(all, l.Host)
+		}
+	}
 }
 
 // hosts takes the ranks of lines from the tags below those that have been removed, if there are such tags. If machine is

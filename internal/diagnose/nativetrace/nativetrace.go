@@ -72,7 +72,7 @@ func Find(text []string, covered []bool) []*Death {
 			g = faulted(text, i)
 		case strings.Contains(t, "terminat"):
 			g = cpp(text, i)
-		case (strings.Contains(t, "ncaught ") || strings.Contains(t, "nhandled ")) && !strings.HasPrefix(t, "Uncaught ") && unhandledLine.MatchString(t):
+		case (strings.Contains(t, "ncaught") || strings.Contains(t, "nhandled") || strings.Contains(t, "raise") || strings.Contains(t, "died ")) && !strings.HasPrefix(t, "Uncaught ") && unhandledLine.MatchString(t):
 			g = unhandled(text, i)
 		case strings.HasPrefix(t, "thread '"):
 			g = rust(text, i)

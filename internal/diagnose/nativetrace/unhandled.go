@@ -7,7 +7,7 @@ import (
 
 var (
 	// unhandledLine is how runtimes announce an exception that nothing has caught.
-	unhandledLine = textmatch.New(`(?i)(?:^|[\])>:] ?)(?:fatal error: |error: |php fatal error: +)?(?:uncaught|unhandled)(?: (?:exception|error|promise rejection))?(?:[.:] ?|: | )(.{3,400})$`)
+	unhandledLine = textmatch.New(`(?i)(?:^|[\])>:] ?)(?:fatal error: |error: |php fatal error: +)?(?:uncaught|unhandled|raised|raises|died (?:of|with|from))(?: (?:exception|error|promise rejection))?(?:[.:] ?|: | )(.{3,400})$`)
 	// unhandledClass is an exception with its class before its message.
 	unhandledClass = textmatch.New(`\b((?:\w+[.:]+)*[A-Z]\w*(?:Error|Exception|Failure|Fault))\b: (.+)$`)
 	// unhandledAfter matches the report of an unhandled exception that has the class after the message.

@@ -251,13 +251,13 @@ func counts(t string) bool {
 var unequal = textmatch.New(`\binstead of (?:the )?(?:\d|expected)`)
 
 // restartNoun is a thing from which a simulation starts again, or what Kubernetes says of restarts.
-var restartNoun = textmatch.New(`(?i)\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|grids?|states?|mesh\w*|fields?|snapshots?|images?|points?|blocks?|parts?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
+var restartNoun = textmatch.New(`(?i)\b(?:cannot|can not|can.t|could not|unable to|failed to) (?:re-?start|resume|continue|go on|proceed)\b|\brestarts? (?:of|left|remaining|allowed)\b|\b(?:no|0) (?:more )?restarts\b|^restart: |\brestart[._]\d|\brestart[ _-]?(?:count|policy|files?|grids?|states?|mesh\w*|fields?|snapshots?|images?|points?|blocks?|parts?|dumps?|data|sets?|names?|path|dir\w*|input|header|record|step|index)\b|\bbackoff ?limit\w*|\bback-?off (?:pulling|restarting|limit)\b|\bspecified backoff limit`)
 
 var trouble = textmatch.New(`(?i)\bwarn|\berror|\bfail|\bexception|\bcaught|\bcould not|\bcannot|\bunable|\btimed out|\blost|\bdied`)
 
 // Recovers reports whether a line says that the program goes on in another way.
 func Recovers(t string) bool {
-	if strings.Contains(t, "estart") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
+	if strings.Contains(t, "estart") || strings.Contains(t, "resume") || strings.Contains(t, "ackoff") || strings.Contains(t, "ack-off") {
 		t = restartNoun.ReplaceAllString(t, "")
 	}
 	if unequal.MatchString(t) {

@@ -69,7 +69,7 @@ func StopCode(t string) bool { return stopCode.MatchString(t) }
 var (
 	stops    = textmatch.New(`(?i)^\W*(?:error )?stop\b|\bfatal\b|\baborting\b`)
 	ends     = textmatch.New(`(?i)\b(?:stopp\w+|abort\w*|exit\w*|terminat\w+|quit\w*|giv(?:ing|es?|en) up|cannot (?:go on|continue)|killed|died)\b`)
-	stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b`)
+	stopCode = textmatch.New(`(?i)\bexit(?:ed|s)?(?: with)?(?: code| status)?\W{1,3}[1-9]\d{0,2}\b|\b(?:SIGTERM|SIGKILL|signal (?:9|15))\b|\bstatus\W{1,3}(?:stopped|pruned|killed|terminated|cancel\w+)\b`)
 )
 
 // Ordinary reports whether a line is output of a program that goes on, and not of one that ends.

@@ -44,7 +44,7 @@ var faults = []fault{
 	{"native-out-of-memory", []int{12}, []string{"ENOMEM"}, []string{"cannot allocate memory", "not enough space (enomem)"}},
 	{"output-exists", []int{17}, []string{"EEXIST", "AlreadyExists", "FileAlreadyExistsException"}, []string{"file exists", "file already exists"}},
 	{"not-a-file", []int{21}, []string{"EISDIR", "IsADirectory"}, []string{"is a directory"}},
-	{"missing-file", []int{2, 20}, []string{"ENOENT", "ENOTDIR", "NotADirectory", "NoSuchFileException", "FileNotFoundException"}, []string{"no such file or directory", "not a directory"}},
+	{"missing-file", []int{2, 20}, []string{"ENOENT", "ENOTDIR", "NotADirectory", "NoSuchFileException", "FileNotFoundException"}, []string{"no such file or directory", "not a directory", "directory does not exist", "no such directory", "path does not exist"}},
 }
 
 var (

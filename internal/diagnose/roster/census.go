@@ -51,7 +51,7 @@ var (
 	hostOfRank = []*textmatch.Pattern{
 		textmatch.New(`(?i)(?:^|[^_a-z])(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{0,2}(?P<rank>\d{1,6})(?: ?(?:/|of|out of|-|\.\.|to) ?\d{1,6})?[,:]? {1,3}(?:is |are |runs? |running |started |ready )?(?:on|at|@|host[=: ]|node[=: ]|hostname[=: ]) ?(?:host |node )?(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)`),
 		textmatch.New(`(?i)\b(?:host|node|hostname|machine)[ =:]{1,2}(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[ ,;:(]{1,3}(?:is |has |runs |with )?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
-		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
+		textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*)[: ]+\(?(?:runs |has |is |hosts |[-=]+> ?)?(?:global[_ ]|world[_ ])?(?:ranks?|tasks?)[ =:#]{1,2}(?P<rank>\d{1,6})\b`),
 		textmatch.New(`^srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>[\d,-]+):`),
 		textmatch.New(`(?i)\brank[ =:]{1,2}(?P<rank>\d{1,6}),? \(?(?:ip|host|node|addr)[ =:]{1,2}(?P<host>[\d.]+\d|[a-z][\w.-]*\d)\b`),
 		textmatch.New(`\bip=(?P<host>[\d.]+)\b.{0,60}\b(?:world_|global_)?rank[ =:]{1,2}(?P<rank>\d{1,6})\b`),
@@ -82,11 +82,13 @@ var (
 func Count(logs []Log) *Census {
 	c := &Census{pids: map[int]int{}, hosts: map[string]map[int]bool{}, heard: map[int]bool{}, nodes: map[string]int{}, units: map[string]map[int]bool{}}
 	parts := map[string]int{}
+	c.named(logs)
 	for _, l := range logs {
 		if l.Rank >= 0 {
 			c.heard[l.Rank] = true
 			c.lives(l.Host, l.Rank)
 		}
+		c.tables(l.Text)
 		host, row := "", -1
 		for i, t := range l.Text {
 			if len(t) > longLine {
@@ -149,6 +151,7 @@ func (c *Census) number(logs []Log) {
 // read reads line i of a log, which is t.
 func (c *Census) read(l Log, i int, t string, parts map[string]int) {
 	line := l.Lines[i]
+	c.pairs(t)
 	if pid, rank, ok := Process(line.Text); ok {
 		c.process(pid, rank)
 	}

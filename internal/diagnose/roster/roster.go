@@ -19,6 +19,7 @@ var processes = []*textmatch.Pattern{
 	textmatch.New(`(?i)^\W{0,3}(?:pet?|proc|process|processor|part|shard|worker|member|replica|image|locale|domain|block|chain|slot|trainer|actor|child|tile)[ #:=]{0,2}(?P<rank>\d{1,5})\b[:,]? (?:\w+ ){0,2}\(?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^\[(?P<rank>\d{1,6})\] (?:\w+ )?pid[ =:]{0,3}(?P<pid>\d{2,8})\b`),
 	textmatch.New(`^rank ?(?P<rank>\d{1,6})[ :=]{1,2}(?P<pid>\d{3,8})$`),
+	textmatch.New(`(?i)^\W{0,2}(?:rank|task|proc|process)[ :=]{0,2}(?P<rank>\d{1,6})[ ,:@(]{1,3}(?:on )?(?:host[ =:])?[A-Za-z][\w.-]{0,60}[ ,:)]{1,3}(?:pid[ =:])?(?P<pid>\d{3,8})\)?$`),
 	textmatch.New(`^\S+?:(?P<pid>\d{2,8}):\d+ \[\d+\] NCCL INFO .*\brank (?P<rank>\d{1,6}) nranks`),
 	textmatch.New(`^\[[\w.-]+:(?P<pid>\d{2,8})\] \*\*\* reported by process \[\d+,(?P<rank>\d{1,6})\]`),
 	textmatch.New(`\bprocess (?P<pid>\d{2,8}) spawned with command: .*-{2}local[_-]rank[=', ]+(?P<rank>\d{1,6})\b`), // DeepSpeed

@@ -79,6 +79,6 @@ var collectiveTimeout = []Rule{{
 }, {
 	Category: job.CollectiveTimeout, Signature: "collective-timed-out", Confidence: 0.7, Traits: Cascade,
 	Hint:    waitHint,
-	Needles: []string{"without all ", "giving up on ", "gave up on ", "gave up waiting ", "giving up waiting "},
-	Match:   textmatch.New(`(?i)(?:barrier\w*|all_?reduce|all_?gather|collective|broadcast)\b.{0,40}\b(?:without all|giv\w+ up|gave up)|\b(?:gave|giving) up (?:waiting )?(?:on|for|in) (?:the )?(?:\w+ ){0,2}(?:barrier|all_?reduce|all_?gather|collective|broadcast)`),
+	Needles: []string{"without all ", "giving up on ", "gave up on ", "gave up waiting ", "giving up waiting ", " timed out after "},
+	Match:   textmatch.New(`(?i)^[^\pL]*(?:\w+[: ] ?)?(?:mpi_?|nccl_?)?(?:barrier|all_?reduce|all_?gatherv?|all_?to_?allv?|bcast|broadcast|reduce|reduce_?scatter)\b\W.{0,40}\btimed out after \d|(?:barrier\w*|all_?reduce|all_?gather|collective|broadcast)\b.{0,40}\b(?:without all|giv\w+ up|gave up)|\b(?:gave|giving) up (?:waiting )?(?:on|for|in) (?:the )?(?:\w+ ){0,2}(?:barrier|all_?reduce|all_?gather|collective|broadcast)`),
 }}

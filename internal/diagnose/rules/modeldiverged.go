@@ -38,8 +38,8 @@ var modelDiverged = []Rule{{
 	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
 	Hint: divergedHint,
 	Needles: []string{"loss scale already at minimum", "minimum loss scale reached", "unexpected result nan", "found nan in local", "found inf in local", "nan in loss", "stopping training", "monitored metric", "loss is nan, stopping", "model has diverged", "gradient norm is nan", "grad norm is nan", "gradients are nan", "nan/inf", "non-finite", "infinite loss", "loss exploded", "training has diverged", "nan encountered",
-		"is not finite", "became nan", "is nan or inf", "diverging", "not-a-number", "solution diverged", "diverged"},
-	Match: textmatch.New(`(?i)loss scale already at minimum|minimum loss scale reached|unexpected result (?:nan|inf)|found (?:nan|inf)\b.{0,60}(?:loss|grad)|loss\b.{0,30}\b(?:is|was|became|has been|=|:)\s*(?:nan|inf)\b.{0,60}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|quit\w*|halt\w*)|monitored metric .* is not finite|(?:model|training|loss|run|optimi[sz]ation|solution|solver|simulation) (?:has )?diverged|(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*)\b.{0,60}\b(?:nan|inf|non-?finite|diverg\w*)\b|` +
+		"not finite", "became nan", " nan,", " nan;", "blew up", "blown up", "blows up", "turned nan", "are nan", "is nan or inf", "diverging", "not-a-number", "solution diverged", "diverged", "divergence", "invalid loss, terminating training"},
+	Match: textmatch.New(`(?i)invalid loss, terminating training|\b(?:blew|blown|blows|blowing) up\b.{0,40}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*|quit\w*|giv\w+ up)\b|loss scale already at minimum|minimum loss scale reached|unexpected result (?:nan|inf)|found (?:nan|inf)\b.{0,60}(?:loss|grad)|\b(?:loss|residual|energy|norm|density|gradient|likelihood|objective|temperature|pressure|velocity|value)s?\b.{0,30}(?:\b(?:is|are|was|were|became|has been)\b|[=:]|\s)\s*(?:nan|inf)\b.{0,60}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|quit\w*|halt\w*)|monitored metric .* is not finite|(?:model|training|loss|run|optimi[sz]ation|solution|solver|simulation|calculation|computation|residuals?|energy|iterations?|fit|chain|sampler|integration) (?:has |have )?diverged|\bdiverg(?:ed|ence)\b.{0,40}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*|quit\w*|giving up)\b|\b(?:residual|energy|norm|density|velocity|pressure|objective|likelihood)s? (?:(?:is|are|became) )?not finite\b.{0,40}(?:diverg\w*|stop\w*|abort\w*|exit\w*|abandon\w*|quit\w*|giv\w+ up)|(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*)\b.{0,60}\b(?:nan|inf|non-?finite|diverg\w*)\b|` +
 		`(?:grad\w*|gradient) norm\b.{0,20}\b(?:nan|inf|non-?finite|not finite)|non-?finite (?:loss|grad\w*)\b.{0,40}(?:stop|abort|exit|terminat|rais|consecutive|times)|\bnan (?:loss|encountered|detected)\b.{0,60}(?:stop|abort|exit|terminat)`),
 	Unless: textmatch.New(`(?i)skip|ignor|continu|retry|recover|not diverged|did not diverge|diverged (?:from|branch)|diverged: *(?:no|false|0|none)\b|resum|zero-?ing|early stopping patience|warning`),
 }, {
@@ -73,8 +73,4 @@ var modelDiverged = []Rule{{
 	Needles: []string{"maximum number of iterations exceeded: ", "step too small", "step is too small", "step size too small", "dt too small"},
 	Match:   tooSmall,
 	Unless:  textmatch.New(`(?i)warn|reduc|increas|skip|ignor|continu|retry|recover`),
-}, {
-	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
-	Hint:    divergedHint,
-	Needles: []string{"invalid loss, terminating training"},
 }}

@@ -7,6 +7,10 @@ import (
 
 const peerHint = "the other end went away: look for the rank that failed first; where none did, look at the network between the hosts"
 
+// peerGone is how a program says that it has lost another one of the job.
+var peerGone = textmatch.New(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node|member|task|neighbou?r|partner|client|other (?:end|side))s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
+	`\b(?:another|other|remote) (?:rank|process|node|worker|task)e?s?\b`)
+
 var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "store-unreachable", Confidence: 0.75, Traits: Peer,
 	Meaning: "ranks could not connect to the store of rank 0, by which they find each other",
@@ -28,9 +32,8 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
-	Classes: []string{Message},
-	Match: textmatch.New(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node)s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
-		`\b(?:another|other|remote) (?:rank|process|node|worker|task)e?s?\b`),
+	Classes: []string{Message, "ConnectionError"},
+	Match:   peerGone,
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Hint:    peerHint,
@@ -72,8 +75,10 @@ var networkError = []Rule{{
 	Find:    textmatch.New(`host='(?P<artefact>[^']+)'|connect to '(?P<artefact>[^']+)'|url: (?P<artefact>\S+)`),
 }, {
 	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
-	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Classes: []string{"URLError", "HTTPError", "MaxRetryError", "ReadTimeout", "ReadTimeoutError", "ConnectTimeout", "ConnectionError", "ProxyError", "SSLError", "LocalEntryNotFoundError", "OfflineModeIsEnabled", "ChunkedEncodingError"},
+	Hint: "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
+	Classes: []string{"URLError", "HTTPError", "MaxRetryError", "ReadTimeout", "ReadTimeoutError", "ConnectTimeout", "ConnectionError", "ProxyError", "SSLError", "LocalEntryNotFoundError", "OfflineModeIsEnabled", "ChunkedEncodingError",
+		"EndpointUnavailableError", "ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
+	Unless: peerGone,
 }, {
 	Category: job.NetworkError, Signature: "infiniband", Confidence: 0.8,
 	Meaning: "an InfiniBand or RoCE device or queue failed",
@@ -100,10 +105,6 @@ var networkError = []Rule{{
 	Hint:    "try it by hand: ssh HOST true; see that the host is up and that its key is known",
 	Needles: []string{"ssh: connect to host", "host key verification failed", "connection closed by remote host", "kex_exchange_identification", "client_loop: send disconnect", "remote host identification has changed"},
 	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port \d+: Connection refused|[Hh]ost key verification failed|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
-}, {
-	Category: job.NetworkError, Signature: "http", Confidence: 0.85,
-	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
-	Classes: []string{"EndpointUnavailableError", "ServerDisconnectedError", "ClientConnectorError", "ClientConnectionError", "ServerTimeoutError", "EndpointConnectionError", "ConnectTimeoutError", "NewConnectionError", "socket.timeout", "timeout", "gaierror", "RemoteProtocolError", "ConnectError", "APIConnectionError", "NameResolutionError", "ConnectionClosedError"},
 }, {
 	Category: job.NetworkError, Signature: "socket-timeout", Confidence: 0.85,
 	Meaning: "a server did not answer in time",
@@ -132,8 +133,8 @@ var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "http", Confidence: 0.8,
 	Hint:    "fetch models and data beforehand and use them offline (HF_HUB_OFFLINE=1), or set the proxy on every host",
 	Classes: []string{"*", Message},
-	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "cannot reach ", "could not reach ", "unable to reach ", "failed to reach ", "connecting to http", "connection to http", "network error", "couldn't reach "},
-	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach)(?: [\w-]+){0,4} https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
+	Needles: []string{"connect to the endpoint url", "on endpoint url", "connect to http", "reach http", "cannot reach ", "could not reach ", "unable to reach ", "failed to reach ", "connecting to http", "connection to http", "network error", "couldn't reach ", "503 service", "502 bad", "504 gateway", "500 internal"},
+	Match:   textmatch.New(`(?i)connect to the endpoint url|time-?out on endpoint url|\b50[0234] (?:service unavailable|bad gateway|gateway time-?out|internal server error)|(?:fail\w*|not|n't|unable|error|timed out|lost).{0,60}(?:connect(?:ion|ing)?(?: to)?|reach)(?: [\w-]+){0,4} https?://|\bnetwork error\b|couldn't reach \S+ on the hub`),
 	Find:    textmatch.New(`https?://(?P<artefact>[\w.-]+)`),
 }, {
 	Category: job.NetworkError, Signature: "connect-failed", Confidence: 0.75, Traits: Peer,

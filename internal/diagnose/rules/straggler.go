@@ -7,7 +7,7 @@ import (
 
 const (
 	// fruitless is why a run promises nothing more.
-	fruitless = `(?:\bearly[- ]?stop\w*|\bstop(?:s|ped|ping)? (?:\S+ ){0,4}early\b|\bend(?:ed|ing|s) (?:\S+ ){0,4}early\b|\bno improvement|(?:\bnot|n't|\bnever)(?: \w+)? (?:improv|decreas|increas)\w*|\bwithout improvement|\bplateau\w*|\bflat (?:for|over|since)\b|\bpatience\b|\bprun(?:ed|ing)\b|\bmedian (?:stop\w*|rule|of)\b|\b(?:worse|lower|higher) than (?:the )?median\b|\b(?:above|below) (?:the )?(?:median|rung)\b|\bhopeless|\bhalving\b|\b(?:reached|met) (?:the |its )?target\b)`
+	fruitless = `(?:\bearly[- ]?stop\w*|\bno (?:further |more )?gain\b|\b(?:rises|rising|risen|rose|worsen\w*|deteriorat\w*|(?:gets?|got|getting) worse)\b.{0,30}\b(?:points|evals?|evaluations|epochs|checks|times|rounds|intervals)\b|\bstop(?:s|ped|ping)? (?:\S+ ){0,4}early\b|\bend(?:ed|ing|s) (?:\S+ ){0,4}early\b|\bno improvement|(?:\bnot|n't|\bnever)(?: \w+)? (?:improv|decreas|increas)\w*|\bwithout improvement|\bplateau\w*|\bflat (?:for|over|since)\b|\bpatience\b|\bprun(?:ed|ing)\b|\bmedian (?:stop\w*|rule|of)\b|\b(?:worse|lower|higher) than (?:the )?median\b|\b(?:above|below) (?:the )?(?:median|rung)\b|\bhopeless|\bhalving\b|\b(?:reached|met) (?:the |its )?target\b)`
 	// cut is what is done to it.
 	cut = `\b(?:stop(?:s|ped|ping)|end(?:ed|ing)|terminat(?:es|ed|ing)|kill(?:s|ed|ing)|abort(?:s|ed|ing)|exit(?:s|ing)|prun(?:ed|ing)|quit(?:s|ting)|cutting|early-?stopped)\b`
 )
@@ -18,7 +18,7 @@ var stoppedEarly = []Rule{{
 	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: Generic,
 	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
 	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
-	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial ", "promising", "not worth"},
+	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial ", "promising", "not worth", "no gain", "worse", "rises", "rising", "deteriorat", "judge"},
 	Match:   textmatch.New(`(?i)early[- ]?stop\w*\b.{0,80}\b(?:stop\w*|trigger\w*|ending|did not improve|no improvement|not improved)|\bno improvement\b.{0,60}\b(?:stop\w*|ending|epochs|rounds|checks|evaluations)|\b(?:did not|has not|hasn't|not) improved?\b.{0,80}\b(?:stop\w*|records|epochs|rounds|checks|evaluations|steps)|\bstopped early\b|\bpatience\b.{0,20}\b(?:exhausted|exceeded|ran out|reached|used up)|\bout of patience\b|without improvement\b.{0,40}\bstop\w*|\btrial \S+ (?:was )?stopped (?:at|by|early)\b|\btrial \S* ?(?:was )?pruned\b|` + fruitless + `.{0,100}` + cut + `|` + cut + `.{0,100}` + fruitless + `|\b(?:is|was|been) early-?stopped\b`),
 	Unless:  textmatch.New(`(?i)\b(?:enabled|disabled|patience ?[:=]|callback|will (?:stop|end))\b|\bconfig\w*\W{1,3}[\w.]+ ?[:=]|\bpatience \d+$|\bwarn|learning rate`),
 }, {
@@ -31,8 +31,8 @@ var straggler = []Rule{{
 	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.75, Traits: Verdict,
 	Meaning: "the program that supervises the job found one rank or host to be much slower than the others",
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
-	Needles: []string{"slow", "straggl", "outlier", " lag", "the median", "its peers", "the others", "others wait", "load imbalance", "everybody", "everyone"},
-	Match:   textmatch.New(`(?i)\b(?:slow\w*|straggl\w*|outliers?|lagging)\b.{0,120}(?:\d(?:\.\d+)? ?(?:x|×|times|%)|ratio ?[=:]? ?\d|\bmedian\b|\bthreshold\b|\bpeers\b)|\d(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average)|its peers)|\b(?:below|under)\b.{0,30}\b(?:floor|minimum|threshold|limit|target)\b.{0,80}\bslow|\b(?:rank|worker|PE|node|host|task|process)[ =:#]*\S+ (?:\S+ ){0,4}?(?:lags?|lagging|holds?|delays?|takes|took|needs|is)\b.{0,60}\b(?:others|everybody|everyone|peers)\b`).And(textmatch.New(ends.String() + `|(?i)\bfail`)),
+	Needles: []string{"slow", "straggl", "outlier", " lag", "the median", "of median", "its peers", "the others", "others wait", "load imbalance", "everybody", "everyone"},
+	Match:   textmatch.New(`(?i)\b(?:slow\w*|straggl\w*|outliers?|lagging)\b.{0,120}(?:\d(?:\.\d+)? ?(?:x|×|times|%)|ratio ?[=:]? ?\d|\bmedian\b|\bthreshold\b|\bpeers\b)|\d(?:\.\d+)? ?(?:x|×|times|%) (?:slower|(?:of |above |over )?(?:the )?(?:median|mean|average)|(?:of )?(?:its )?peers)|\b(?:below|under)\b.{0,30}\b(?:floor|minimum|threshold|limit|target)\b.{0,80}\bslow|\b(?:(?:rank|worker|PE|node|host|task|process|member|replica|shard)[ =:#]*\S+|[rwmp]\d+) (?:\S+ ){0,4}?(?:lags?|lagging|holds?|delays?|takes|took|needs|is)\b.{0,60}\b(?:others|everybody|everyone|peers)\b`).And(textmatch.New(ends.String() + `|(?i)\bfail`)),
 	Find:    textmatch.New(`(?i)\b(?:rank|PE|worker)[ =:]*(?P<rank>\d+)|\b(?:node|host)[ =](?P<host>[a-z][\w.-]*\d[\w.-]*)`),
 	Unless:  textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|outlier)|\b(?:enabled|disabled|configured|detection (?:on|off))\b|query|queries|convergence|\bwill\b|slow (?:start|log)|data ?loader|\b(?:token|image|sample)s?(?:[^/\w]|$)|gradient|learning rate`),
 }, {

@@ -50,8 +50,27 @@ const lastLines = 4
 // unannounced finds the last words of a program that has ended itself, if they tell the category, although no word like
 // "error" announces them.
 func (f *finder) unannounced(taken []bool) *message.Message {
-	return f.before(slices.IndexFunc(f.Lines, selfEnded.MatchString), taken)
+	if m := f.before(slices.IndexFunc(f.Lines, selfEnded.MatchString), taken); m != nil {
+		return m
+	}
+	for i := len(f.Lines) - 1; i > max(0, len(f.Lines)-farewellLines); i-- {
+		if !farewell.MatchString(f.Lines[i]) || taken[i-1] || !complains.MatchString(f.Lines[i-1]) && reason.Of(f.Lines[i-1]) == "" || f.tells(i-1) == nil {
+			continue
+		}
+		return &message.Message{Text: f.Lines[i-1], Title: logtext.Short(f.Lines[i-1], 300), From: i - 1, At: i - 1, To: i}
+	}
+	return nil
 }
+
+var (
+	// farewell is a line in which a program says only that it ends, and not that its work is done.
+	farewell = textmatch.New(`(?i)^\W*(?:\w+[ :]+)?(?:exit(?:ing|s)?|leav(?:ing|es?)|abort(?:ing|s|ed)?|stop(?:ping|s|ped)?|giv(?:ing|es?) up|quit(?:ting|s)?|dying|dies|abandon\w*|fail(?:ed|s|ing)?|gone|(?:cannot|can not|unable to) (?:go on|resume|continue|re-?start|proceed))(?:[,:]? (?:now|here|with|code|status|the (?:run|job)|rc|[1-9]\d{0,2}))*[.!]?$`)
+	// complains matches a line that says that something could not be done.
+	complains = textmatch.New(`(?i)\b(?:cannot|can ?not|can't|could ?n.t|could not|unable|fail\w*|not|no|bad|invalid|wrong|denied|refused|broken|missing|corrupt\w*|truncated|mismatch\w*|lost|nan|exceed\w*|full|unavailable|expected|error|unknown)\b`)
+)
+
+// farewellLines is how many of the last lines are looked at for a farewell.
+const farewellLines = 12
 
 // LastWords returns a sign for the last words of a rank that has ended itself, or nil if they do not tell the category.
 func LastWords(lines []string, book *rules.Book) *Sign {
