@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Keeper asks the watchdog to keep the locked files of a lease open too. If the agent is killed,
-// they stay locked until the watchdog has ended its ranks.
+// Keeper asks the watchdog to keep the locked files of a lease open, too. If the agent is killed, the files stay locked
+// until the watchdog has ended the agent's ranks.
 type Keeper struct{ socket socket }
 
 // NewKeeper takes over file, the agent's end of the socket to its watchdog (KeepFD).
@@ -20,14 +20,14 @@ func NewKeeper(file *os.File) (*Keeper, error) {
 	return &Keeper{s}, nil
 }
 
-// The first byte of a message; a name follows.
+// The first byte of a message says what to do. A name follows.
 const (
 	opKeep  = 'k' // keep the descriptors in this message open
-	opDrop  = 'n' // close the descriptors that were sent with that name
-	opAgent = 'a' // the name is the agent's PID; only the inner watchdog sends it
+	opDrop  = 'n' // close the descriptors that were sent with this name
+	opAgent = 'a' // the name is the agent's PID; only the inner watchdog sends this message
 )
 
-// maxRights is how many descriptors a message carries at most. The kernel allows 253.
+// maxRights limits how many descriptors a message carries. The kernel allows 253.
 const maxRights = 128
 
 // Keep asks the watchdog to keep files open under a name. A nil Keeper does nothing.
@@ -43,6 +43,6 @@ func (k *Keeper) Keep(name string, fds []int) error {
 // Drop asks the watchdog to close the files of a name. A nil Keeper does nothing.
 func (k *Keeper) Drop(name string) {
 	if k != nil {
-		_ = k.socket.send(append([]byte{opDrop}, name...), nil) // a watchdog that is gone has closed them
+		_ = k.socket.send(append([]byte{opDrop}, name...), nil) // the files are closed if the watchdog is gone
 	}
 }
