@@ -84,7 +84,7 @@ func readKey(path string) (*key, error) {
 		return nil, errors.New("it cannot be read")
 	}
 	public, _, _, _, pubErr := xssh.ParseAuthorizedKey(data)
-	if pubErr == nil { // ssh-agent may have the private key
+	if pubErr == nil { // the file is a public key; ssh-agent may have the private key
 		return &key{path: path, public: public, err: errors.New("it is a public key, and ssh-agent does not have the private one")}, nil
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && int(info.Sys().(*syscall.Stat_t).Uid) == os.Getuid() {
