@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// ticks is how many clock ticks /proc counts in a second (USER_HZ, which is 100 on every
-// architecture that Go supports).
+// ticks is the number of clock ticks per second in /proc. It is USER_HZ, which is 100 on every architecture that Go
+// supports.
 const ticks = 100
 
 // Sampler takes the pulses of ranks in rounds. The zero value is ready to use.
