@@ -34,11 +34,11 @@ func (s *Sampler) Round(pids []int, spread bool) Table {
 	return Look(pids)
 }
 
-// mountinfo returns the mounts of this host, by which control groups are found. It reads them once, because
-// they hardly change.
+// mountinfo returns the mounts of this host. The Sampler needs them to find control groups. mountinfo reads them once,
+// because they hardly ever change.
 func (s *Sampler) mountinfo() string {
 	if s.mounts == "" {
-		data, _ := os.ReadFile("/proc/self/mountinfo") // without it, no limits are found
+		data, _ := os.ReadFile("/proc/self/mountinfo") // without the mounts, no limits are found
 		s.mounts = string(data)
 	}
 	return s.mounts
