@@ -30,8 +30,8 @@ type checkpoints struct {
 	before checkpoint.Seen
 }
 
-// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf if an
-// earlier run may have left some.
+// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf
+// if an earlier run may have left some.
 func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
 	find := checkpoint.NewestBut
 	if c.resume && c.spoilt != nil {
