@@ -109,14 +109,13 @@ func (v *view) adoptOne(lower, upper, dir string) {
 		}
 		made := filepath.Join(upper, dir[min(len(lower), i):i])
 		if os.Mkdir(made, 0o755) == nil {
-			_ = mirror(dir[:i], made) // else the copy fails, as it would have
+			_ = mirror(dir[:i], made) // otherwise the copy fails, as it would have without this
 		}
 	}
 }
 
-// Mixed reports whether the directories in which the program works have files of other
-// users to which the caller may write. In a user namespace the view cannot make these files
-// writable.
+// Mixed reports whether the directories in which the program works have files of other users to which the caller may
+// write. In a user namespace, the view cannot make these files writable.
 func (r Request) Mixed() bool {
 	left, mixed := adoptEntries, false
 	for _, dir := range r.Work {
