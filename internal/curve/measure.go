@@ -34,8 +34,8 @@ func (s *scanner) measure(i int) (float64, int, bool) {
 // fractions has names of metrics, beside losses, whose values seldom are in the thousands.
 var fractions = set("acc accuracy f1 bleu auc auroc iou miou dice mse mae rmse")
 
-// measureOf is measure for a metric whose name ends with a word. It does not read a number such as "2,293", which may be
-// 2.293 or 2293, if the metric is a loss or the like.
+// measureOf is like measure, for a metric whose name ends with word. It does not read a number such as "2,293", which
+// may be 2.293 or 2293, if the metric is a loss or the like.
 func (s *scanner) measureOf(word string, i int) (float64, int, bool) {
 	value, end, ok := s.measure(i)
 	if !ok || !strings.HasSuffix(word, "loss") && !fractions[word] {

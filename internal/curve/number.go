@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// maxDigits bounds the digits before the decimal point. The largest finite float64 has 309.
+// maxDigits limits the digits before the decimal point. The largest finite float64 has 309 digits.
 const maxDigits = 309
 
 // number reads an unsigned decimal number at i. The number may have groups of thousands, a fraction and an

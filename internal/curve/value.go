@@ -15,7 +15,7 @@ type Value struct {
 	Value float64
 }
 
-// maxValues bounds the values that are read of a line, and maxWords the words of a name.
+// maxValues limits the values that are read from a line. maxWords limits the words of a name.
 const (
 	maxValues = 64
 	maxWords  = 4

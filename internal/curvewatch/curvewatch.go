@@ -35,11 +35,11 @@ type Options struct {
 const (
 	// look is the time between two looks at the metrics.
 	look = time.Second
-	// lastLook is how long the watch may take to end after the gang. A file system that does not answer holds it up.
+	// lastLook is how long the watch may take to end after the gang. It takes long if a file system does not answer.
 	lastLook = time.Second
-	// maxTold is how many reports of progress are kept until the next look.
+	// maxTold limits how many reports of progress are kept until the next look.
 	maxTold = 4096
-	// maxTellers is how many ranks' reports of progress are curves. Usually all ranks report the same.
+	// maxTellers limits how many ranks' reports of progress are used as curves. Usually, all ranks report the same.
 	maxTellers = 4
 )
 
@@ -48,7 +48,7 @@ type Watcher struct {
 	runner  Runner
 	options Options
 	track   *track
-	files   *files        // nil before the first attempt, and while a reader of them does not end
+	files   *files        // nil before the first attempt, and as long as an earlier reader of the files has not ended
 	left    chan struct{} // closed when the readers of the last attempt have ended; nil before the first
 	spent   float64       // GPU-seconds of earlier attempts
 	lack    lack
@@ -85,7 +85,7 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	}
 	began := time.Now()
 	if info, err := os.Stat(a.LogDir); a.Adopt && err == nil {
-		began = info.ModTime() // about when the earlier controller started the gang
+		began = info.ModTime() // about the time at which the earlier controller started the gang
 	}
 	t := &told{ranks: map[int]bool{}}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -150,7 +150,7 @@ func (w *Watcher) step(a job.Attempt) int64 {
 	return w.options.StepOf(a.ResumeFrom)
 }
 
-// gpus is how many GPUs an attempt has; without any, how many ranks.
+// gpus returns how many GPUs an attempt has. If it has none, gpus returns how many ranks it has.
 func gpus(a job.Attempt) float64 {
 	held := map[string]bool{}
 	for _, r := range a.Placement.Ranks {
@@ -164,8 +164,9 @@ func gpus(a job.Attempt) float64 {
 	return float64(len(held))
 }
 
-// watch judges what is found until ctx ends. At the first point it calls ask, so that earlier delivers the curves of
-// earlier runs: most jobs without a curve are never compared, and reading a long history takes time.
+// watch judges the found values until ctx ends. At the first point, it calls ask, so that earlier delivers the curves
+// of earlier runs. It does not ask before, because most jobs have no curve to compare, and reading a long history takes
+// time.
 func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *told, found <-chan batch, ask func(), earlier <-chan []Curve, emit func(job.Event)) {
 	w.track.begin(w.step(a))
 	each := gpus(a)
@@ -204,14 +205,14 @@ func (w *Watcher) watch(ctx context.Context, a job.Attempt, began time.Time, t *
 	}
 }
 
-// told is the progress that ranks have reported since the last look.
+// told has the progress that ranks have reported since the last look.
 type told struct {
 	mu     sync.Mutex
 	events []job.Event
-	ranks  map[int]bool // that have reported any
+	ranks  map[int]bool // the ranks that have reported any progress
 }
 
-// see keeps an event of the gang if it is progress.
+// see keeps an event of the gang if it reports progress.
 func (t *told) see(e job.Event) {
 	if e.Kind != job.KindProgress || e.Progress == nil {
 		return
@@ -256,7 +257,8 @@ func pointsOf(p job.Progress) (all []metrics.Point) {
 	return all
 }
 
-// totalOf returns the planned steps that a rank has reported; 0 if it has reported none for the whole run.
+// totalOf returns the number of planned steps that a rank has reported. It returns 0 if the rank has reported no number
+// for the whole run.
 func totalOf(p job.Progress) int64 {
 	if p.Restarts || p.Total < p.At() {
 		return 0
@@ -264,17 +266,17 @@ func totalOf(p job.Progress) int64 {
 	return p.Total
 }
 
-// logs are the log files of an attempt's ranks that are read: those of the first ranks, of the last one, which prints
-// the loss of pipelines, and of ranks that report progress.
+// logs has the log files of an attempt's ranks that are read. These are the logs of the first ranks, of the last rank,
+// which prints the loss of pipelines, and of the ranks that report progress.
 type logs struct {
 	dir     string
-	metric  string // to judge by
+	metric  string // the name of the metric to judge by
 	ranks   int
 	tellers func() []int
 	known   map[string]*source
 }
 
-// firstRanks is how many of the first ranks are read.
+// firstRanks is how many ranks count as the first ranks.
 const firstRanks = 3
 
 func newLogs(a job.Attempt, metric string, tellers func() []int) *logs {

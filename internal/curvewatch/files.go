@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	maxFiles = 32 // that are followed at the same time
-	// minSearch and maxSearch bound the time between two searches. It doubles with each that finds nothing new.
+	maxFiles = 32 // limits the files that are followed at the same time
+	// minSearch and maxSearch limit the time between two searches. The time doubles after each search that finds
+	// nothing new.
 	minSearch = 2 * time.Second
 	maxSearch = time.Minute
 )
 
-// files are the files with metrics that a job leaves in some directories. Only those that have changed since the first
-// attempt began are read, and of those that were there before, only what was added.
+// files has the files with metrics that a job leaves in some directories. It reads only files that have changed since
+// the first attempt began. If a file was there before, it reads only what was added.
 type files struct {
 	dirs  []string
-	began time.Time              // the first attempt
-	step  int64                  // at which the newest one began
-	was   map[string]fs.FileInfo // what was there before; nil before the first search
+	began time.Time              // when the first attempt began
+	step  int64                  // the step at which the newest attempt began
+	was   map[string]fs.FileInfo // the files that were there before; nil before the first search
 	known map[string]*source
-	next  time.Time // of the next search
+	next  time.Time // time of the next search
 	wait  time.Duration
 }
 
@@ -33,7 +34,7 @@ func newFiles(dirs []string, began time.Time) *files {
 	return &files{dirs: dirs, began: began, known: map[string]*source{}, wait: minSearch}
 }
 
-// again prepares for the next attempt, which began then at a step.
+// again prepares for the next attempt. The attempt began at the time began, at a step.
 func (f *files) again(began time.Time, step int64) {
 	f.step, f.next, f.wait = step, began, minSearch
 	for _, s := range f.known {
@@ -57,7 +58,7 @@ func (f *files) all(ctx context.Context) (all []*source) {
 		if s == nil {
 			continue
 		}
-		if s.file.Format() == metrics.Output { // its name has promised more than it holds
+		if s.file.Format() == metrics.Output { // in spite of its name, the file has no metrics
 			f.known[path] = nil
 			continue
 		}
@@ -66,7 +67,7 @@ func (f *files) all(ctx context.Context) (all []*source) {
 	return all
 }
 
-// coarse is how much the times of files may be behind the clock.
+// coarse limits how far the times of files can be behind the clock.
 const coarse = time.Second
 
 // search looks for files.
@@ -107,13 +108,13 @@ func (f *files) search() {
 	}
 }
 
-// same reports whether a file is as it was.
+// same reports whether a file has not changed.
 func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// state returns the source for a trainer_state.json. Each has the whole history of its run, so the newest takes the place of
-// the one before, and only what is new in it counts.
+// state returns the source for a trainer_state.json. Each such file has the whole history of its run. So the newest
+// file replaces the previous file, and only its new part counts.
 func (f *files) state(path string) *source {
 	s := &source{name: filepath.Join(filepath.Dir(filepath.Dir(path)), "*", metrics.StateName), file: metrics.NewFile(path), step: f.step}
 	for other, before := range f.known {

@@ -13,16 +13,16 @@ import (
 // does not report the metric that the user has named.
 const patience = time.Minute
 
-// lack decides when gangrun tells the user that the metric that the user has named was not found: once while the
-// job runs, and at the end of an attempt.
+// lack decides when gangrun tells the user that the metric that the user has named was not found. gangrun does so once
+// while the job runs, and at the end of each attempt.
 type lack struct {
-	metric   string // "" if none was named
+	metric   string // "" if the user has named none
 	progress bool   // ranks have reported progress
 	first    time.Time
 	told     bool
 }
 
-// found reports whether the job has the metric. seen are the names of the others.
+// found reports whether the job has the metric. seen has the names of the other metrics.
 func (l *lack) found(t *track) (found bool, seen []string) {
 	all := make([]metrics.Candidate, len(t.series))
 	for i, s := range t.series {
@@ -35,7 +35,7 @@ func (l *lack) found(t *track) (found bool, seen []string) {
 	return l.metric == "" || metrics.Named(all, l.metric) >= 0, seen
 }
 
-// during returns what to tell while the job runs; "" for nothing.
+// during returns a message for the user while the job runs. It returns "" if there is nothing to say.
 func (l *lack) during(t *track, now time.Time) string {
 	found, seen := l.found(t)
 	if found || len(seen) == 0 && !l.progress || l.told {
@@ -51,8 +51,8 @@ func (l *lack) during(t *track, now time.Time) string {
 	return l.text("so far ", seen)
 }
 
-// atEnd returns what to tell at the end of an attempt; "" for nothing. It tells nothing if the attempt failed before
-// it had reported anything: then the attempt has another problem.
+// atEnd returns a message for the user at the end of an attempt. It returns "" if there is nothing to say. This is also
+// the case if the attempt failed before it had reported anything, because the attempt then has another problem.
 func (l *lack) atEnd(t *track, good bool) string {
 	found, seen := l.found(t)
 	if found || len(seen) == 0 && !l.progress && !good {
@@ -61,7 +61,7 @@ func (l *lack) atEnd(t *track, good bool) string {
 	return l.text("", seen)
 }
 
-// most is how many names of metrics the user is told.
+// most limits how many names of metrics a message has.
 const most = 12
 
 func (l *lack) text(when string, seen []string) string {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// busy bounds the time that a reader works in each look, so that a job that prints much costs little.
+	// busy limits the time that a reader works in each look, so that a job that prints much costs little.
 	busy = 200 * time.Millisecond
 	// calm is the time from the beginning of an attempt to the first look. A job that ends sooner has no curve to
 	// judge, and takes no time for a search.
 	calm = 300 * time.Millisecond
-	// maxBatch is how many points of a file are handed on at once.
+	// maxBatch limits how many points of a file are passed on at once.
 	maxBatch = 1024
 )
 
@@ -22,12 +22,12 @@ const (
 type source struct {
 	name string
 	file *metrics.File
-	read time.Time // when its end was reached last; zero if it never was
-	// step is the last step of a trainer_state.json, which is written anew each time.
+	read time.Time // when the end of the file was last reached; zero if it was never reached
+	// step is the last step of a trainer_state.json. Such a file is written anew each time.
 	step int64
 }
 
-// batch is points of one source, which came between two times.
+// batch has points of one source that were reported between two times.
 type batch struct {
 	source   string
 	points   []metrics.Point
@@ -35,7 +35,8 @@ type batch struct {
 	from, to time.Time
 }
 
-// time returns when a point was reported: as the file says, if that can be, and otherwise evenly spread.
+// time returns when a point was reported. It is the time in the file, if that can be right. Otherwise, the points are
+// evenly spread over the time of the batch.
 func (b batch) time(i int, began time.Time) time.Time {
 	if p := b.points[i]; p.Time > 1e9 {
 		at := time.Unix(0, int64(p.Time*1e9))
@@ -52,7 +53,7 @@ type reader struct {
 	files func(context.Context) []*source
 }
 
-// run reads until ctx ends, and hands on what it finds.
+// run reads until ctx ends, and passes on the points that it finds.
 func (r *reader) run(ctx context.Context, found chan<- batch) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()

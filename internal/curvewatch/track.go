@@ -11,40 +11,40 @@ import (
 	"github.com/gangrun/gangrun/internal/metrics"
 )
 
-// slowFor is for how long a run must have been slower. Its times are those of looks at its output, so a pause makes some
-// seconds appear slower.
+// slowFor is how long a run must have been slower. The times of points are the times of looks at the output, so a pause
+// makes some seconds appear slower.
 const slowFor = 20 * time.Second
 
 const (
-	maxSeries = 256  // that are kept
-	maxPoints = 4096 // of a series; of a longer one, older points are thinned out
+	maxSeries = 256  // limits the series that are kept
+	maxPoints = 4096 // limits the points of a series; if there are more, older points are thinned out
 )
 
-// track has the curves of a run, and judges them. It has no clock and reads nothing. Its memory is bounded.
+// track has the curves of a run, and judges them. It does not read the clock or any file. Its memory is bounded.
 type track struct {
 	metric  string
 	higher  *bool
 	setup   judge.Setup
-	planned bool // the user has told how many steps the run has
+	planned bool // the user has said how many steps the run has
 
-	earlier []Curve // of other runs of the job
+	earlier []Curve // curves of other runs of the job
 
 	series []*series
 	choice metrics.Choice
-	stale  bool // the choice, or what the judge knows, is not up to date
-	more   bool // values have come since the verdicts were looked at
+	stale  bool // the choice, or the state of the judge, is not up to date
+	more   bool // values have arrived since the last look at the verdicts
 	judge  *judge.Judge
-	told   map[judge.Kind]bool // the verdicts of this attempt that were told; true if they were sure
+	told   map[judge.Kind]bool // the verdicts of this attempt that were reported; true if they were sure
 }
 
-// series is the values that a source has given under a name.
+// series has the values that a source has reported under a name.
 type series struct {
 	name, source string
 	points       []point
-	new          bool // it has got a point in this attempt
+	new          bool // the series has got a point in this attempt
 }
 
-// point is a value of a step, which was reported at a time, when the run had used so many GPU-seconds.
+// point is the value of a step. It was reported at a time at which the run had used that many GPU-seconds.
 type point struct {
 	step    int64
 	byEpoch bool
@@ -57,8 +57,9 @@ func newTrack(metric string, higher *bool, setup judge.Setup) *track {
 	return &track{metric: metric, higher: higher, setup: setup, planned: setup.Total > 0, told: map[judge.Kind]bool{}}
 }
 
-// begin begins an attempt that starts from a checkpoint of that step; 0 is the beginning of the job, and -1 a
-// checkpoint whose step is not known. What came after that step in earlier attempts is forgotten.
+// begin begins an attempt that starts from a checkpoint of that step. A step of 0 means the beginning of the job, and
+// -1 means a checkpoint whose step is not known. In these two cases, begin removes all points. Otherwise, it removes
+// the points after that step, which earlier attempts have reported, and values at the end that are not finite.
 func (t *track) begin(step int64) {
 	t.told, t.stale, t.judge, t.choice = map[judge.Kind]bool{}, true, nil, metrics.Choice{}
 	if step <= 0 {
@@ -74,16 +75,16 @@ func (t *track) begin(step int64) {
 	}
 }
 
-// total tells how many steps the run has, as far as a source knows. The largest number counts: that of an epoch is smaller
-// than that of the run.
+// total records how many steps the run has, according to a source. The largest number counts, because the number of
+// steps of an epoch is smaller than that of the run.
 func (t *track) total(steps int64) {
 	if !t.planned && steps > t.setup.Total {
 		t.setup.Total, t.stale = steps, true
 	}
 }
 
-// find returns the index of the series of a name in a source; -1 if there is none. A series of earlier attempts goes on
-// in the first source of this one that has its name.
+// find returns the index of the series with that name in a source. It returns -1 if there is none. A series of earlier
+// attempts is continued by the first source of this attempt that has its name.
 func (t *track) find(source, name string) int {
 	i := slices.IndexFunc(t.series, func(s *series) bool { return s.name == name && s.source == source })
 	if i >= 0 {
@@ -95,7 +96,7 @@ func (t *track) find(source, name string) int {
 	return i
 }
 
-// add adds a value. Values whose name says nothing are left out.
+// add adds a value. It leaves out values whose names say nothing.
 func (t *track) add(source, name string, p point) {
 	i := t.find(source, name)
 	if i < 0 {
@@ -111,7 +112,7 @@ func (t *track) add(source, name string, p point) {
 	before := len(s.points)
 	s.add(p)
 	s.new, t.more = true, true
-	if after := len(s.points); before < after && after <= 3 { // it is chosen only then
+	if after := len(s.points); before < after && after <= 3 { // a series is chosen only when it has a few points
 		t.stale = true
 	}
 	if t.stale {
@@ -124,7 +125,8 @@ func (t *track) add(source, name string, p point) {
 	}
 }
 
-// add appends a point. It replaces those of the same step and of later ones: the run was resumed from an earlier step.
+// add appends a point. The point replaces the points of the same step and of later steps, because the run has then
+// resumed from an earlier step.
 func (s *series) add(p point) {
 	i := len(s.points)
 	for i > 0 && s.points[i-1].step >= p.step {
@@ -143,7 +145,7 @@ func (s *series) add(p point) {
 	s.points = kept
 }
 
-// choose chooses the series to judge by anew, and has a new judge look at what they have shown so far.
+// choose chooses the series to judge by again. A new judge then gets all points of these series.
 func (t *track) choose() bool {
 	all := make([]metrics.Candidate, len(t.series))
 	for i, s := range t.series {
@@ -175,7 +177,7 @@ func (t *track) choose() bool {
 		}
 	}
 	slices.SortStableFunc(values, func(a, b value) int {
-		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of)) // the learning rate before the loss
+		return cmp.Or(cmp.Compare(a.gpu, b.gpu), cmp.Compare(a.step, b.step), cmp.Compare(b.of, a.of)) // the rate first
 	})
 	for _, v := range values {
 		t.judge.Add(v.of, v.step, v.gpu, v.value)
@@ -183,7 +185,7 @@ func (t *track) choose() bool {
 	return true
 }
 
-// verdicts returns what is true of the run now, and was not told in this attempt, or was not sure.
+// verdicts returns the verdicts that are true now, and that were not reported in this attempt, or were not sure then.
 func (t *track) verdicts() (all []job.CurveVerdict) {
 	if !t.more || t.stale && !t.choose() || t.judge == nil {
 		return nil
@@ -224,7 +226,7 @@ func (t *track) about(kind judge.Kind) *series {
 	return nil
 }
 
-// verdict returns a verdict of the judge as one of gangrun.
+// verdict converts a verdict of the judge to a verdict of gangrun.
 func (s *series) verdict(v judge.Verdict) job.CurveVerdict {
 	out := job.CurveVerdict{
 		Kind: string(v.Kind), Metric: s.name, Source: s.source, Since: v.Since, Step: v.Step, Text: v.Sentence,
@@ -251,10 +253,10 @@ type Curve struct {
 	Points judge.Trace `json:"points"`
 }
 
-// maxKept is how many points of a curve are kept for later runs.
+// maxKept limits how many points of a curve are kept for later runs.
 const maxKept = 512
 
-// judged returns the curve by which the run was judged. It is not ok if there is none.
+// judged returns the curve by which the run was judged. ok is false if there is none.
 func (t *track) judged() (c Curve, ok bool) {
 	s := t.about(judge.BelowPeers)
 	if s == nil {
