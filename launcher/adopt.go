@@ -13,20 +13,20 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// endedWithoutController reports whether an agent may have ended for lack of a controller.
+// endedWithoutController reports whether an agent may have ended because it had no controller.
 func endedWithoutController(err error) bool {
 	return errors.Is(err, agents.ErrEndedWithController) || errors.Is(err, agents.ErrEnded)
 }
 
-// adopt is Run for a gang that an earlier controller has started. Its agents report
-// everything again. Ranks whose agents are gone are lost. The agents serve no other attempt.
+// adopt is Run for a gang that an earlier controller has started. The agents of the gang report everything again. If an
+// agent is gone, its ranks are lost. The agents serve no other attempt.
 func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if len(a.Placement.Hosts) == 0 {
 		return job.Outcome{}, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
 	mpiNamed := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes := make([]*node, len(a.Placement.Hosts))
-	// The end of ctx is an order to end the gang. To end the gang, it must be found first.
+	// The end of ctx is an order to end the gang. But gangrun must find the gang before it can end the gang.
 	finding, found := agents.Unhurried(context.WithoutCancel(ctx), l.hurry)
 	defer found()
 	_ = agents.Each(len(nodes), func(i int) error {
@@ -56,7 +56,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	return outcome, err
 }
 
-// find returns a host's part of a gang that is adopted.
+// find returns the part of an adopted gang that is on host i of p.
 func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	host := p.Hosts[i].Name
 	n := &node{number: i, ranks: p.On(host)}
@@ -82,9 +82,8 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	return n
 }
 
-// dropAdopted returns a function that ends the agent of a lost part of an adopted gang. An
-// agent that could not be found has ended when its orphan grace is over: the function waits
-// for that.
+// dropAdopted returns a function that ends the agent of a lost part of an adopted gang. If gangrun could not reach an
+// agent, the function waits until the orphan grace is over, because the agent has ended by then.
 func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	return func(a *agents.Agent) error {
 		for _, n := range nodes {

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// contain has every host prepare the container, or the contained view, for its ranks. mixed is the
-// value for job.Outcome.Mixed. If a host cannot prepare one, the error is a *job.UncontainedError.
+// contain makes every host prepare the container, or the contained view, for its ranks. mixed is the value for
+// job.Outcome.Mixed. If a host cannot do that, the error is a *job.UncontainedError.
 func (l *Launcher) contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
 	sharing := int32(0)
 	for _, n := range nodes {
@@ -53,8 +53,8 @@ func (l *Launcher) contain(ctx context.Context, a job.Attempt, nodes []*node) (m
 	return slices.Contains(replies, true), err
 }
 
-// first returns the first of joined errors that is a *job.UncontainedError; if there is none,
-// it returns all of them.
+// first returns the first of several joined errors that is a *job.UncontainedError. If there is none, first returns
+// err.
 func first(err error) error {
 	var cannot *job.UncontainedError
 	if errors.As(err, &cannot) {
@@ -63,8 +63,8 @@ func first(err error) error {
 	return err
 }
 
-// lookAtFiles has every host record the state of its files. The second time, with again, it
-// returns which files have changed.
+// lookAtFiles makes every host record the state of its files. If again is true, it returns the files that have changed
+// since the first call.
 func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) ([]job.Changed, error) {
 	found := make([]job.Changed, len(nodes))
 	err := agents.Each(len(nodes), func(i int) error {

@@ -5,13 +5,13 @@ import (
 	"github.com/gangrun/gangrun/internal/queue"
 )
 
-// emitter hands events to a function that may block, without delaying the gang.
+// emitter passes events to a function. That function may block, but does not delay the gang.
 type emitter struct{ queue *queue.Queue[job.Event] }
 
 func newEmitter(emit func(job.Event)) *emitter { return &emitter{queue.New(emit)} }
 
-// maxQueue bounds the events that wait. Progress and pulses beyond it are dropped; other
-// events are not.
+// maxQueue limits the number of waiting events. If more events wait, the emitter drops events of progress and pulses.
+// It drops no other events.
 const maxQueue = 10_000
 
 func (e *emitter) put(event job.Event) {
@@ -20,5 +20,5 @@ func (e *emitter) put(event job.Event) {
 	}
 }
 
-// close waits until all events have been handed on.
+// close waits until all events have been passed on.
 func (e *emitter) close() { <-e.queue.Close() }

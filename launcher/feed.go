@@ -9,9 +9,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/stdin"
 )
 
-// feed sends standard input to the ranks that the attempt names, until it or ctx ends.
-// Each attempt gets it from its beginning if it can be read again or was kept; otherwise
-// feed emits a note.
+// feed sends standard input to the ranks that the attempt names, until the input ends or ctx ends. If the input can be
+// read again or was kept, each attempt gets it from the beginning. Otherwise, feed emits a note.
 func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit func(job.Event)) {
 	if l.input == nil || a.Adopt { // the controller that fed the ranks is gone
 		return
@@ -25,10 +24,10 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit 
 			}
 			stream, err := n.agent.Client.Feed(ctx)
 			if err != nil {
-				continue // the agent is lost, which the gang's stream reports
+				continue // the agent is lost: the stream of the gang reports that
 			}
 			gang, rank := a.GangName(), int32(r.Rank)
-			// An empty piece names the rank, even if no more follows.
+			// An empty piece tells the agent the rank, even if no data follows.
 			_ = stream.Send(&wire.FeedRequest{Gang: gang, Rank: rank})
 			streams = append(streams, stream)
 			sinks = append(sinks, func(piece []byte) error {

@@ -27,7 +27,7 @@ type Image struct {
 	Progress func(host string, sent, of int64)
 }
 
-// images remembers what hosts have reported about the image.
+// images has what hosts have reported about the image.
 type images struct {
 	mu    sync.Mutex
 	facts map[*agents.Agent]job.ImageFact
@@ -36,8 +36,8 @@ type images struct {
 // pieceBytes is the size of a piece of an archive.
 const pieceBytes = 1 << 20
 
-// image has a host look for the image of the job, and sends it there if the host lacks it. It asks
-// each agent once.
+// image makes a host look for the image of the job. If the host lacks the image, the host pulls it, or gets it from
+// this process. image asks each agent once.
 func (l *Launcher) image(ctx context.Context, a *agents.Agent) (job.ImageFact, error) {
 	l.images.mu.Lock()
 	fact, known := l.images.facts[a]
@@ -77,7 +77,7 @@ func (l *Launcher) askImage(ctx context.Context, a *agents.Agent) (fact job.Imag
 		reply, err := stream.Recv()
 		if err != nil {
 			select {
-			case failed := <-sent: // why the agent has not received everything
+			case failed := <-sent: // failed is why the agent has not received everything
 				err = errors.Join(failed, err)
 			default:
 			}
@@ -97,7 +97,7 @@ func (l *Launcher) askImage(ctx context.Context, a *agents.Agent) (fact job.Imag
 	}
 }
 
-// sendImage sends the archive. The agent may have enough before its end: then it has replied.
+// sendImage sends the archive. The agent may have received enough before the end of the archive. It has then replied.
 func (l *Launcher) sendImage(stream wire.Agent_ImageClient, host string) error {
 	archive, size, err := l.opts.Image.Open()
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Launcher) sendImage(stream wire.Agent_ImageClient, host string) error {
 	}
 }
 
-// progressEvery is the time between two reports about the same transfer.
+// progressEvery is the time between two calls of Progress for the same host.
 const progressEvery = time.Second
 
 // boxFor returns a copy of a container for one host.
@@ -141,7 +141,7 @@ func (l *Launcher) boxFor(box *job.Box, gpus []string) job.Box {
 	return of
 }
 
-// uuids returns the GPUs of a host.
+// uuids returns the UUIDs of the GPUs of a host.
 func uuids(h job.Host) (all []string) {
 	for _, d := range h.Devices {
 		all = append(all, d.UUID)
@@ -149,8 +149,8 @@ func uuids(h job.Host) (all []string) {
 	return all
 }
 
-// ready prepares the image on all nodes. The error is a *job.UncontainedError if one of them cannot start
-// containers from it.
+// ready makes all nodes prepare the image. If a node cannot start containers from the image, the error is a
+// *job.UncontainedError.
 func (l *Launcher) ready(ctx context.Context, nodes []*node) error {
 	return first(agents.Each(len(nodes), func(i int) error {
 		fact, err := l.image(ctx, nodes[i].agent)
@@ -161,7 +161,7 @@ func (l *Launcher) ready(ctx context.Context, nodes []*node) error {
 	}))
 }
 
-// refused is the outcome of a gang whose containers a host cannot start.
+// refused returns the outcome of a gang if a host cannot start the containers of the gang.
 func refused(a job.Attempt, cannot *job.UncontainedError, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {

@@ -77,8 +77,8 @@ type Launcher struct {
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
-	orders  orders          // for the gang that runs
-	noted   map[string]bool // of Run: what agents have noted
+	orders  orders          // for the running gang
+	noted   map[string]bool // notes that agents have sent; used only by Run
 
 	look   time.Duration // lookLimit; tests shorten it
 	images images
@@ -87,9 +87,9 @@ type Launcher struct {
 	cancel context.CancelFunc
 }
 
-// orders are what the gang that runs is told from outside.
+// orders are the orders to the running gang from other goroutines.
 type orders struct {
-	signals chan syscall.Signal // for its ranks
+	signals chan syscall.Signal // for the ranks of the gang
 	stacks  chan stacksAsk
 }
 
@@ -190,7 +190,7 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		if err := exact.Unmarshal(reply.Facts, &facts[i]); err != nil {
 			return err
 		}
-		if facts[i].Image == nil { // the container could be started
+		if facts[i].Image == nil { // no container problem was reported
 			facts[i].Image = image
 		}
 		return nil
@@ -228,7 +228,7 @@ func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 func (l *Launcher) Signal(sig syscall.Signal) {
 	select {
 	case l.orders.signals <- sig:
-	default: // several wait already
+	default: // several signals wait already
 	}
 }
 

@@ -14,14 +14,14 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// leaseLimit bounds requests to an agent that give up a lease or a place in its queue.
+// leaseLimit limits the time for telling an agent to release a lease or a place in its queue.
 const leaseLimit = 3 * time.Second
 
 // Turn is a gang's place in the queue for the GPUs of a host. The host's agent keeps the queue.
 type Turn struct {
 	l                 *Launcher
 	host, space, name string
-	granted           bool // the caller has the lease, and releases it
+	granted           bool // the caller has the lease, and must release it
 }
 
 // Turn returns a place in the queue of a host. name distinguishes it from other places of this Launcher. space
@@ -44,7 +44,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 	}
 	reply, err := a.Client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
 	if err != nil {
-		_ = t.free(a) // the agent may have granted it even so
+		_ = t.free(a) // the agent may have granted the lease although the call failed
 		return nil, nil, a.Failed(ctx, err)
 	}
 	if len(reply.Waiting) > 0 {
@@ -75,7 +75,7 @@ func (t *Turn) Close() error {
 		return nil
 	}
 	var err error
-	if !t.granted { // an answer may have been lost
+	if !t.granted { // the agent may have granted the lease, and its answer may have been lost
 		err = t.free(a)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
@@ -94,7 +94,7 @@ func (t *Turn) free(a *agents.Agent) error {
 // Grant is a lease that the agent of a host holds until Release is called or the agent ends.
 type Grant struct {
 	turn  *Turn
-	agent *agents.Agent // nil where an earlier controller was granted it
+	agent *agents.Agent // nil if the lease was granted to an earlier controller
 	stop  context.CancelFunc
 	done  chan struct{}
 
@@ -129,8 +129,8 @@ func (l *Launcher) Adopted(host string) *Grant {
 	return g
 }
 
-// watch waits until the lease is lost and returns true. It returns false if the lease was
-// released or the agent is lost, which the gang's stream reports.
+// watch waits until the lease is lost, and then returns true. It returns false if the lease was released, or if the
+// agent is lost. The stream of the gang reports a lost agent.
 func (g *Grant) watch(ctx context.Context, a *agents.Agent) bool {
 	reply, err := a.Client.LeaseLost(ctx, g.turn.request())
 	if err != nil || len(reply.Why) == 0 {

@@ -15,15 +15,15 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Limits of the wait for processes of earlier attempts.
+// Limits for the wait until no process of earlier attempts is left.
 const (
 	leftoverLimit = 30 * time.Second
 	leftoverEvery = 500 * time.Millisecond
 )
 
-// proveAlone has every host of an attempt end what earlier gangs have left there. It returns when
-// no process of an earlier attempt of this run is left. If such a process does not end on a host,
-// the error is an UnreachableError, because the attempt cannot use that host.
+// proveAlone makes every host of an attempt end the processes that earlier gangs have left there. It returns when no
+// process of an earlier attempt of this run is left. If such a process does not end on a host, the error is an
+// UnreachableError, because the attempt cannot use that host.
 func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job.Event)) error {
 	var one sync.Mutex
 	return agents.Each(len(nodes), func(i int) error {
@@ -37,8 +37,8 @@ func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job
 	})
 }
 
-// awaitLeftovers has one host end what earlier gangs have left there, and waits until no
-// process of an earlier attempt of this run is left on it.
+// awaitLeftovers makes one host end the processes that earlier gangs have left there. It waits until no process of an
+// earlier attempt of this run is left on that host.
 func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note func(string)) error {
 	deadline := time.Now().Add(leftoverLimit)
 	for reported := false; ; {
@@ -72,7 +72,7 @@ func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note fu
 	}
 }
 
-// decoded returns the processes of an agent's message.
+// decoded returns the processes in an agent's reply.
 func decoded(all []*wire.Leftover) (processes []leftover.Process) {
 	for _, l := range all {
 		processes = append(processes, leftover.Process{PID: int(l.Pid), Name: string(l.Name), State: l.State, Gang: l.Gang})

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// lookLimit bounds how long an agent looks at a job's files. It runs at most four programs,
-// with 10 s each, and hashes one: if it takes longer, a file system hangs.
+// lookLimit limits how long an agent looks at the files of a job. The agent runs at most four programs, with 10 s each,
+// and hashes one file. If that takes longer, a file system hangs.
 const lookLimit = 2 * time.Minute
 
 // LookError reports that an agent did not read files in time.
@@ -27,13 +27,13 @@ func (e *LookError) Error() string {
 	return fmt.Sprintf("%s has not answered for %s: it was to look at %s; a file system there may hang", e.Host, e.Limit, e.What)
 }
 
-// looking bounds the wait for an agent that looks at files, which what names.
+// looking returns a context that limits the wait for an agent that looks at files. what names the files.
 func (l *Launcher) looking(ctx context.Context, a *agents.Agent, what string) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, l.look, &LookError{Host: a.Host, What: what, Limit: l.look})
 }
 
-// unseen returns the error of an agent that was to look at files, within asking. If another
-// machine reaches the limit, it is an *agents.UnreachableError: the gang cannot use that host.
+// unseen returns the error of an agent that has not looked at files before asking ended. If the limit has passed and
+// the agent is on another machine, the error is an *agents.UnreachableError, because the gang cannot use that host.
 func unseen(ctx, asking context.Context, a *agents.Agent, err error) error {
 	if err = agents.Cause(asking, err); asking.Err() == nil || ctx.Err() != nil {
 		return a.Failed(ctx, err)
@@ -44,7 +44,7 @@ func unseen(ctx, asking context.Context, a *agents.Agent, err error) error {
 	return err
 }
 
-// surveyed says what a survey looks at.
+// surveyed returns a text that names the files that a survey looks at.
 func surveyed(ask job.Survey) string {
 	of := []string{fmt.Sprintf("the directory %q", ask.Workdir)}
 	if len(ask.Command) > 0 {
@@ -63,5 +63,5 @@ func surveyed(ask job.Survey) string {
 	return text.And(of)
 }
 
-// mostInputs is how many of a survey's inputs an error names.
+// mostInputs limits how many inputs of a survey an error names.
 const mostInputs = 4

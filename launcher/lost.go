@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// lose declares a host lost. Its agent is ended; recordEnd is called when that is done.
+// lose declares a host lost. It ends the agent of the host. recordEnd is called when the agent has ended.
 func (g *running) lose(n *node, err error) {
 	n.gone = time.Now()
 	g.noteGap(n.gone)
@@ -36,14 +36,14 @@ func (g *running) lose(n *node, err error) {
 		Text: fmt.Sprintf("%s is lost: %s", n.agent.Host, text),
 	})
 	last, stopped := n.gone, g.phase == lifecycle.Ending
-	if n.agent.Link.Heard != nil { // the agent was gone then, perhaps long before gangrun noticed
+	if n.agent.Link.Heard != nil { // the agent was gone at that time, perhaps long before gangrun noticed
 		last = n.agent.Link.Heard()
 		stopped = stopped && last.After(g.end.ordered)
 	}
-	if !g.end.cancelled.IsZero() { // the run was to end, whatever ended the agent
+	if !g.end.cancelled.IsZero() { // the run was to end anyway, whatever ended the agent
 		stopped = true
 	}
-	if n.lost != nil { // it was gone before this controller could stop it
+	if n.lost != nil { // the agent was gone before this controller could stop it
 		stopped = false
 	}
 	for _, r := range n.ranks {
@@ -52,14 +52,13 @@ func (g *running) lose(n *node, err error) {
 		}
 	}
 	if n.agent.Link.Local {
-		// The agent was killed: the rest of the gang on this machine ends as soon as it would
-		// without a controller.
+		// The agent was killed. The rest of the gang on this machine must end as soon as it would without a controller.
 		g.restop(min(time.Duration(g.attempt.Grace), localGrace), job.StopFailure, "the agent on "+n.agent.Host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
 }
 
-// localGrace bounds the grace of a gang that has lost an agent on this machine.
+// localGrace limits the grace period of a gang that has lost an agent on this machine.
 const localGrace = 2 * time.Second
 
 // noteAfter is how long the launcher waits for the ranks of a lost host before it emits a
@@ -82,8 +81,8 @@ func (g *running) noteWaiting() {
 	}
 }
 
-// noteGap notes that this process did not run for a while since the last call: that time
-// does not count as silence of a host.
+// noteGap emits a note if this process did not run for a while since the last call. That time does not count as silence
+// of a host.
 func (g *running) noteGap(now time.Time) {
 	last := g.silence.looked
 	g.silence.looked = now
@@ -98,7 +97,7 @@ func (g *running) noteGap(now time.Time) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
 }
 
-// suspect reports which hosts have become silent, or are in contact again.
+// suspect reports the hosts that have become silent, and the hosts that are in contact again.
 func (g *running) suspect() {
 	for _, n := range g.nodes {
 		silence := n.agent.Silence()
@@ -124,7 +123,7 @@ func (g *running) suspect() {
 // hurryLimit is how long after Hurry the launcher still waits for a silent host.
 const hurryLimit = time.Second
 
-// abandonSilent declares silent hosts lost once hurryLimit after Hurry is over.
+// abandonSilent declares silent hosts lost when hurryLimit has passed since Hurry.
 func (g *running) abandonSilent() {
 	if g.end.hurried.IsZero() || time.Since(g.end.hurried) < hurryLimit {
 		return
@@ -132,13 +131,13 @@ func (g *running) abandonSilent() {
 	for _, n := range g.nodes {
 		if silence := n.agent.Silence(); !n.done && n.gone.IsZero() && silence >= agents.AbandonAfter {
 			n.agent.Judge(silence)
-			g.lose(n, agents.ErrNotAwaited) // the reason is its silence
+			g.lose(n, agents.ErrNotAwaited) // the silence is the reason that is reported
 		}
 	}
 }
 
-// recordEnd records that the agent of a lost host has ended. If that is not certain, the
-// host's ranks are unreaped.
+// recordEnd records that the agent of a lost host has ended. If that is not certain, the ranks of the host are
+// unreaped.
 func (g *running) recordEnd(r report) {
 	r.node.done = true
 	if killed := r.node.agent.Link.Killed; killed != nil && r.err == nil {

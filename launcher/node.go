@@ -22,20 +22,20 @@ type node struct {
 	number     int // the index of the host in the placement
 	agent      *agents.Agent
 	ranks      []job.Rank
-	lost       error     // of an adopted gang: why its agent cannot be reached
-	done       bool      // it has reported Done, or is lost
-	unanswered bool      // it has yet to answer which ranks have joined
+	lost       error     // why the agent of an adopted gang cannot be reached
+	done       bool      // the host has reported Done, or is lost
+	unanswered bool      // the host has not yet answered which of its ranks have joined
 	spread     bool      // the gang is on several machines
-	quiet      bool      // it was reported as silent
-	gone       time.Time // when it was lost; its agent is being ended
-	waitNoted  bool      // a note says that gangrun waits for its end
-	saves      saveWatch // whether it watches the checkpoints of the gang
+	quiet      bool      // the host was reported as silent
+	gone       time.Time // when the host was lost; its agent is being ended
+	waitNoted  bool      // a note says that gangrun waits for the end of the lost host's ranks
+	saves      saveWatch // whether the host watches the checkpoints of the gang
 
-	fetched <-chan struct{} // closed when all of its output has been fetched; nil if none is
+	fetched <-chan struct{} // closed when all output of the host has been fetched; nil if none is fetched
 
-	mu     sync.Mutex // guards what follows, and sends on the stream
+	mu     sync.Mutex // guards the fields below, and sends on the stream
 	stream wire.Agent_GangClient
-	order  *wire.GangRequest // the last order to stop, if any
+	order  *wire.GangRequest // the last order to stop; nil if there was none
 }
 
 // report is a message of a node, or the loss of its agent.
@@ -53,7 +53,7 @@ type report struct {
 	spawns   []*wire.Spawn
 	relays   []*wire.Relay
 	err      error // the agent is lost, or a reply cannot be decoded
-	ended    bool  // a lost agent's end has been waited for; err says how that went
+	ended    bool  // the wait for the end of a lost agent is over; err says with which result
 }
 
 // pulseEvery is the shortest time between two looks at the ranks of a host.
@@ -62,7 +62,7 @@ const pulseEvery = time.Second
 // start sends the node its ranks, and the last order to stop if there is one.
 func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, universe int) error {
 	if !n.agent.Link.Local {
-		a.LogDir = "" // on its own machine; collect fetches the logs from there
+		a.LogDir = "" // the logs are on the other machine, and collect fetches them from there
 		if a.Trial() && a.Contain == nil && a.CheckpointDir != "" {
 			a.CheckpointDir = path.Join(n.agent.Dir, "trial")
 		}
@@ -94,7 +94,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: wire.Bytes(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
-	if a.Adopt { // the agent knows the rest
+	if a.Adopt { // the agent knows the other settings
 		start = &wire.Start{Gang: start.Gang}
 	}
 	n.mu.Lock()
@@ -110,7 +110,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 	return stream.Send(n.order)
 }
 
-// over reports whether nothing more is expected of the node.
+// over reports whether gangrun expects nothing more from the node.
 func (n *node) over() bool {
 	if !n.done || n.fetched == nil {
 		return n.done
@@ -123,8 +123,8 @@ func (n *node) over() bool {
 	}
 }
 
-// stop asks the node to end its ranks. If the node has not been asked to start them, the
-// order is sent then. If the connection is broken, listen reports that.
+// stop tells the node to end its ranks. If the node has not been told to start them yet, the order is sent with the
+// order to start. If the connection is broken, listen reports that.
 func (n *node) stop(grace time.Duration) {
 	if n.done {
 		return
@@ -149,7 +149,7 @@ func (n *node) send(r *wire.GangRequest) {
 	}
 }
 
-// listen passes on the messages of the node, until the last one or the end of ctx.
+// listen sends the messages of the node to the channel to. It returns after the last message or when ctx ends.
 func (n *node) listen(ctx context.Context, to chan<- report) {
 	for {
 		reply, err := n.stream.Recv()
@@ -216,7 +216,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	return r, nil
 }
 
-// here converts a time of the host's clock to this machine's clock.
+// here converts a time of the host's clock to the time of this machine's clock.
 func (n *node) here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -22,9 +22,9 @@ func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
 	return shown
 }
 
-// showing returns which output each node is to send; nil means none. For an adopted gang, it is the
-// output that is not in the logs yet. showing must therefore be called before more is written to
-// the logs.
+// showing returns, for each node, a request for the output that is shown. The request is nil if no output of the node
+// is shown. For an adopted gang, the request is for the output that is not in the logs yet. So showing must be called
+// before more is written to the logs.
 func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 	asks := make([]*wire.OutputRequest, len(nodes))
 	for i, n := range nodes {
@@ -33,7 +33,7 @@ func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 			continue
 		}
 		asks[i] = &wire.OutputRequest{Gang: a.GangName(), Ranks: ranks}
-		if a.Adopt { // the earlier controller has shown what is in the logs
+		if a.Adopt { // the earlier controller has shown the output that is in the logs
 			for _, r := range ranks {
 				asks[i].Out, asks[i].Err = append(asks[i].Out, printed(a, r, "out")), append(asks[i].Err, printed(a, r, "err"))
 			}
@@ -42,8 +42,8 @@ func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 	return asks
 }
 
-// show passes an attempt's output on, after that of earlier attempts. The channel is closed
-// when all of it has been passed on.
+// show passes on the output of an attempt after the output of earlier attempts. It closes the channel when all output
+// has been passed on.
 func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct{} {
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -94,11 +94,11 @@ func printed(a job.Attempt, rank int32, stream string) int64 {
 	return info.Size()
 }
 
-// showLimit is how long the end of an attempt waits until its output is shown. If a terminal
-// takes longer, the run goes on in the meantime.
+// showLimit is how long the end of an attempt waits until the output of the attempt is shown. If the terminal takes
+// longer, the run goes on.
 const showLimit = 500 * time.Millisecond
 
-// shownSoon waits for done, for at most showLimit.
+// shownSoon waits until done is closed, but at most for showLimit.
 func shownSoon(ctx context.Context, done <-chan struct{}) {
 	limit := time.NewTimer(showLimit)
 	defer limit.Stop()

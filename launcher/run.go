@@ -40,7 +40,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return both.outcome(a, emit), nil
 	}
 	if ctx.Err() != nil {
-		return job.Outcome{}, context.Cause(ctx) // the calls may have failed for another reason because ctx ended
+		return job.Outcome{}, context.Cause(ctx) // the calls may have failed for other reasons because ctx ended
 	}
 	if away := agents.Unreachable(err); len(away) > 0 {
 		l.blamePause(away)
@@ -64,12 +64,12 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	return outcome, err
 }
 
-// stay stays with the gang of an attempt from its start to its end.
+// stay runs the gang of an attempt from its start to its end.
 func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
 	for len(l.orders.signals) > 0 {
-		<-l.orders.signals // sent while there was no gang
+		<-l.orders.signals // these signals were sent while no gang ran
 	}
-	// The streams outlive ctx, whose end is an order to stop the gang.
+	// The streams live longer than ctx, because the end of ctx is an order to stop the gang.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, settling: settling{unclear: l.opts.Unclear, limit: cmp.Or(l.opts.Settle, settle)},
@@ -141,8 +141,8 @@ func sources(nodes []*node) []collect.Source {
 	return all
 }
 
-// account records which output has not arrived. If all ranks had ended well, those whose
-// output is incomplete have failed.
+// account records which output has not arrived. If all ranks had succeeded, the ranks whose output is incomplete have
+// failed.
 func (g *running) account(c *collect.Collection) {
 	well := !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return !e.Good() || e.Stopped })
 	started := func(rank int) bool {
@@ -162,8 +162,7 @@ func (g *running) account(c *collect.Collection) {
 	}
 }
 
-// blamePause replaces the reasons of hosts whose agents ended because this process was
-// paused.
+// blamePause replaces the reasons of hosts whose agents have ended because this process was paused.
 func (l *Launcher) blamePause(away map[string]error) {
 	for host := range away {
 		if a := l.pool.Current(host); a != nil {
@@ -174,8 +173,7 @@ func (l *Launcher) blamePause(away map[string]error) {
 	}
 }
 
-// awayOutcome is the outcome of a gang whose hosts could not all be reached: no rank of it was
-// started.
+// awayOutcome returns the outcome of a gang if some of its hosts could not be reached. None of its ranks was started.
 func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {
@@ -189,8 +187,8 @@ func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job
 	return o
 }
 
-// gather returns the agents of the attempt's hosts, with the containers or views of its ranks, the
-// address and port at which the ranks meet, and their MPI. Mixed is that of the job.Outcome.
+// gather returns the agents of the attempt's hosts, with the containers or views of the ranks. It also returns the
+// address and port at which the ranks meet, and sets the attempt's MPI. mixed is the value for job.Outcome.Mixed.
 func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rankenv.Rendezvous, mixed bool, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
@@ -232,7 +230,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	return nodes, at, mixed, nil
 }
 
-// lead has the first host find the MPI of the attempt's program, and the port at which the ranks meet.
+// lead makes the first host find the MPI of the attempt's program, and the port at which the ranks meet.
 func (l *Launcher) lead(ctx context.Context, a *job.Attempt, agent *agents.Agent, at *rankenv.Rendezvous) error {
 	how, err := l.resolve(ctx, *a, agent)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 // settle is the default of Options.Settle.
 const settle = 500 * time.Millisecond
 
-// lateLimit is how long after the grace period an agent may take to end its
-// ranks before it counts as lost.
+// lateLimit is how long an agent may take to end its ranks after the grace period. After that time, the agent counts as
+// lost.
 const lateLimit = 20 * time.Second
 
 // running is a gang that has been started.
 type running struct {
 	attempt job.Attempt
 	nodes   []*node
-	drop    func(*agents.Agent) error // ends a lost agent; when it returns, no rank of it is left
+	drop    func(*agents.Agent) error // ends a lost agent; when drop returns, no rank of that agent is left
 	emitter *emitter
 	reports chan report
 
@@ -41,14 +41,14 @@ type running struct {
 	tally   tally
 }
 
-// tally counts what has been reported.
+// tally counts what the agents have reported.
 type tally struct {
 	seen      map[int]bool // ranks whose exit is in the outcome
 	started   int
-	listening int // nodes that have yet to report the end of their ranks
+	listening int // nodes that have not yet reported the end of their ranks
 }
 
-// end is when and why a gang was ordered to end.
+// end says when the gang was ordered to end.
 type end struct {
 	ordered   time.Time        // time of the first order to end
 	cancelled time.Time        // when the run was cancelled; zero if it was not
@@ -56,12 +56,12 @@ type end struct {
 	overdue   <-chan time.Time // fires when agents have had the grace period and lateLimit to end their ranks
 }
 
-// settling waits after a failure whose cause is unclear: the rank with the cause may not
-// have reported yet.
+// settling is a wait after a failure whose cause is unclear. The rank that caused the failure may not have reported
+// yet.
 type settling struct {
 	unclear func(job.Exit, []job.Line) bool
 	limit   time.Duration
-	over    <-chan time.Time // fires when the wait is over; nil if there is none
+	over    <-chan time.Time // fires when the wait is over; nil if there is no wait
 	failed  job.Exit         // the unclear failure
 }
 
@@ -132,8 +132,8 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, orders orders) {
 	}
 }
 
-// takePending handles the reports that have arrived before a timer takes effect: if this
-// process was not scheduled for a while, both are ready.
+// takePending handles the reports that arrived before a timer fired. If this process did not run for a while, both are
+// ready at the same time.
 func (g *running) takePending() {
 	for range len(g.reports) {
 		g.take(<-g.reports)
@@ -182,8 +182,8 @@ func (g *running) take(r report) {
 	}
 }
 
-// logFile returns the path of a line's file on this machine: the logs of other machines are
-// copied to it.
+// logFile returns the path on this machine of the file of a line. The logs of other machines are copied to this
+// machine.
 func (g *running) logFile(n *node, line job.Line) string {
 	name, spooled := strings.CutPrefix(line.File, n.agent.Spool(g.attempt)+"/")
 	if n.agent.Link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
@@ -221,14 +221,14 @@ func (g *running) event(event job.Event) {
 	}
 }
 
-// exit records the end of a rank. If it is the first failure, exit ends the other ranks.
+// exit records the end of a rank. If this is the first failure, exit ends the other ranks.
 func (g *running) exit(e job.Exit) {
 	if reason := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); reason != job.ReasonNone {
 		e.Reason, e.Fault = reason, faults[reason]
 	}
-	// A rank may learn from a peer that the gang ends before its agent does.
+	// A rank may learn from another rank that the gang ends, before the rank's agent learns it.
 	e.Stopped = e.Stopped || !g.end.cancelled.IsZero() && e.Time.After(g.end.cancelled)
-	if g.tally.seen[e.Rank] { // the new report knows more
+	if g.tally.seen[e.Rank] { // the new report has more information
 		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
 		g.outcome.Exits[i] = e
 	} else {
@@ -248,7 +248,7 @@ func (g *running) exit(e job.Exit) {
 	g.stop(time.Duration(g.attempt.Grace), job.StopFailure, e.String())
 }
 
-// leavesOpen reports whether what a rank printed leaves open why it ended.
+// leavesOpen reports whether the output of a rank leaves it open why the rank ended.
 func (g *running) leavesOpen(e job.Exit) bool {
 	if g.settling.unclear == nil {
 		return false
@@ -262,16 +262,15 @@ func (g *running) leavesOpen(e job.Exit) bool {
 	return g.settling.unclear(e, printed)
 }
 
-// stop orders the agents to end the gang, unless they have that order already or no rank is
-// left.
+// stop orders the agents to end the gang. It does nothing if they have that order already, or if no rank is left.
 func (g *running) stop(grace time.Duration, why job.StopReason, text string) {
 	if g.phase.MayEnd() {
 		g.restop(grace, why, text)
 	}
 }
 
-// restop orders the agents to end the gang, even if they have that order already: the new
-// grace period replaces the first one.
+// restop orders the agents to end the gang, even if they have that order already. The new grace period replaces the old
+// one.
 func (g *running) restop(grace time.Duration, why job.StopReason, text string) {
 	g.phase = g.phase.Next(lifecycle.EndOrdered)
 	if g.end.ordered.IsZero() {

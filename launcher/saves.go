@@ -7,17 +7,17 @@ type saveWatch int
 
 const (
 	saveWatchNone  saveWatch = iota
-	saveWatchAll             // it does
-	saveWatchLocal           // it does if it has a checkpoint directory of its own
+	saveWatchAll             // the host watches them
+	saveWatchLocal           // the host watches them if it has its own checkpoint directory
 )
 
-// watchSaves chooses the hosts that watch the checkpoints: the first, and the first of each other machine that
-// may have a directory of its own.
+// watchSaves chooses the hosts that watch the checkpoints. These are the first host, and the first host of each other
+// machine that may have its own checkpoint directory.
 func watchSaves(a job.Attempt, nodes []*node) {
 	if !a.Saves || a.Trial() {
 		return
 	}
-	here := false // this machine is watched
+	here := false // a host on this machine watches
 	for i, n := range nodes {
 		local := n.agent.Link.Local
 		switch {

@@ -70,7 +70,7 @@ func (g *running) askStacks(ask stacksAsk) {
 func (g *running) takeStacks(n *node, reply *wire.StacksReply) {
 	asked := g.stacks.asked[reply.Id]
 	if asked == nil || !asked.waiting[n] {
-		return // too late
+		return // the answer comes too late
 	}
 	delete(asked.waiting, n)
 	var found []job.RankStack
@@ -79,7 +79,7 @@ func (g *running) takeStacks(n *node, reply *wire.StacksReply) {
 	}
 }
 
-// answerStacks answers the calls of Stacks for which all hosts have answered, or the time is over.
+// answerStacks answers the calls of Stacks for which all hosts have answered or the time is over.
 func (g *running) answerStacks(now time.Time) {
 	for id, asked := range g.stacks.asked {
 		for n := range asked.waiting {

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-// wire handles what a host reports of how its ranks find each other. It passes on what is
-// meant for the other hosts.
+// wire handles a host's report of how its ranks find each other. It sends the other hosts what they need to know of
+// that.
 func (g *running) wire(r report) {
 	for _, name := range r.names {
 		for _, n := range g.nodes {
@@ -57,24 +57,24 @@ func (g *running) wire(r report) {
 		g.emitWireup(up, up.Words(len(up.In)))
 	}
 	g.singletons()
-	for _, e := range slices.Clone(g.outcome.Exits) { // the new report may turn a good exit into a failure
+	for _, e := range slices.Clone(g.outcome.Exits) { // the new report may turn a success into a failure
 		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != job.ReasonNone {
 			g.exit(e)
 		}
 	}
 	if g.wiring.openmpi.ordered && g.phase.MayEnd() && g.wiring.openmpi.judging == nil {
-		g.wiring.openmpi.judging = time.After(settle) // the failure of a rank may be the reason, and its report may still be under way
+		g.wiring.openmpi.judging = time.After(settle) // a failed rank may be the reason; its report may still come
 	}
 	if r.wireup.Answer {
 		g.answered(r.node)
 	}
 }
 
-// seekInterval is the least time between two requests for the states of stuck ranks.
+// seekInterval is the shortest time between two requests for the states of stuck ranks.
 const seekInterval = time.Second
 
-// releaseStuck records the states of a host's ranks. If ranks wait in a barrier that will never be
-// complete while other ranks need them, it releases them on all hosts.
+// releaseStuck records the states of a host's ranks. If ranks wait in a barrier that will never be complete, because
+// other ranks wait for them, releaseStuck releases them from the barrier on all hosts.
 func (g *running) releaseStuck(from *node, s *pmi1.WaitReport) {
 	g.wiring.barriers.standing[from] = s.Ranks
 	var all []pmi1.RankLinks
@@ -100,7 +100,8 @@ func (g *running) releaseStuck(from *node, s *pmi1.WaitReport) {
 	}
 }
 
-// answered reports which ranks have joined, once all hosts that were asked have answered.
+// answered records that a host has answered which of its ranks have joined. When all hosts that were asked have
+// answered, it reports which ranks have joined.
 func (g *running) answered(n *node) {
 	if !n.unanswered {
 		return
@@ -117,7 +118,7 @@ func (g *running) answered(n *node) {
 	g.emitWireup(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
 }
 
-// singletons ends a gang whose ranks would each run the whole job, as rank 0 of 1.
+// singletons ends a gang each of whose ranks would run the whole job, as rank 0 of 1.
 func (g *running) singletons() {
 	size := len(g.attempt.Placement.Ranks)
 	text := g.wiring.alone(size)
@@ -139,8 +140,8 @@ func (g *running) emitWireup(up *job.Wireup, text string) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindWireup, Attempt: g.attempt.Number, Wireup: up, Text: text})
 }
 
-// overdue asks every host which of its ranks have called MPI_Init. Method wire reports the
-// result when all have answered.
+// overdue asks every host which of its ranks have called MPI_Init. When all hosts have answered, the method answered
+// reports the result.
 func (g *running) overdue() {
 	g.wiring.inquiry.overdue = nil
 	g.wiring.inquiry.late = true
@@ -158,7 +159,7 @@ func (g *running) look() {
 	}
 }
 
-// conclude looks for failures that show only when all ranks have ended.
+// conclude looks for failures that can be seen only after all ranks have ended.
 func (g *running) conclude() {
 	if g.wiring.mpiNamed || len(g.wiring.members.joined) > 0 || g.wiring.members.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
@@ -175,7 +176,7 @@ func (g *running) conclude() {
 	}
 }
 
-// spawn passes on mpirun's request for a daemon on a host.
+// spawn sends mpirun's request for a daemon to the host of that daemon.
 func (g *running) spawn(from *node, s *wire.Spawn) {
 	for i, n := range g.nodes {
 		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.openmpi.daemons[s.Id] == nil {
@@ -187,7 +188,7 @@ func (g *running) spawn(from *node, s *wire.Spawn) {
 	from.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: &wire.Relay{Id: s.Id, End: true, Code: 255}}})
 }
 
-// relay passes on data between mpirun and a daemon, or the daemon's end.
+// relay passes on data between mpirun and a daemon, and the end of the daemon.
 func (g *running) relay(from *node, r *wire.Relay) {
 	to := g.wiring.openmpi.daemons[r.Id]
 	if to == nil {

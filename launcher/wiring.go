@@ -19,15 +19,15 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// resolved is how the ranks of an attempt find each other.
+// resolved says how the ranks of an attempt find each other.
 type resolved struct {
 	mpi   job.MPI
-	none  bool // the ranks are known to use no MPI: see job.Attempt.NoMPI
+	none  bool // the ranks certainly use no MPI: see job.Attempt.NoMPI
 	found bool // the program's libraries show that it uses mpi
 }
 
-// resolve returns how the ranks of an attempt find each other: as the user has specified, or
-// by the libraries that the program uses.
+// resolve returns how the ranks of an attempt find each other. The user may have specified it. Otherwise, it depends on
+// the libraries of the program.
 func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *agents.Agent) (resolved, error) {
 	switch a.MPI {
 	case "", job.MPINone:
@@ -60,13 +60,13 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *agents.Age
 		found, whose = mpi, p.command[0]
 	}
 	if found == "" {
-		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
+		// The program may be a wrapper. PMI does no harm to a program that does not ask for it.
 		return resolved{mpi: job.MPIMPICH, none: python}, nil
 	}
 	return resolved{mpi: found, found: true}, nil
 }
 
-// mixed is the error of a gang whose programs are built for different MPIs.
+// mixed is the error if the programs of a gang are built for different MPIs.
 type mixed struct {
 	programs [2]string
 	mpis     [2]job.MPI
@@ -77,7 +77,7 @@ func (m mixed) Error() string {
 	return fmt.Sprintf("%q is built for %s and %q for %s: one gang cannot hold both", m.programs[0], m.mpis[0], m.programs[1], m.mpis[1])
 }
 
-// outcome returns the outcome of a gang none of whose ranks was started.
+// outcome returns the outcome of the gang. None of its ranks was started.
 func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for i, r := range a.Placement.Ranks {
@@ -118,7 +118,7 @@ func withoutRank(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.Contains(entry, "RANK=") })
 }
 
-// nodesOf returns the number of the host of each rank.
+// nodesOf returns, for each rank, the number of its host.
 func nodesOf(a job.Attempt) []int {
 	nodes := make([]int, len(a.Placement.Ranks))
 	for _, r := range a.Placement.Ranks {
@@ -127,10 +127,10 @@ func nodesOf(a job.Attempt) []int {
 	return nodes
 }
 
-// wiring is the controller's state of how the ranks find each other.
+// wiring has what the controller knows about how the ranks find each other.
 type wiring struct {
 	mpi             job.MPI
-	mpiNamed        bool // the user named the MPI
+	mpiNamed        bool // the user has named the MPI
 	barriers        barriers
 	members         members
 	inquiry         inquiry
@@ -143,31 +143,31 @@ type wiring struct {
 // barriers is the state of PMI-1 for ranks of MPICH.
 type barriers struct {
 	hub        *pmi1.Hub
-	released   map[string]int64 // how many barriers of each group have been released
+	released   map[string]int64 // number of barriers of each group that have been released
 	standing   map[*node][]pmi1.RankLinks
 	lastSought time.Time // when hosts were last asked for the states of their ranks
 }
 
-// members has which ranks have joined the others, as far as hosts have reported.
+// members says which ranks have joined the others, as far as hosts have reported that.
 type members struct {
 	joined  map[int]bool
 	waiting map[int]bool
 	silent  map[int]bool
 	library string // the MPI library that ranks have loaded
-	lasting bool   // the program of a rank has initialised it
+	lasting bool   // the program of a rank has initialised the library
 }
 
-// inquiry is a question to all hosts: which of their ranks have joined?
+// inquiry is the state of a question to all hosts: which of their ranks have joined?
 type inquiry struct {
 	overdue <-chan time.Time // fires when all ranks should have joined
-	answers int              // hosts that have yet to answer
-	late    bool             // asked because ranks are overdue
+	answers int              // number of hosts that have not answered yet
+	late    bool             // the hosts were asked because ranks are overdue
 }
 
 // openmpiState is the state of mpirun and its daemons.
 type openmpiState struct {
-	ordered bool             // Open MPI has asked for the end of the gang
-	judging <-chan time.Time // fires when the gang is to be ended for that
+	ordered bool             // Open MPI has asked gangrun to end the gang
+	judging <-chan time.Time // fires when the gang must end for that reason
 	pids    map[int]int      // the rank of each process
 	daemons map[int32]*node  // by the ID of their Spawn
 }
@@ -191,7 +191,7 @@ func newWiring(mpi job.MPI, mpiNamed bool, nodes []*node) *wiring {
 	return w
 }
 
-// see adds a host's report to what is known.
+// see adds the report of a host.
 func (w *wiring) see(up job.Wireup) {
 	for _, r := range up.In {
 		w.members.joined[r] = true
@@ -210,7 +210,7 @@ func (w *wiring) see(up job.Wireup) {
 	}
 }
 
-// wireup returns what is known of all ranks.
+// wireup returns what is known about all ranks.
 func (w *wiring) wireup() *job.Wireup {
 	list := func(of map[int]bool) []int {
 		ranks := make([]int, 0, len(of))
@@ -223,7 +223,7 @@ func (w *wiring) wireup() *job.Wireup {
 	return &job.Wireup{MPI: w.mpi, In: list(w.members.joined), Waiting: list(w.members.waiting), Silent: list(w.members.silent), Library: w.members.library, Lasting: w.members.lasting}
 }
 
-// alone returns a message if the ranks use Open MPI but were not started by it; otherwise "".
+// alone returns a message if the ranks use Open MPI but were not started by mpirun. Otherwise it returns "".
 func (w *wiring) alone(size int) string {
 	if w.members.library == "" || len(w.members.joined) > 0 {
 		return ""
@@ -245,8 +245,8 @@ var faults = map[job.Reason]string{
 	job.ReasonNoInit:     "it never called MPI_Init, and the others wait for it there",
 }
 
-// fault returns why an exit with code 0 is a failure; job.ReasonNone if it is not known to be
-// one.
+// fault returns why an exit with code 0 is a failure. If the exit is not known to be a failure, fault returns
+// job.ReasonNone.
 func (w *wiring) fault(e job.Exit, size int) job.Reason {
 	if e.Status != job.Exited || e.Code != 0 || e.Aborted || e.Fault != "" {
 		return job.ReasonNone
@@ -260,11 +260,11 @@ func (w *wiring) fault(e job.Exit, size int) job.Reason {
 	return job.ReasonNone
 }
 
-// singletons returns why a gang whose ranks all exited with 0 has failed: none of them found
-// the others. It returns "" if that is not so.
+// singletons returns why a gang whose ranks have all exited with 0 has failed: none of them has found the others.
+// Otherwise it returns "".
 func (w *wiring) singletons(exits []job.Exit, size int) string {
 	if size < 2 || len(w.members.joined) > 0 || !w.mpiNamed && (w.members.library == "" || w.mpi == job.MPINone) {
-		return "" // a program that has nothing to do with MPI
+		return "" // the program does not use MPI
 	}
 	for _, e := range exits {
 		if !e.Good() || e.Joined != job.JoinedSilent {
@@ -277,10 +277,9 @@ func (w *wiring) singletons(exits []job.Exit, size int) string {
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }
 
-// nodeName returns the name that mpirun gets for a host. That is localhost for the first host, and
-// an address for the others, because mpirun would look up a name. mpirun never connects to the
-// address: the agents start its daemons. The addresses are from 198.18.0.0/15, which RFC 2544
-// reserves for benchmarks.
+// nodeName returns the name that mpirun gets for a host. The name of the first host is localhost. For another host, the
+// name is an address, because mpirun would look up a name. mpirun never connects to the address, because the agents
+// start its daemons. The addresses are from 198.18.0.0/15, which RFC 2544 reserves for benchmarks.
 func nodeName(number int) string {
 	if number == 0 {
 		return "localhost"
@@ -310,10 +309,10 @@ func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 	return m
 }
 
-// rankPrefix matches the start of a line that Open MPI prints for a rank: host and PID.
+// rankPrefix matches the host and PID at the start of a line that Open MPI prints for a rank.
 var rankPrefix = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
 
-// speaker returns the rank for which mpirun has printed a line; -1 if there is none.
+// speaker returns the rank for which mpirun has printed a line. It returns -1 if there is no such rank.
 func (w *wiring) speaker(text string) int {
 	if m := rankPrefix.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
 		if pid, err := strconv.Atoi(m[1]); err == nil {

@@ -51,7 +51,7 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 		if err != nil {
 			return err
 		}
-		elsewhere := false // its controller cannot be seen from here
+		elsewhere := false // the controller may be alive, but cannot be seen from here
 		if s.Controller != nil && !s.State.Final() {
 			_, known := home.Alive(*s.Controller)
 			elsewhere = !known
@@ -61,7 +61,7 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 			t, err := controller.Take(taking, run, force)
 			stop()
 			if errors.Is(err, home.ErrControlled) {
-				continue // somebody else was faster
+				continue // another process took the run over first
 			}
 			if err == nil {
 				err = t.GoOn(asJSON, self)

@@ -30,7 +30,7 @@ func startAttachable(t *testing.T, program farProgram, ranks, steps int, flags .
 	return r
 }
 
-// lines waits until every rank has printed that many.
+// lines waits until every rank has printed at least that many lines.
 func (r *farRun) lines(ranks, lines int) {
 	r.t.Helper()
 	limit := time.After(farPatience)
@@ -47,7 +47,7 @@ func (r *farRun) lines(ranks, lines int) {
 	}
 }
 
-// killController kills a gangrun with -9; what it was told to wait for is done.
+// killController kills a gangrun with SIGKILL. It does not wait for the end of the process.
 func (r *farRun) killController(cmd *exec.Cmd) {
 	r.t.Helper()
 	if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
@@ -55,7 +55,7 @@ func (r *farRun) killController(cmd *exec.Cmd) {
 	}
 }
 
-// attached is a gangrun attach.
+// attached is a gangrun attach that was started.
 type attached struct {
 	cmd       *exec.Cmd
 	out, errs lockedBuffer
@@ -88,7 +88,7 @@ func (r *farRun) attach(args ...string) *attached {
 	return a
 }
 
-// finish waits for its end and returns its exit code.
+// finish waits for the end of gangrun attach and returns its exit code.
 func (a *attached) finish(t *testing.T) int {
 	t.Helper()
 	select {
@@ -99,7 +99,7 @@ func (a *attached) finish(t *testing.T) int {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// count is the number of the journal's events of a kind.
+// count returns the number of events of a kind in the journal.
 func (r *farRun) count(kind job.Kind) (n int) {
 	for _, e := range r.events() {
 		if e.Kind == kind {
@@ -109,7 +109,7 @@ func (r *farRun) count(kind job.Kind) (n int) {
 	return n
 }
 
-// comes waits until done says so, whoever the run's controller is by then.
+// comes waits until done returns true. Meanwhile the run may get another controller.
 func (r *farRun) comes(what string, done func() bool) {
 	r.t.Helper()
 	for limit := time.Now().Add(farPatience); !done(); time.Sleep(20 * time.Millisecond) {
@@ -119,7 +119,7 @@ func (r *farRun) comes(what string, done func() bool) {
 	}
 }
 
-// journalled waits until the journal has that many events of a kind.
+// journalled waits until the journal has n events of a kind.
 func (r *farRun) journalled(kind job.Kind, n int) {
 	r.t.Helper()
 	r.comes(fmt.Sprintf("%d events of kind %s in the journal", n, kind), func() bool { return r.count(kind) >= n })

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// binary builds gangrun as users have it, static and without the race detector,
-// once for all tests of a process.
+// binary builds gangrun in the form that users have: static and without the race detector. It does so once for all
+// tests of a process.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "gangrun-test-")
 	if err != nil {
@@ -78,7 +78,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// command is gangrun with these arguments, at home in the bench.
+// command returns a command that runs gangrun with these arguments. Its home is in the bench.
 func (b *bench) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(b.binary, args...)
 	cmd.Dir = b.dir
@@ -104,14 +104,14 @@ func (b *bench) ask(args ...string) []byte {
 	return out.Bytes()
 }
 
-// list returns what gangrun ps tells.
+// list returns the runs that gangrun ps lists.
 func (b *bench) list() (runs []home.Summary) {
 	b.t.Helper()
 	decode(b.t, b.ask("ps", "-o", "json"), &runs)
 	return runs
 }
 
-// status is what gangrun status -o json tells, as far as tests look at it.
+// status has the part of the output of gangrun status -o json that tests look at.
 type status struct {
 	runreport.Report
 	Now []struct {
@@ -133,7 +133,7 @@ func decode(t testing.TB, data []byte, to any) {
 	}
 }
 
-// file returns the content of a file of the bench, "" when there is none.
+// file returns the content of a file of the bench. It returns "" if there is no such file.
 func (b *bench) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -142,7 +142,7 @@ func (b *bench) file(name string) string {
 	return string(data)
 }
 
-// create makes an empty file of the bench, to append to.
+// create makes an empty file in the bench, and opens it for appending.
 func (b *bench) create(name string) *os.File {
 	b.t.Helper()
 	f, err := os.OpenFile(filepath.Join(b.dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
@@ -152,9 +152,8 @@ func (b *bench) create(name string) *os.File {
 	return f
 }
 
-// marked returns the live processes with each of the markers, with their
-// command lines. One that is being executed just now may be missing: who wants
-// to know that none is left asks twice.
+// marked returns the live processes with each of the markers, with their command lines. It may miss a process that is
+// being executed at the moment. So a test that wants to know that no process is left must call marked twice.
 func (b *bench) marked() map[string]map[int]string {
 	found := map[string]map[int]string{ownMark: {}, jobMark: {}}
 	entries, err := os.ReadDir("/proc")
@@ -180,7 +179,7 @@ func (b *bench) marked() map[string]map[int]string {
 	return found
 }
 
-// events returns what the journal of the only run says so far.
+// events returns the events in the journal of the only run so far.
 func (b *bench) events() []job.Event {
 	b.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/journal.jsonl"))
@@ -223,8 +222,8 @@ func stat(pid int) []string {
 	return nil
 }
 
-// begun returns when a process began, as the kernel counts it, which tells it from
-// another one with its PID; "" when it is gone.
+// begun returns the time at which a process began, in the kernel's form. It distinguishes the process from another
+// process with the same PID. It is "" if the process is gone.
 func begun(pid int) string {
 	if fields := stat(pid); len(fields) > 19 {
 		return fields[19]

@@ -34,7 +34,7 @@ if "MPIPROG" in os.environ:
     os.execv(os.environ["MPIPROG"], [os.environ["MPIPROG"], "1", "0"])
 `
 
-// odd is a run whose paths, arguments and variables hold bytes that are not UTF-8.
+// odd is a run whose paths, arguments and variables have bytes that are not UTF-8.
 type odd struct {
 	dir     string // of the run's files, in plain text
 	program string
@@ -76,7 +76,7 @@ func (o odd) found(t *testing.T, attempt string) {
 	}
 }
 
-// await waits until both ranks of an attempt have told what they found.
+// await waits until both ranks of an attempt have written what they found.
 func (o odd) await(t *testing.T, attempt string) {
 	t.Helper()
 	for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

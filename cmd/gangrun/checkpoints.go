@@ -152,7 +152,8 @@ func listCheckpoints(dir string, deep bool) ([]checkpoint.Listed, error) {
 	return nil, ctx.Err()
 }
 
-// prune removes the checkpoints that no rule keeps, after a question.
+// prune removes the checkpoints that no rule in keep keeps. It asks the user first, unless --yes or --dry-run was
+// given.
 func prune(c *cli.Context, dir string, list []checkpoint.Listed, keep checkpoint.Keep, asJSON bool) error {
 	out := keep.Superfluous(list)
 	dry := c.Bool("dry-run")
@@ -198,7 +199,7 @@ func these(n int) string {
 	return "these " + text.Count(n, "checkpoint")
 }
 
-// yes reports whether an answer agrees.
+// yes reports whether the user's answer to a question means yes.
 func yes(answer string) bool {
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

@@ -68,7 +68,6 @@ func cleanCommand() *cli.Command {
 	}
 }
 
-// cleanHosts cleans other hosts.
 func cleanHosts(c *cli.Context, from hostlist.Source, older time.Duration, asJSON bool) error {
 	switch {
 	case c.Args().Present():

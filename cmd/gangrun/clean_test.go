@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// removedRun is what gangrun clean -o json tells, as far as this test looks at it.
+// removedRun has the part of the output of gangrun clean -o json that this test looks at.
 type removedRun struct {
 	Run       string
 	Processes []int
@@ -65,7 +65,7 @@ func TestCleanProcesses(t *testing.T) {
 	}
 }
 
-// ended reports whether a process is gone, or only its parent has still to be told.
+// ended reports whether a process is gone or is a zombie.
 func ended(pid int) bool {
 	fields := stat(pid)
 	return len(fields) == 0 || fields[0] == "Z"

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// Scripts that make a shell ask gangrun itself what may come next
-// (--generate-bash-completion, of urfave/cli).
+// The completion scripts for shells. They call gangrun with --generate-bash-completion, a flag of urfave/cli, to find
+// out which words can come next.
 const (
 	bashCompletion = `_gangrun() {
   local cur words

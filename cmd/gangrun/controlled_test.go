@@ -30,8 +30,7 @@ const (
 	exitLimit = time.Minute
 )
 
-// patience bounds every other wait. It is not a measure of speed: a test that
-// needs it has failed.
+// patience limits every other wait. It does not measure speed: a test that waits longer has failed.
 const patience = 2 * time.Minute
 
 // controlled is a gangrun run that has been started.
@@ -109,7 +108,7 @@ func (r *controlled) tree() (found tree) {
 	return found
 }
 
-// await waits for a condition; a gangrun that ends meanwhile fails the test.
+// await waits for a condition. If gangrun ends meanwhile, the test fails.
 func (r *controlled) await(what string, ok func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -127,7 +126,7 @@ func (r *controlled) await(what string, ok func() bool) {
 	}
 }
 
-// files waits for a file NAME.RANK of each rank.
+// files waits until each rank has made a file with the name NAME.RANK.
 func (r *controlled) files(name string, ranks int) {
 	r.t.Helper()
 	r.await(name+" of every rank", func() bool {
@@ -159,8 +158,7 @@ func (r *controlled) started(attempt, rank int) (pid int) {
 	return pid
 }
 
-// strike sends a signal to exactly the process that is meant, if it is alive
-// and of this bench.
+// strike sends a signal to the process pid, if that process is alive and belongs to this bench.
 func (r *controlled) strike(pid int, sig unix.Signal) bool {
 	r.t.Helper()
 	fd, err := unix.PidfdOpen(pid, 0)

@@ -136,7 +136,7 @@ func curveFiles(names []string, o *curveview.Options, gpus bool) ([]string, erro
 	return paths, nil
 }
 
-// terminalColumns returns the width of the terminal, or 80.
+// terminalColumns returns the width of the terminal, but at most 140. Without a terminal, it returns 80.
 func terminalColumns() int {
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && width > 0 {
 		return min(width, 140)

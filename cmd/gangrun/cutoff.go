@@ -16,15 +16,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// cutReport is what attach -o json prints of a run whose end it has not seen.
+// cutReport is what attach -o json prints if it ends before the run does.
 type cutReport struct {
 	runreport.Report
 	Dir    string `json:"dir"`
 	CutOff string `json:"cut_off"` // why the report goes no further
 }
 
-// cutOff returns the error with which attach ends before the run does. If asJSON is true and the
-// run was left as it was, it prints what is known of the run.
+// cutOff returns the error with which attach ends before the run does. If asJSON is true and attach has not changed the
+// run, cutOff prints what is known of the run.
 func cutOff(run home.Run, err error, asJSON bool) error {
 	var left interrupt.Signal
 	why := ""

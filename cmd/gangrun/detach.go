@@ -14,8 +14,8 @@ func detachFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "detach", Usage: "leave the run to a process of its own: print its ID and return"}
 }
 
-// detachable calls do in this process, with a nil self. With --detach, it calls do in a process
-// without a terminal, which is self.
+// detachable calls do. Without --detach, it calls do in this process, with nil for self. With --detach, it starts
+// another process, which has no terminal. That process calls do, with itself for self.
 func detachable(c *cli.Context, asJSON bool, do func(asJSON bool, self *detached.Process) error) error {
 	if !c.Bool("detach") {
 		return do(asJSON, nil)

@@ -79,7 +79,7 @@ func diagnoseLogs(ctx context.Context, w io.Writer, book *rules.Book, names []st
 	return failure.Exit(1)
 }
 
-// checkRules tests the rules in a file by their samples.
+// checkRules tests the rules in a file with the samples that the file has for them.
 func checkRules(w io.Writer, path string) error {
 	f, err := rulefile.Read(path)
 	if err != nil {
@@ -100,8 +100,8 @@ func checkRules(w io.Writer, path string) error {
 	return err
 }
 
-// runLogs returns the directory with the logs of the last attempt of a run, by its ID or the beginning of
-// one.
+// runLogs returns the directory with the logs of the last attempt of a run. id is the run's ID, or the beginning of the
+// ID.
 func runLogs(id string) (dir string, err error) {
 	at, err := controller.HomeDir()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// trainings are the examples that are killed.
+// trainings has the examples that are killed.
 var trainings = []struct {
 	name, file, extension string
 	bench                 func(*testing.T) (*bench, func(options ...string) []string)
@@ -43,7 +43,7 @@ const (
 def prune(`
 )
 
-// digitsKill is when and whom a round kills in an attempt.
+// digitsKill says when a round kills ranks in an attempt, and which ranks.
 type digitsKill struct {
 	Moment string // "step", "save" or "start"
 	At     int    // the step, or the number of the checkpoint
@@ -120,7 +120,7 @@ func digitsArgs(args []string) []string {
 	return append([]string{"--preflight", "off", "-n", fmt.Sprint(digitsRanks), "--retries", "20", "--grace", "1s"}, args...)
 }
 
-// killedAgain lets a training be started again as often as it is killed.
+// killedAgain allows a training to be started again as often as it is killed.
 func (b *bench) killedAgain(file string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, filepath.Dir(file), "job.yaml")
@@ -215,17 +215,17 @@ func (r *controlled) digitsStep(attempt int) (step int) {
 	return step
 }
 
-// digitsTally counts what the rounds did.
+// digitsTally counts what has happened in the rounds.
 type digitsTally struct {
 	kills                    tallyOf
 	failed, resumed, skipped int
 	lost                     int64 // steps, at most
 }
 
-// tallyOf counts by name.
+// tallyOf has counts by name.
 type tallyOf map[string]int
 
-// check holds that each attempt began where the one before it had saved last.
+// check checks that each attempt began at the last checkpoint of the attempt before it.
 func (all *digitsTally) check(t *testing.T, b *bench) {
 	t.Helper()
 	report := b.report()

@@ -20,7 +20,7 @@ import (
 // torch belongs to.
 const python = "/usr/bin/python3"
 
-// needPython skips where the interpreter or a module of it is missing.
+// needPython skips the test if the interpreter or one of the modules is missing.
 func needPython(t *testing.T, modules string) {
 	t.Helper()
 	if out, err := exec.Command(python, "-c", "import "+modules).CombinedOutput(); err != nil {
@@ -42,7 +42,7 @@ func pausing(t *testing.T, text []byte) []byte {
 	return []byte(held)
 }
 
-// hold has the ranks of an attempt wait after step 12, until goOn is called.
+// hold makes the ranks of an attempt wait after step 12, until goOn is called.
 func (b *bench) hold(attempt int) (goOn func()) {
 	b.t.Helper()
 	name := fmt.Sprintf("hold.%d", attempt)
@@ -82,7 +82,7 @@ func digits(t *testing.T) (*bench, func(options ...string) []string) {
 	}
 }
 
-// saved returns the steps of the checkpoints that are there, in order.
+// saved returns the steps of the checkpoints in the bench, in order.
 func saved(b *bench) (steps []int64) {
 	b.t.Helper()
 	names, err := filepath.Glob(filepath.Join(b.dir, "examples/digits/checkpoints/ckpt-*.pt"))

@@ -32,7 +32,7 @@ func (b *bench) inShell(script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ends runs a command to its end and returns its exit code and what it said.
+// ends runs a command until it ends. It returns the exit code and the output of the command.
 func (b *bench) ends(cmd *exec.Cmd) (code int, said string) {
 	b.t.Helper()
 	done := make(chan struct{})

@@ -103,7 +103,7 @@ func TestSignalsAtTheEnd(t *testing.T) {
 	}
 }
 
-// hasCode checks that a command has ended by itself with one of those codes.
+// hasCode checks that a command has exited with one of these codes.
 func hasCode(t *testing.T, cmd *exec.Cmd, codes ...int) {
 	t.Helper()
 	status := cmd.ProcessState.Sys().(syscall.WaitStatus)

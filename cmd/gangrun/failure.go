@@ -42,7 +42,7 @@ func tell(err error, stderr io.Writer) int {
 	return code
 }
 
-// codeOf returns the code that an error ends the program with.
+// codeOf returns the exit code for an error that ends the program.
 func codeOf(err error) int {
 	code := failure.Code(err)
 	if code == failure.CodeInternal && supervisor.OfStorage(err) {
@@ -51,13 +51,13 @@ func codeOf(err error) int {
 	return code
 }
 
-// verdictOf sets the exit code of an error that ends a job before there is a run, if the job has
-// --exit-code verdict. An error that ends a run has its exit code already.
+// verdictOf returns err with the exit code that --exit-code verdict gives an error that ends a job before there is a
+// run. An error that ends a run has its exit code already.
 func verdictOf(spec job.Spec, err error) error {
 	if err == nil || spec.ExitCode != job.ExitVerdict || errors.As(err, new(failure.Exit)) {
 		return err
 	}
-	if codeOf(err) != failure.CodeInternal { // 64 and 75 are the same in every mode
+	if codeOf(err) != failure.CodeInternal { // these codes are the same with and without --exit-code verdict
 		return err
 	}
 	code, _ := exitcode.Of(exitcode.Ending{State: job.StateFailed, Internal: true}, spec.ExitCode)

@@ -165,7 +165,7 @@ func (b *bench) trialLog() string {
 	return string(text)
 }
 
-// check looks at what gangrun tells and has left when everything is over.
+// check checks what gangrun reports, and what it has left, after everything has ended.
 func (f fault) check(r *controlled) {
 	t := r.t
 	list := r.list()

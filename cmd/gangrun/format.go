@@ -11,7 +11,7 @@ func formatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "o", Usage: "print as `FORMAT`: text or json", Value: "text"}
 }
 
-// asJSON reports whether JSON was asked for.
+// asJSON reports whether the user asked for JSON.
 func asJSON(c *cli.Context) (bool, error) {
 	switch f := c.String("o"); f {
 	case "text":

@@ -11,7 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// frozen is a file of which no read is answered until done is closed.
+// frozen is a file that answers no read until done is closed.
 type frozen struct {
 	fs.Inode
 	done chan struct{}

@@ -78,8 +78,8 @@ type gpuGang struct {
 	said    strings.Builder
 }
 
-// gpuRound has two users start gangs at once on two simulated hosts, while one
-// gang holds some GPUs until nothing can move without them.
+// gpuRound is a round in which two users start gangs at the same time on two simulated hosts. Meanwhile, one gang holds
+// some GPUs until no other gang can start without them.
 type gpuRound struct {
 	*bench
 	random *rand.Rand
@@ -88,7 +88,7 @@ type gpuRound struct {
 	all    sync.WaitGroup
 }
 
-// gpuFigures are what rounds have shown.
+// gpuFigures has the results of rounds.
 type gpuFigures struct {
 	rounds, gangs int
 	blocked       int            // rounds in which gangs waited for the one that holds
@@ -110,7 +110,7 @@ func (f *gpuFigures) String() string {
 		f.rounds, f.gangs, kills, f.kills, f.missed, f.longest.Round(time.Millisecond), f.looks, f.idled.Round(time.Millisecond), f.blocked, f.overlaps, f.overlap)
 }
 
-// roundLimit is when a round has hung, and no slow machine.
+// roundLimit limits the time of a round. A round that takes longer hangs, even on a slow machine.
 const roundLimit = 3 * time.Minute
 
 // gpuGangs runs one round with so many gangs, of which so many are killed.
@@ -189,7 +189,7 @@ func (r *gpuRound) layOut() {
 	}
 }
 
-// as is gangrun with these arguments, as a user of the round.
+// as returns a command that runs gangrun with these arguments, as a user of the round.
 func (r *gpuRound) as(uid int, args ...string) *exec.Cmd {
 	home := filepath.Join(r.dir, strconv.Itoa(uid))
 	cmd := exec.Command(r.binary, args...)
@@ -249,8 +249,7 @@ func (r *gpuRound) alive() (pids []int) {
 	return pids
 }
 
-// until waits for a condition. A round that hangs, or in which something is seen
-// to be wrong, ends here.
+// until waits for a condition. It ends a round that hangs, or in which something wrong was seen.
 func (r *gpuRound) until(what string, ok func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(gpuLookEvery)
@@ -295,7 +294,7 @@ func (r *gpuRound) settle(first *gpuGang) int {
 	return blocked
 }
 
-// end ends what a round that failed has left, and waits for it.
+// end ends the processes that a failed round has left, and waits for them.
 func (r *gpuRound) end() {
 	for _, pids := range r.marked() {
 		for pid := range pids {

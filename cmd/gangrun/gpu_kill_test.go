@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gpuKill is a kill -9 of a gang's process at some moment.
+// gpuKill is a kill -9 of a process of a gang at a certain moment.
 type gpuKill struct {
 	victim string
 	when   string        // a moment that is seen, or "any"
@@ -47,7 +47,7 @@ func (k *gpuKill) String() string {
 // lost reports whether the gang's controller was killed.
 func (g *gpuGang) lost() bool { return g.kill != nil && g.kill.hit && g.kill.victim == "controller" }
 
-// now reports whether the moment has come, or is over.
+// now reports whether the moment has come or is over.
 func (k *gpuKill) now(g *gpuGang, scene gpuScene) bool {
 	holds := scene.holds[g.cmd.Process.Pid] > 0
 	switch k.when {
@@ -63,7 +63,7 @@ func (k *gpuKill) now(g *gpuGang, scene gpuScene) bool {
 	return holds && len(g.tree().leaders) == g.need.ranks
 }
 
-// carryOut kills the victim when its moment has come, unless the gang ends before.
+// carryOut kills the victim when its moment has come, unless the gang ends before that.
 func (r *gpuRound) carryOut(g *gpuGang) {
 	k := g.kill
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -135,7 +135,7 @@ func (k *gpuKill) find(g *gpuGang) int {
 	return pid
 }
 
-// check says what is wrong with how the gang ended.
+// check returns an error if the gang has ended in a wrong way.
 func (g *gpuGang) check() error {
 	code := g.cmd.ProcessState.ExitCode()
 	switch {

@@ -79,7 +79,7 @@ func (s gpuScene) waits(pid int) bool {
 	return slices.ContainsFunc(s.waiting, func(w gpuWaiter) bool { return w.pid == pid })
 }
 
-// gpuNeed is so many ranks, each with so many GPUs of one host.
+// gpuNeed is a number of ranks, and how many GPUs of one host each of them needs.
 type gpuNeed struct{ ranks, gpus int }
 
 // startable returns the PIDs of the gangs that wait though nothing bars them: what
@@ -135,17 +135,16 @@ const (
 	gpuLookEvery  = 20 * time.Millisecond
 )
 
-// streak is how long something has been seen in every look.
+// streak says for how long every look has seen something.
 type streak struct {
 	since time.Time
 	looks int
 }
 
-// streaks are those of the gangs, by their PID.
+// streaks has the streaks of the gangs, by their PIDs.
 type streaks map[int]streak
 
-// seen takes in one look, and returns the PID of a gang that has been seen for too
-// long, 0 where there is none.
+// seen adds a look. It returns the PID of a gang that has been seen for too long, or 0 if there is none.
 func (s streaks) seen(now time.Time, pids []int) (wrong int) {
 	for pid := range s {
 		if !slices.Contains(pids, pid) {
@@ -166,7 +165,7 @@ func (s streaks) seen(now time.Time, pids []int) (wrong int) {
 	return wrong
 }
 
-// gpuWatch looks at a directory of leases all the time.
+// gpuWatch looks at a directory of leases again and again.
 type gpuWatch struct {
 	dir   string
 	hosts map[string]int
@@ -214,7 +213,7 @@ func (w *gpuWatch) now() (gpuScene, int) {
 	return w.scene, w.looks
 }
 
-// run looks until ctx is done or something is wrong.
+// run looks until ctx ends or something is wrong.
 func (w *gpuWatch) run(ctx context.Context) {
 	tick := time.NewTicker(gpuLookEvery)
 	defer tick.Stop()

@@ -28,7 +28,7 @@ const (
 	hangHosts = 4
 )
 
-// aHang is a way in which a gang hangs.
+// aHang is a way in which a gang can hang.
 type aHang struct {
 	mode string
 	what string // for people
@@ -57,7 +57,7 @@ var hangs = []aHang{
 	{mode: "livelock", what: "all ranks are in an endless loop", all: true},
 }
 
-// in returns the flavours under which a gang can hang so.
+// in returns the MPIs with which a gang can hang in this way.
 func (h aHang) in() []job.MPI {
 	switch {
 	case h.mpi:
@@ -78,7 +78,7 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// foundHang is what gangrun has found of a gang that hangs.
+// foundHang is what gangrun has found out about a gang that hangs.
 type foundHang struct {
 	report job.HangReport
 	cause  job.Cause
@@ -161,7 +161,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// aHealthy is a healthy job that is irregular. Its longest pause is this many times the limit.
+// aHealthy is a healthy job with irregular steps. pause says how many times the limit its longest pause is.
 type aHealthy struct {
 	kind  string
 	pause float64

@@ -8,18 +8,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// helpFlag asks for help. The flag of the library takes a word after it as the name of a command,
-// and therefore refuses "gangrun run --help -- python train.py".
+// helpFlag asks for help. urfave/cli's own help flag takes a word after it as the name of a command, and therefore
+// refuses "gangrun run --help -- python train.py".
 func helpFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help", DisableDefaultText: true}
 }
 
-// helpAsked reports whether there is a --help, of a command or before it.
+// helpAsked reports whether the command line has --help, before or after the name of the command.
 func helpAsked(c *cli.Context) bool {
 	return slices.ContainsFunc(c.Lineage(), func(c *cli.Context) bool { return c.Bool("help") })
 }
 
-// withHelp gives a command its --help.
+// withHelp adds --help to a command.
 func withHelp(command *cli.Command) {
 	options := " [OPTIONS]"
 	if len(command.Flags) == 0 || strings.HasPrefix(command.ArgsUsage, "[OPTIONS]") {

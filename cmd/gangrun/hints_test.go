@@ -28,7 +28,7 @@ var prose = strings.Fields(`
 	touches tries uses waits warns was wasted wastes will with works would writes yet
 `)
 
-// foreign are flags of other programs that gangrun's messages name.
+// foreign has flags of other programs that gangrun's messages name.
 var foreign = strings.Fields(`
 	--format --generate-bash-completion --gpu-reset --gres --no-kill --signal --ipc --mca --mem --overlap --overwrite --pid --shm-size --subresource -batch -ex
 `)
@@ -37,7 +37,7 @@ var foreign = strings.Fields(`
 // name and what follows up to the end of the clause.
 var namedCommand = regexp.MustCompile(`\bgangrun ([a-z][a-z-]*)([^;:,()"'` + "`" + `\n\x00]*)`)
 
-// namedFlag is a flag within a text.
+// namedFlag matches a flag in a text.
 var namedFlag = regexp.MustCompile(`(?:^|[\s(` + "`" + `"'])(--?[a-z][a-z-]*)`)
 
 // jobCommand is the command line of a job behind the "--".

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// historyRuns is how many runs history lists unless it is told otherwise.
+// historyRuns is how many runs history lists by default.
 const historyRuns = 20
 
 func historyCommand() *cli.Command {

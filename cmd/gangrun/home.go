@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 )
 
-// onRun is the action of a command about one run.
+// onRun returns the action of a command about one run.
 func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		asJSON, err := asJSON(c)
@@ -25,8 +25,8 @@ func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionF
 	}
 }
 
-// ofRun returns the error of a command about a run. If the run's directory was removed in the
-// meantime, the error says that.
+// ofRun returns err as the error of a command about a run. If the run's directory was removed in the meantime, the
+// error says so.
 func ofRun(run home.Run, err error) error {
 	if err = run.Explain(err); errors.As(err, new(*home.RemovedError)) {
 		return &failure.Error{Code: failure.CodeUsage, Err: err}
@@ -34,7 +34,7 @@ func ofRun(run home.Run, err error) error {
 	return err
 }
 
-// oneRun returns the run that the command's arguments name; none is the newest.
+// oneRun returns the run that the command's arguments name. Without arguments, it returns the newest run.
 func oneRun(c *cli.Context) (home.Run, error) {
 	if c.NArg() > 1 {
 		return home.Run{}, failure.Usage("write gangrun "+c.Command.Name+" RUN; gangrun ps lists the runs", "%s is about one run, got %q", c.Command.Name, c.Args().Slice())

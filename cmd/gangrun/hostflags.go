@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/hostlist"
 )
 
-// hostFlags are the flags that say which hosts there are.
+// hostFlags returns the flags that say which hosts there are.
 func hostFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "inventory", Usage: "take hosts and their GPUs from `FILE`, a YAML inventory"},

@@ -15,14 +15,13 @@ import (
 	"github.com/gangrun/gangrun/internal/namedfile"
 )
 
-// jobArgs is how a job is given on the command line.
+// jobArgs is the usage text for the arguments of a command about a job.
 const jobArgs = "[OPTIONS] [JOB.yaml] [-- COMMAND ...]"
 
-// jobCommands are the commands that take them.
+// jobCommands are the commands whose arguments describe a job.
 var jobCommands = []string{"run", "preflight", "submit"}
 
-// jobFlags are the flags that say what the job is. They come from the table that also describes the
-// job file.
+// jobFlags returns the flags that describe a job. They come from the table that also describes the job file.
 func jobFlags() []cli.Flag {
 	var flags []cli.Flag
 	for _, f := range jobfile.Fields() {
@@ -49,7 +48,7 @@ func jobFlags() []cli.Flag {
 	return flags
 }
 
-// onJob is the action of a command about one job.
+// onJob returns the action of a command about one job.
 func onJob(do func(c *cli.Context, spec job.Spec, asJSON bool) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		spec, err := jobSpec(c)
@@ -78,7 +77,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		return job.Spec{}, &failure.Error{Code: failure.CodeUsage, Err: err,
 			Fallback: "gangrun " + c.Command.Name + " --help lists the flags; keys of a job file have the same names"}
 	}
-	var errs []error // all of them are told at once
+	var errs []error // the user gets all errors at once
 	if file != "" {
 		f, err := jobfile.Load(file, namedfile.Read)
 		if err == nil {
@@ -124,8 +123,8 @@ func isJobFile(word string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// jobWords returns the job file and the command that the arguments name. If the user has written
-// "--" before the command, the arguments have it, too.
+// jobWords returns the job file and the command that the arguments name. If the user has written "--" before the
+// command, the arguments contain the "--", too.
 func jobWords(c *cli.Context) (file string, command []string, err error) {
 	words := c.Args().Slice()
 	switch {

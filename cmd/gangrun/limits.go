@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// workingDir returns the working directory. If it no longer exists, for instance after rm -r, that
-// is an error only if the directory is needed. flag is the flag that names another directory.
+// workingDir returns the working directory. If that directory no longer exists, for instance after rm -r, workingDir
+// returns an error, but only if needed is true. flag is the flag with which the user can name another directory.
 func workingDir(needed bool, flag string) (string, error) {
 	dir, err := os.Getwd()
 	switch {
@@ -16,6 +16,6 @@ func workingDir(needed bool, flag string) (string, error) {
 	case !needed:
 		return "/", nil
 	}
-	gone, _ := os.Readlink("/proc/self/cwd") // the kernel writes "(deleted)" behind it
+	gone, _ := os.Readlink("/proc/self/cwd") // the kernel adds " (deleted)" to the path
 	return "", failure.Usage("go to one that is there: cd DIR; or give absolute paths, and "+flag+" DIR", "the working directory %q cannot be used: %w", gone, err)
 }

@@ -55,7 +55,7 @@ func logsCommand() *cli.Command {
 	}
 }
 
-// logQuery returns which logs the flags ask for.
+// logQuery returns the query for the logs that the flags ask for.
 func logQuery(c *cli.Context) (runlogs.Query, error) {
 	q := runlogs.Query{Rank: -1, Attempt: c.String("attempt"), Stream: c.String("stream")}
 	if r := c.String("rank"); r != "" {

@@ -23,7 +23,7 @@ func main() {
 	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 
-// run is the whole program, except its exit and what package early does. It looks first whether
+// run is the whole program, except for the call of os.Exit and for what package early does. It checks first whether
 // this process is an agent, because a gang waits for its agents.
 func run(args []string, stdout, stderr io.Writer) int {
 	nameSelf()
@@ -47,11 +47,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 func nameSelf() {
 	const comm = "/proc/self/comm"
 	if name, err := os.ReadFile(comm); err == nil && string(name) == "exe\n" {
-		_ = os.WriteFile(comm, []byte("gangrun"), 0) // it runs under any name
+		_ = os.WriteFile(comm, []byte("gangrun"), 0) // gangrun works under any name
 	}
 }
 
-// app is the command line.
+// app returns the command-line application.
 func app(stdout, stderr io.Writer) *cli.App {
 	a := &cli.App{
 		Name:                      "gangrun",
@@ -65,7 +65,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		Flags:                     []cli.Flag{helpFlag()},
 		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true,
-		ExitErrHandler:            func(*cli.Context, error) {}, // main alone exits
+		ExitErrHandler:            func(*cli.Context, error) {}, // only main exits
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			runCommand(), submitCommand(), preflightCommand(), psCommand(), historyCommand(), statusCommand(), topCommand(), logsCommand(), attachCommand(), stopCommand(),

@@ -58,7 +58,7 @@ func mpiexecCommand() *cli.Command {
 	}
 }
 
-// runMpiexec runs the programs to their end.
+// runMpiexec runs the programs in args until they end.
 func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
 	own := args.Here(thishost.New())
 	turns, err := args.Turns(own)
@@ -78,7 +78,7 @@ func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
 	}
 	if args.Bare {
 		keep := args.Keep
-		if spec.Hosts != "" { // it is for the way there, and goes to no other host
+		if spec.Hosts != "" { // SSH needs SSH_AUTH_SOCK; gangrun does not pass it to another host
 			keep = append(slices.Clone(keep), "SSH_AUTH_SOCK")
 		}
 		if err := bareEnviron(keep); err != nil {

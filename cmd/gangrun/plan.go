@@ -62,7 +62,7 @@ func planCommand() *cli.Command {
 	}
 }
 
-// localities lists the levels.
+// localities returns the names of the localities, separated by commas.
 func localities() string {
 	var names []string
 	for _, l := range job.Localities() {

@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// psRuns is how many runs ps lists unless it is asked for all.
+// psRuns is how many runs ps lists without --all.
 const psRuns = 20
 
 func psCommand() *cli.Command {
@@ -61,7 +61,7 @@ func psCommand() *cli.Command {
 	}
 }
 
-// newest keeps the newest runs, and older ones that have not ended.
+// newest returns the newest psRuns runs, and the older runs that have not ended.
 func newest(runs []home.Summary) []home.Summary {
 	kept := []home.Summary{}
 	for i, r := range runs {

@@ -2,12 +2,12 @@ package main
 
 import "strings"
 
-// repeated is the value of a flag that may be given several times. It keeps the bytes
-// that were typed: cli.StringSlice passes them through JSON, which keeps UTF-8 only.
+// repeated is the value of a flag that may be given several times. It keeps the bytes that the user typed.
+// cli.StringSlice does not: it passes the values through JSON, which keeps only UTF-8.
 type repeated []string
 
-// already is the value that the flag parser gives to the other names of a flag, which have the same
-// value. It is a NUL byte, because no word of a command line has one.
+// already is the value that the flag parser gives to the other names of a flag, which all have the same value. already
+// is a NUL byte, because no word of a command line can contain a NUL byte.
 const already = "\x00"
 
 // Set adds a value.

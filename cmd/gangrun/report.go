@@ -50,11 +50,11 @@ func reportCommand() *cli.Command {
 	}
 }
 
-// pageLimit bounds how long the logs of a run are read for its page.
+// pageLimit limits the time for reading the logs of a run for its page.
 const pageLimit = 2 * time.Minute
 
-// reportPage writes the page of a run, and shows it if open is true. Without a file, the page is the one in the run's
-// directory, which is made if it is missing or if the run has not ended.
+// reportPage writes the page of a run, and shows the page in the browser if open is true. If file is empty, the page is
+// the file in the run's directory. reportPage makes that file if it is missing or if the run has not ended.
 func reportPage(c *cli.Context, run home.Run, file string, open, asJSON bool) error {
 	switch {
 	case asJSON:
@@ -88,7 +88,7 @@ func reportPage(c *cli.Context, run home.Run, file string, open, asJSON bool) er
 	return nil
 }
 
-// makePage makes the page of a run as it is now.
+// makePage returns the page of a run in its present state.
 func makePage(ctx context.Context, run home.Run) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, pageLimit)
 	defer cancel()
@@ -109,7 +109,7 @@ func makePage(ctx context.Context, run home.Run) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// show shows a file in the browser. Where that cannot be, it says where the file is.
+// show opens a file in the browser. If that is not possible, show prints the path of the file.
 func show(c *cli.Context, file string) error {
 	path, err := filepath.Abs(file)
 	if err != nil {
@@ -124,7 +124,7 @@ func show(c *cli.Context, file string) error {
 	cmd := exec.CommandContext(c.Context, command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, io.Discard, c.App.ErrWriter
 	if term := os.Stdout; c.App.Writer == io.Writer(term) {
-		cmd.Stdout = term // of a browser for terminals
+		cmd.Stdout = term // for a browser that runs in the terminal
 	}
 	if err := cmd.Run(); err != nil {
 		return &failure.Error{Code: failure.CodeInternal, Err: errors.Join(fmt.Errorf("%s could not show %s", command[0], path), err), Hint: "open that file in a browser"}

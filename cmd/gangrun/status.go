@@ -65,15 +65,15 @@ func statusCommand() *cli.Command {
 	}
 }
 
-// The logs are read for the plot of the status, which has plotRows rows, for plotLimit at most, and only if they have
-// plotBytes at most.
+// plotStatus reads the logs for the plot for at most plotLimit. If the logs are larger than plotBytes, it takes the
+// curve from the journal. The plot has plotRows rows.
 const (
 	plotLimit = 2 * time.Second
 	plotBytes = 8 << 20
 	plotRows  = 6
 )
 
-// plotStatus prints the loss curve of the latest attempt, if it has one.
+// plotStatus prints the loss curve of the latest attempt, if there is one.
 func plotStatus(c *cli.Context, run home.Run, events []job.Event) error {
 	ctx, cancel := context.WithTimeout(c.Context, plotLimit)
 	defer cancel()
@@ -90,7 +90,7 @@ func plotStatus(c *cli.Context, run home.Run, events []job.Event) error {
 	return nil
 }
 
-// printStacks prints where the ranks of a run are now.
+// printStacks prints the present stacks of the ranks of a run.
 func printStacks(c *cli.Context, run home.Run, asJSON bool) error {
 	ctx, stop := interrupt.Context()
 	defer stop()

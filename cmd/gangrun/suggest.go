@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// otherCommands are words that other programs have for what a command of gangrun does.
+// otherCommands maps names of commands that other programs have to the commands of gangrun that do the same.
 var otherCommands = map[string]string{
 	"list": "ps", "ls": "ps", "jobs": "ps", "queue": "ps", "runs": "ps",
 	"kill": "stop", "cancel": "stop", "abort": "stop", "end": "stop",
@@ -22,8 +22,8 @@ var otherCommands = map[string]string{
 	"mpirun": "mpiexec", "gpus": "topo", "nodes": "topo", "hosts": "topo", "why": "diagnose", "version": "--version",
 }
 
-// otherFlags has what to type instead of flags of other programs, or of other commands of gangrun.
-// A command uses only the entries whose flag it has.
+// otherFlags maps flags of other programs, and of other commands of gangrun, to what the user should type instead. A
+// command uses an entry only if it has the flag that the entry suggests.
 var otherFlags = map[string]string{
 	"np": "-n", "nproc": "-n", "ntasks": "-n", "nproc-per-node": "-n", "nproc_per_node": "-n",
 	"host": "--hosts", "H": "--hosts", "nodelist": "--hosts", "nnodes": "--hosts", "machinefile": "--hostfile", "f": "--hostfile",
@@ -33,7 +33,7 @@ var otherFlags = map[string]string{
 	"everything": "--older 0s", "all": "--older 0s", "clear": "--release", "tail": "--follow",
 }
 
-// onUsageError explains an error of the flag parser.
+// onUsageError turns an error of the flag parser into an error with a hint.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	name := "gangrun"
 	var known []string
@@ -56,11 +56,10 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return failure.Usage(hint, "%w", err)
 }
 
-// typedWords is where an app keeps the words of its command line.
+// typedWords is the key in an app's metadata for the words of the command line.
 const typedWords = "words"
 
-// typed returns a flag as the user typed it, with one dash or two. The flag parser does not tell
-// that.
+// typed returns a flag as the user typed it, with one dash or two. The flag parser does not pass the dashes on.
 func typed(c *cli.Context, flag string) string {
 	words, _ := c.App.Metadata[typedWords].([]string)
 	for _, word := range words {
@@ -72,7 +71,7 @@ func typed(c *cli.Context, flag string) string {
 	return dashed(flag)
 }
 
-// dashed returns a flag's name as it is typed.
+// dashed returns the name of a flag with its dashes.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -99,7 +98,7 @@ func meantFlag(flag string, known []string) string {
 	return ""
 }
 
-// unknownCommand says that there is no command of that name.
+// unknownCommand returns the error for a command that does not exist.
 func unknownCommand(a *cli.App, name string) error {
 	var names []string
 	for _, c := range a.Commands {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// plainWidth is the width of a snapshot in columns, unless COLUMNS says another one.
+// plainWidth is the width of a snapshot in columns, unless COLUMNS has another width.
 const plainWidth = 160
 
 func topCommand() *cli.Command {
@@ -61,8 +61,8 @@ func showTop(c *cli.Context, run home.Run) error {
 	return err
 }
 
-// watchedRun returns the run that the command's arguments name; none is the newest one that has not
-// ended, or else the newest.
+// watchedRun returns the run that the command's arguments name. Without arguments, it returns the newest run that has
+// not ended. If all runs have ended, it returns the newest run.
 func watchedRun(c *cli.Context) (home.Run, error) {
 	if c.Args().Present() {
 		return oneRun(c)
@@ -83,7 +83,7 @@ func watchedRun(c *cli.Context) (home.Run, error) {
 	return oneRun(c)
 }
 
-// columns returns the width of a snapshot.
+// columns returns the width of a snapshot. setting is the value of COLUMNS.
 func columns(setting string) int {
 	if n, err := strconv.Atoi(setting); err == nil && n > 20 {
 		return n

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// topoFormats are the formats in which topo can print.
+// topoFormats has the function that prints each format of topo.
 var topoFormats = map[string]func(io.Writer, hostlist.List) error{
 	"text": hostview.Text, "json": hostview.JSON, "dot": hostview.Dot, "svg": hostview.SVG,
 }
@@ -51,7 +51,7 @@ func topoCommand() *cli.Command {
 				}
 			}
 			if c.String("o") == "text" {
-				list.PrintNotes(c.App.ErrWriter) // findings are part of the text
+				list.PrintNotes(c.App.ErrWriter) // the text has the findings already
 			} else {
 				list.Print(c.App.ErrWriter)
 			}
@@ -60,7 +60,7 @@ func topoCommand() *cli.Command {
 	}
 }
 
-// oneHost returns the host of that name.
+// oneHost returns the host with that name.
 func oneHost(hosts []job.Host, name string) ([]job.Host, error) {
 	var names []string
 	for i, h := range hosts {

@@ -22,7 +22,7 @@ func ordered(a *cli.App, words []string) []string {
 	if at >= len(words) || words[len(words)-1] == "--generate-bash-completion" {
 		return words
 	}
-	if words[at] == "help" { // of a command, or of gangrun
+	if words[at] == "help" { // the name of a command follows, or nothing
 		return slices.Concat(words[:at], words[at+1:min(at+2, len(words))], []string{"--help"})
 	}
 	command := a.Command(words[at])
@@ -31,7 +31,7 @@ func ordered(a *cli.App, words []string) []string {
 	}
 	flags, arguments, whole := partition(command, words[at+1:])
 	head := slices.Concat(words[:at+1], flags)
-	if !whole { // the parser says which flag lacks its value
+	if !whole { // the parser reports the flag without a value
 		return head
 	}
 	return slices.Concat(head, arguments)
@@ -74,8 +74,8 @@ func partition(command *cli.Command, words []string) (flags, arguments []string,
 	return flags, arguments, true
 }
 
-// numberAt reports whether there is a word at i that begins like a number. After a flag that may be
-// used without a value, only such a word is the flag's value.
+// numberAt reports whether there is a word at i that begins like a number. If a flag may be used without a value, the
+// word after the flag is its value only if that word begins like a number.
 func numberAt(words []string, i int) bool {
 	if i >= len(words) {
 		return false
@@ -84,7 +84,7 @@ func numberAt(words []string, i int) bool {
 	return digits != "" && digits[0] >= '0' && digits[0] <= '9'
 }
 
-// takesValue reports whether the flag of that name wants a word behind it.
+// takesValue reports whether the flag with that name needs a value.
 func takesValue(command *cli.Command, name string) bool {
 	return slices.ContainsFunc(command.Flags, func(f cli.Flag) bool {
 		documented, ok := f.(cli.DocGenerationFlag)

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCPU is how many CPUs a set can hold.
+// maxCPU is the number of CPUs in a unix.CPUSet.
 const maxCPU = 1024
 
-// Parse reads a list of CPUs as the kernel writes it, as in 0-3,8.
+// Parse reads a list of CPUs in the kernel's form, as in 0-3,8.
 func Parse(list string) (set unix.CPUSet, err error) {
 	for part := range strings.SplitSeq(list, ",") {
 		low, high, ranged := strings.Cut(part, "-")

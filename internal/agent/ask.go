@@ -69,7 +69,7 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	}
 	path, err := process.LookPath(argv[0], string(r.Workdir), env)
 	if err != nil {
-		return &wire.LibraryReply{}, nil // starting the program will report the error
+		return &wire.LibraryReply{}, nil // the start of the program will report the error
 	}
 	mpi, library := mpilib.Of(path, env)
 	if module := (survey.Surveyor{Env: env, Children: s.children}).MPI4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {

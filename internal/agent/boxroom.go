@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// boxRoom is a container as a room.
+// boxRoom is a room that is a container.
 type boxRoom struct {
 	*box.Box
-	kills string // the file that counts its OOM kills; empty for none
+	kills string // the file that counts the container's OOM kills; empty if there is none
 }
 
 func (b boxRoom) exited() <-chan struct{} { return b.Exited() }
@@ -33,14 +33,14 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 		return nil, err
 	}
 	kills := ""
-	if want.Memory > 0 { // else the container's cgroup may be that of others, too
+	if want.Memory > 0 { // without a memory limit, the container may share its cgroup with others
 		kills = kernellog.KillsFile(b.PID)
 	}
 	return connect(ctx, gang, host, boxRoom{b, kills}, conn)
 }
 
-// adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
-// image comes before its arguments, and it starts in the image's directory if none is named.
+// adapt changes a controller's request to fit a rank in a container. The entry point of the image comes before the
+// arguments of the rank. If no directory is named, the rank starts in the image's directory.
 func (b boxRoom) adapt(start *wire.Start) {
 	start.OomFirst = true
 	if len(start.Workdir) == 0 {
@@ -51,7 +51,7 @@ func (b boxRoom) adapt(start *wire.Start) {
 	}
 }
 
-// containerd returns the paths of containerd's socket, by the environment of the user.
+// containerd returns the paths of containerd's socket, which depend on the environment of the user.
 func (s *server) containerd() []string {
 	_, env := s.settings.get()
 	return container.Sockets(func(name string) string { return environ.Lookup(env, name) })

@@ -16,14 +16,14 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// cleanProcesses is how long Clean waits for the end of processes that it has killed, and cleanContainers how
-// long it works on containers and images.
+// cleanProcesses is how long Clean waits for the end of processes that it has killed. cleanContainers is how long Clean
+// works on containers and images.
 const (
 	cleanProcesses  = 10 * time.Second
 	cleanContainers = time.Minute
 )
 
-// Clean implements wire.AgentServer. The start of this agent has already removed some of what it returns.
+// Clean implements wire.AgentServer. Some of what it returns was already removed when this agent started.
 func (s *server) Clean(ctx context.Context, r *wire.CleanRequest) (*wire.CleanReply, error) {
 	l := s.leftovers
 	select {

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// contained is a second agent of this host, in a view of the host or in a container. It runs one
-// gang, and this agent forwards the requests and replies for it.
+// contained is a second agent of this host, which runs in a view of the host or in a container. It runs one gang. This
+// agent forwards the requests and replies for that gang.
 type contained struct {
 	gang   string // RUN/ATTEMPT
 	logs   string // the directory of its ranks' output
@@ -44,7 +44,8 @@ type room interface {
 	end()
 }
 
-// containLimit bounds the time for making a room. It normally takes milliseconds, and seconds on an overloaded host.
+// containLimit limits the time for making a room. Normally, that takes milliseconds. On an overloaded host, it takes
+// seconds.
 const containLimit = 30 * time.Second
 
 // Contain implements wire.AgentServer. If the host cannot contain a gang, the reply gives the
@@ -100,8 +101,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	return &wire.ContainReply{Mixed: mixed}, nil
 }
 
-// connect opens the connection to the agent in a room. If the agent does not answer, connect ends the
-// room.
+// connect opens the connection to the agent in a room. If that agent does not answer, connect ends the room.
 func connect(ctx context.Context, gang, host string, in room, conn net.Conn) (*contained, error) {
 	conns := make(chan net.Conn, 1)
 	conns <- conn
@@ -124,7 +124,7 @@ func connect(ctx context.Context, gang, host string, in room, conn net.Conn) (*c
 	}
 	c := &contained{gang: gang, room: in, grpc: client, client: wire.NewAgentClient(client)}
 	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host, Contained: true}); err != nil {
-		notify.Wait(in.exited(), lastReplyLimit) // it may be about to write why
+		notify.Wait(in.exited(), lastReplyLimit) // the agent may be about to write the reason
 		why := in.said()
 		c.close()
 		return nil, fmt.Errorf("a contained agent does not answer: %s", cmp.Or(why, err.Error()))
@@ -139,7 +139,7 @@ func (c *contained) close() {
 	c.room.end()
 }
 
-// socketPair returns the two ends of a socket; the second is for a child.
+// socketPair returns the two ends of a socket. The second end is for a child process.
 func socketPair(kind int) (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// containedFor returns the contained agent that runs a gang, nil where none does.
+// containedFor returns the contained agent that runs a gang, or nil if no contained agent runs it.
 func (s *server) containedFor(gang string) *contained {
 	s.gangs.mu.Lock()
 	defer s.gangs.mu.Unlock()
@@ -27,8 +27,8 @@ func (s *server) containedFor(gang string) *contained {
 	return s.gangs.contained
 }
 
-// retire ends the contained agent, if there is one, and frees the memory of its layer. The
-// output of its gang can no longer be followed, but it is in the log files.
+// retire ends the contained agent, if there is one, and frees the memory of its layer. After that, nobody can follow
+// the output of its gang, but the output is in the log files.
 func (s *server) retire() {
 	s.gangs.mu.Lock()
 	c := s.gangs.contained
@@ -51,7 +51,7 @@ type forwarded struct {
 	to wire.Agent_GangClient
 }
 
-// startForwarded has a contained agent start a gang, and forwards its replies until the last one.
+// startForwarded makes a contained agent start a gang. It forwards the replies of that agent until the last one.
 func (s *server) startForwarded(c *contained, start *wire.Start) (*startedGang, error) {
 	host, _ := s.settings.get()
 	logs, err := s.logDir(c.gang, string(start.LogDir))
@@ -86,21 +86,21 @@ func (s *server) startForwarded(c *contained, start *wire.Start) (*startedGang, 
 	s.running.Go(func() {
 		defer cancel()
 		done := f.receive()
-		s.gangs.dismiss() // before the last report: the controller may start the next gang at once
+		s.gangs.dismiss() // before the last report, because the controller may start the next gang at once
 		f.reports.Done(done.GetUnreaped())
 	})
 	return g, nil
 }
 
-// take forwards a request, and reports whether the gang takes more.
+// take forwards a request. It returns false if the gang takes no more requests.
 func (f *forwarded) take(r *wire.GangRequest) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.to.Send(r) == nil
 }
 
-// receive queues the replies of the contained agent and returns the last one's Done. If that agent ends
-// before its ranks, they are lost.
+// receive queues the replies of the contained agent, and returns the Done of the last reply. If that agent ends before
+// its ranks do, receive reports the ranks as lost.
 func (f *forwarded) receive() *wire.Done {
 	for {
 		reply, err := f.to.Recv()
@@ -116,7 +116,7 @@ func (f *forwarded) receive() *wire.Done {
 				f.ended[e.Exit.Rank] = true
 			}
 		}
-		if len(reply.Wireup) > 0 { // a newer one replaces an older one
+		if len(reply.Wireup) > 0 { // a newer report replaces an older one
 			var up job.Wireup
 			if exact.Unmarshal(reply.Wireup, &up) == nil {
 				f.reports.Wireup(up)
@@ -130,9 +130,9 @@ func (f *forwarded) receive() *wire.Done {
 	}
 }
 
-// lose reports the ranks as lost whose exits have not been reported.
+// lose reports the ranks whose exits have not been reported as lost.
 func (f *forwarded) lose(err error) {
-	notify.Wait(f.room.exited(), lastReplyLimit) // it may be about to write why
+	notify.Wait(f.room.exited(), lastReplyLimit) // the agent may be about to write the reason
 	why, reason := "its container ended: "+cmp.Or(f.room.said(), status.Convert(err).Message()), job.ReasonContainerEnded
 	if f.room.outOfMemory() {
 		why, reason = "the memory of its container was used up, and gangrun's agent in it ended", job.ReasonContainerMemory
@@ -154,7 +154,7 @@ func forwardFeed(c *contained, first *wire.FeedRequest, from wire.Agent_FeedServ
 	}
 	for r := first; ; {
 		if to.Send(r) != nil {
-			break // the rank reads no more; CloseAndRecv returns the error
+			break // the rank reads no more input; CloseAndRecv returns the error
 		}
 		if r, err = from.Recv(); err == io.EOF {
 			break

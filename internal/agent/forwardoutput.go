@@ -17,10 +17,10 @@ type stream struct {
 	err  bool
 }
 
-// forwardOutput forwards the output of ranks from a contained agent. If that agent ends before the streams
-// do, the rest comes from the log files.
+// forwardOutput forwards the output of ranks from a contained agent. If that agent ends before the streams end,
+// forwardOutput takes the rest from the log files.
 func forwardOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer) error {
-	at := map[stream]int64{} // how far each stream that has not ended has been sent
+	at := map[stream]int64{} // for each stream that has not ended, how many bytes have been sent
 	for i, rank := range r.Ranks {
 		at[stream{rank, false}], at[stream{rank, true}] = offset(r.Out, i), offset(r.Err, i)
 	}
@@ -45,7 +45,7 @@ func forwardOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServ
 		return err
 	}
 	for of, begin := range at {
-		if of.rank < 0 { // of a launcher's own words, only what has been sent is known
+		if of.rank < 0 { // for the output of a launcher, only the sent part is known
 			continue
 		}
 		if err := sendRest(c.logs, of, begin, to); err != nil {
@@ -55,7 +55,7 @@ func forwardOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServ
 	return nil
 }
 
-// offset returns the i-th offset, 0 if there is none.
+// offset returns the i-th offset, or 0 if there is none.
 func offset(all []int64, i int) int64 {
 	if i < len(all) {
 		return all[i]

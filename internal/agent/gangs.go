@@ -10,20 +10,20 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/notify"
 )
 
-// gangs are the gangs that this agent has started. It runs one at a time.
+// gangs has the gangs that this agent has started. The agent runs one gang at a time.
 type gangs struct {
 	mu        sync.Mutex
 	busy      bool                    // a gang is running
-	started   map[string]*startedGang // by RUN/ATTEMPT: the newest and the one before it
-	last      string                  // the newest of started
-	contained *contained              // runs a gang that is not in started; nil for none
-	grew      notify.Broadcast        // started has a new entry
+	started   map[string]*startedGang // by RUN/ATTEMPT; the newest gang and the gang before it
+	last      string                  // the key of the newest gang in started
+	contained *contained              // the agent that runs a gang which is not in started; nil if there is none
+	grew      notify.Broadcast        // notified when started has a new entry
 }
 
-// errBusy is why a gang is refused.
+// errBusy is the error if a gang is refused because another gang is running.
 var errBusy = status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 
-// dismiss records that no gang is running, so that the next one can start.
+// dismiss records that no gang is running, so that the next gang can start.
 func (g *gangs) dismiss() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,7 +32,7 @@ func (g *gangs) dismiss() {
 
 // add records a gang that is being started. g.mu is held.
 func (g *gangs) add(name string, started *startedGang) {
-	for old := range g.started { // Output for an older gang has already found it
+	for old := range g.started { // a call of Output for an older gang has already found it
 		if old != g.last {
 			delete(g.started, old)
 		}
@@ -42,7 +42,7 @@ func (g *gangs) add(name string, started *startedGang) {
 	g.grew.Notify()
 }
 
-// wait waits until a gang has been started here.
+// wait waits until the gang with that name has been started here.
 func (g *gangs) wait(ctx context.Context, name string) (*startedGang, error) {
 	for {
 		grew := g.grew.Changed()

@@ -37,7 +37,7 @@ func (s *server) Image(stream wire.Agent_ImageServer) error {
 	return stream.Send(&wire.ImageReply{Fact: data})
 }
 
-// findLimit bounds the time in which containerd must say whether it has an image.
+// findLimit limits the time in which containerd must say whether it has an image.
 const findLimit = 30 * time.Second
 
 // findImage finds an image on this host, or imports it from the controller, and makes it ready for

@@ -27,8 +27,8 @@ func layerSize() int64 {
 	return max(minLayerSize, free/layerShare)
 }
 
-// available returns MemAvailable of proc_meminfo(5) in bytes: how much memory the kernel can
-// give to programs without swapping.
+// available returns MemAvailable of proc_meminfo(5) in bytes. That is how much memory the kernel can give to programs
+// without swapping.
 func available(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		var kib int64

@@ -16,20 +16,20 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// leases are the GPUs that this agent holds for gangs, and the places of gangs in the queue for
-// GPUs. Like the ranks, they outlive a controller. They end with the agent.
+// leases has the GPUs that this agent holds for gangs, and the places of gangs in the queue for GPUs. The leases and
+// the places stay when the controller ends, as the ranks do. They end with the agent.
 type leases struct {
-	keeper *watchdog.Keeper // nil where there is no watchdog
+	keeper *watchdog.Keeper // nil if there is no watchdog
 
 	mu    sync.Mutex
 	turns map[string]*turn
 }
 
-// turn is one gang's place in the queue, and its lease.
+// turn is the place of one gang in the queue, and the lease of the gang.
 type turn struct {
 	wait *lease.Turn
-	held *lease.Held // nil unless granted
-	left bool        // the gang has left the queue: wait is closed
+	held *lease.Held // nil until the lease is granted
+	left bool        // the gang has left the queue, and wait is closed
 }
 
 // LeaseTry implements wire.AgentServer.
@@ -47,7 +47,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), status.Error(codes.Aborted, err.Error()))
 	}
-	if held != nil && ctx.Err() != nil { // the controller no longer waits for it
+	if held != nil && ctx.Err() != nil { // the controller no longer waits for the lease
 		return nil, errors.Join(ctx.Err(), held.Release())
 	}
 	if held != nil {
@@ -67,7 +67,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	return &wire.LeaseTryReply{Waiting: data}, err
 }
 
-// turn returns the turn of a gang. It makes one in the directory dir if there is none.
+// turn returns the turn of a gang. If there is none, it makes one in the directory dir.
 func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +86,8 @@ func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
 	return t, nil
 }
 
-// find returns a turn and its lease. For an empty name, it returns those of a gang that holds a
-// lease.
+// find returns the turn with that name and its lease. If name is empty, it returns the turn and the lease of a gang
+// that holds a lease.
 func (l *leases) find(name string) (*turn, *lease.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer. The request names a turn, unless it comes from a
-// controller that has taken the run over. Such a controller asks for the lease of the adopted gang.
+// LeaseLost implements wire.AgentServer. The request names a turn, unless it comes from a controller that has taken the
+// run over. Then it is about the lease of the adopted gang.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// leftoverWait is how long look waits for the leftovers that it has killed to end.
+// leftoverWait is how long look waits for the end of the leftovers that it has killed.
 const leftoverWait = time.Second
 
 // leftovers are processes that this agent has found on its host. They belong to gangs whose own
@@ -27,12 +27,12 @@ type leftovers struct {
 	once   sync.Once     // for the first look
 
 	mu     sync.Mutex
-	killed []leftover.Process // not yet reported to a controller
-	left   []leftover.Process // could not be ended by the last look
+	killed []leftover.Process // leftovers that were killed, and not yet reported to a controller
+	left   []leftover.Process // leftovers that the last look could not end
 }
 
-// look kills processes that earlier gangs have left. run is the run of the gang to be started, or
-// empty if it is not known yet.
+// look kills processes that earlier gangs have left. run is the run of the gang that is about to start. It is empty if
+// it is not known yet.
 func (l *leftovers) look(ctx context.Context, run string) {
 	killed, left := leftover.End(ctx, os.Getpid(), run, leftoverWait)
 	l.mu.Lock()
@@ -66,7 +66,7 @@ func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire
 	again := attempt > 1 || len(l.left) > 0
 	l.mu.Unlock()
 	reply := &wire.LeftoversReply{}
-	if again { // no agent can have had an earlier gang of this run before attempt 1
+	if again { // before attempt 1, no agent can have had an earlier gang of this run
 		l.look(ctx, run)
 		reply.Living = leftoverMessages(leftover.Read(os.Getpid()).Alive(os.Getpid(), r.Gang))
 	}

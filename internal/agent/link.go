@@ -18,41 +18,41 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// link is how the controller reaches its agent. On the controller's own machine, it is a socket
-// pair. Elsewhere, it is one stream, which continues over each new connection to the agent's
-// socket. A stream with another ID belongs to a controller that takes over.
+// link is the connection between the controller and its agent. On the controller's own machine, it is a socket pair.
+// Elsewhere, it is one stream. The stream continues when there is a new connection to the agent's socket. If a
+// connection has a stream with another ID, it comes from a controller that takes over.
 type link struct {
-	conn net.Conn // the socket pair; nil elsewhere
+	conn net.Conn // the socket pair; nil on another machine
 
-	// What follows is zero on the controller's own machine.
-	dir      string // the agent's own directory, which holds its socket
+	// The fields below are zero on the controller's own machine.
+	dir      string // the agent's own directory, which has the socket of the agent
 	listener *net.UnixListener
 	grace    atomic.Int64 // how long the agent lives without contact, a time.Duration
-	keep     atomic.Bool  // the files in its spool outlive the agent
+	keep     atomic.Bool  // the files in the agent's spool stay when the agent ends
 	carriers sync.WaitGroup
-	served   chan struct{} // closed by close: no new stream is accepted any more
+	served   chan struct{} // closed by close; no new stream is accepted after that
 
 	mu          sync.Mutex
 	stream      *resumable.Conn
-	streams     map[resumable.ID]bool // all that there have been
-	successor   bool                  // stream belongs to a controller that takes over and is not served yet
-	begun       time.Time             // of stream
-	silentSince time.Time             // since when the time since last contact exceeds grace; zero while it does not
+	streams     map[resumable.ID]bool // all streams so far
+	successor   bool                  // stream belongs to a controller that takes over, and is not served yet
+	begun       time.Time             // when stream began
+	silentSince time.Time             // when silence first exceeded grace; zero if it does not
 	orphaned    bool
 }
 
 // firstGrace is how long an agent waits for the first contact with its controller.
 const firstGrace = 20 * time.Second
 
-// orphanEvery is how often an agent checks the time since last contact. It confirms that the
-// controller is silent after orphanConfirm: what the controller sent while this host was
-// suspended may not have been read yet.
+// orphanEvery is how often an agent checks the time since the last contact. If that time is too long, the agent checks
+// again after orphanConfirm. If this host was suspended, the agent may not have read yet what the controller sent
+// meanwhile.
 const (
 	orphanEvery   = 250 * time.Millisecond
 	orphanConfirm = 2 * orphanEvery
 )
 
-// newLink returns the link over watchdog.ConnFD, which is a connection or a socket that listens.
+// newLink returns the link for watchdog.ConnFD, which is a connection or a listening socket.
 func newLink(file *os.File) (*link, error) {
 	listens, err := unix.GetsockoptInt(int(file.Fd()), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err == nil && listens == 0 {
@@ -107,11 +107,11 @@ func (l *link) successorWaits() bool {
 	return l.successor
 }
 
-// held is a stream that Close does not end: its end tells the controller that every process
-// of the agent is gone.
+// held is a stream that Close does not end. The end of the stream tells the controller that all processes of the agent
+// are gone.
 type held struct{ *resumable.Conn }
 
-// Close ends a Read that is waiting, and all later ones.
+// Close ends a Read that is waiting, and all later calls of Read.
 func (h held) Close() error { return h.SetReadDeadline(time.Unix(1, 0)) }
 
 // errOrphaned and errReplaced are the reasons to abort a stream.
@@ -120,11 +120,10 @@ var (
 	errReplaced = errors.New("another controller has taken over")
 )
 
-// refusal is sent to a controller that is not served any more.
+// refusal is the message to a controller that is not served any more.
 const refusal = "another controller has taken over, or the agent is ending"
 
-// serve accepts connections until ctx ends, and aborts the stream of a controller that has
-// been silent for too long.
+// serve accepts connections until ctx ends. It aborts the stream of a controller that has been silent for too long.
 func (l *link) serve(ctx context.Context) {
 	if l.listener == nil {
 		return
@@ -133,7 +132,7 @@ func (l *link) serve(ctx context.Context) {
 		for {
 			carrier, err := l.listener.AcceptUnix()
 			if err != nil {
-				return // closed
+				return // the listener was closed
 			}
 			l.carriers.Go(func() { l.carry(ctx, carrier) })
 		}
@@ -174,7 +173,7 @@ func (l *link) checkSilence() {
 	}
 }
 
-// greetingLimit bounds how long a connection may take to name its stream, or to be refused.
+// greetingLimit limits the time in which a connection must name its stream, or in which it is refused.
 const greetingLimit = 30 * time.Second
 
 func (l *link) carry(ctx context.Context, carrier *net.UnixConn) {
@@ -185,7 +184,7 @@ func (l *link) carry(ctx context.Context, carrier *net.UnixConn) {
 		return
 	}
 	if stream := l.find(pending.ID()); stream != nil {
-		_ = stream.CarryPending(ctx, pending) // the stream outlives its connections
+		_ = stream.CarryPending(ctx, pending) // the stream lives longer than its connections
 	} else {
 		_ = pending.Refuse(meeting, refusal)
 	}
@@ -208,11 +207,11 @@ func (l *link) find(id resumable.ID) *resumable.Conn {
 	return l.stream
 }
 
-// lastReplyLimit bounds the wait for the controller to read the agent's last reply.
+// lastReplyLimit limits the wait until the controller has read the agent's last reply.
 const lastReplyLimit = time.Second
 
-// close ends the link, and by stop what serves it. orphaned says that the controller had been
-// silent for too long.
+// close ends the link. It calls stop to end the server that serves the link. orphaned is true if the controller had
+// been silent for too long.
 func (l *link) close(stop context.CancelFunc) (orphaned bool) {
 	if l.listener == nil {
 		stop()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// listener is a net.Listener that accepts one connection, which exists already.
+// listener is a net.Listener that accepts only one connection, which exists already.
 type listener struct {
 	conn   chan net.Conn
 	addr   net.Addr

@@ -19,8 +19,8 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// endLimit bounds how long an agent whose controller is gone takes to end. It is longer than its
-// ranks may take, and so short that nothing is left after 3 s.
+// endLimit limits the time in which an agent ends after its controller is gone. It is longer than the time that the
+// agent's ranks may take. It is so short that nothing is left after 3 s.
 const endLimit = gang.StrayGrace + 500*time.Millisecond
 
 // Main is the hidden command "gangrun agent HOST". It runs as three processes, one below the other: the outer
@@ -49,8 +49,8 @@ func Main(args []string) int {
 	return code
 }
 
-// work serves the controller until its connection ends, the watchdog dies, or a signal comes. In
-// each case every process below this one is gone when it returns.
+// work serves the controller until its connection ends, the watchdog dies, or a signal arrives. When work returns,
+// every process below this one is gone.
 func work() (code int, err error) {
 	unix.CloseOnExec(watchdog.ConnFD)
 	unix.CloseOnExec(watchdog.LifelineFD)
@@ -73,7 +73,7 @@ func work() (code int, err error) {
 	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	defer cancel()
 	go func() {
-		// Ends with the process: a read of a pipe that nobody writes to.
+		// The goroutine ends with the process, because nobody writes to the pipe.
 		_, _ = os.NewFile(watchdog.AliveFD, "watchdog").Read(make([]byte, 1))
 		cancel()
 	}()
@@ -82,13 +82,12 @@ func work() (code int, err error) {
 	s.leases.keeper = keeper
 	go func() {
 		<-s.life.Done()
-		// On a file system that hangs, a survey may never return. That must keep
-		// neither the ranks alive nor this process.
+		// If a file system hangs, a survey may never return. That must not keep the ranks or this process alive.
 		notify.Wait(nil, endLimit)
 		children.KillAll(group) // the watchdog may be gone
 		group.Close()
 		cleaned := make(chan struct{})
-		go func() { // removing a directory may hang too
+		go func() { // removing a directory may hang, too
 			defer close(cleaned)
 			_ = s.settings.cleanTmpdir()
 		}()

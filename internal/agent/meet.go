@@ -26,7 +26,7 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	if err := stream.Send(&wire.MeetReply{Port: m.Peer.Port, Error: m.Peer.Error, Wrote: m.Peer.Wrote}); err != nil {
 		return err
 	}
-	for { // until the controller ends the meeting; until then other hosts may ask this one
+	for { // until the controller ends the meeting, other hosts may ask this host
 		r, err := stream.Recv()
 		if err != nil {
 			return withoutEOF(err)
@@ -49,7 +49,7 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	}
 }
 
-// withoutEOF returns nil for io.EOF, and any other error as it is.
+// withoutEOF returns nil for io.EOF. It returns any other error unchanged.
 func withoutEOF(err error) error {
 	if err == io.EOF {
 		return nil

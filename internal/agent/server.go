@@ -25,7 +25,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// server answers one controller.
+// server serves one controller at a time.
 type server struct {
 	wire.UnimplementedAgentServer
 	children  *process.Children
@@ -37,7 +37,7 @@ type server struct {
 	leftovers *leftovers
 	files     gangFiles
 	devices   devices.Reader
-	boxes     atomic.Bool // it has started a container
+	boxes     atomic.Bool // this agent has started a container
 
 	life    context.Context    // ends all gangs when it ends
 	end     context.CancelFunc // ends life
@@ -56,17 +56,16 @@ func newServer(c *process.Children, group *cgroup.Group, line *link) *server {
 // environment and the arguments of every rank of a host.
 const MaxMessage = 256 << 20
 
-// minPing is the shortest time that gRPC allows between two pings of a controller. It must be
-// shorter than the controller's interval of 10 s, or gRPC closes the connection of a gang that is
-// silent.
+// minPing is the shortest time that gRPC allows between two pings of a controller. It must be shorter than the interval
+// of the controller's pings, which is 10 s. Otherwise gRPC would close the connection of a gang that is silent.
 const minPing = time.Second
 
-// stuckLimit is how long a controller that takes over waits for the handlers of the previous
-// one, which may never end, for instance on a file system that hangs.
+// stuckLimit is how long a controller that takes over waits for the handlers of the previous controller. They may never
+// end, for instance if a file system hangs.
 const stuckLimit = time.Second
 
-// serve answers the controller, and each later one that takes over, until the last one closes its
-// connection or ctx ends. It returns when every gang and every handler has ended.
+// serve serves the controller, and then each controller that takes over. It returns when the last controller has closed
+// its connection or ctx has ended, and every gang and every handler has ended.
 func (s *server) serve(ctx context.Context) error {
 	var errs error
 	var answering []<-chan error
@@ -83,16 +82,16 @@ func (s *server) serve(ctx context.Context) error {
 	return errs
 }
 
-// answer answers on conn until it closes or ctx ends. The channel that it returns receives a
-// value once every handler has ended; answer itself waits for that no longer than stuckLimit.
+// answer serves the connection conn until it closes or ctx ends. The channel that answer returns receives a value when
+// all handlers have ended. answer itself waits for the handlers for at most stuckLimit.
 func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error) {
 	g := grpc.NewServer(
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		// The events of a gang must not wait for the output of its ranks.
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
-		// The agent sends no pings: a controller that is stopped (Ctrl-Z) cannot answer,
-		// but is not dead. When it dies, the connection ends.
+		// The agent sends no pings. A controller that is stopped (Ctrl-Z) cannot answer them, but is not dead. When a
+		// controller dies, its connection ends.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: math.MaxInt64}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
@@ -107,7 +106,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 	if !s.link.successorWaits() { // no controller takes over
 		s.end()
 	}
-	go func() { // ends with the last handler, which serve waits for
+	go func() { // the goroutine ends with the last handler, and serve waits for it
 		g.Stop() // cancels every handler's context
 		l.Close()
 		err := <-served

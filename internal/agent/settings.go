@@ -10,18 +10,18 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// settings are what a controller sets for this host by Hello. A later Hello may replace them at
+// settings has what a controller sets for this host by calling Hello. Another call of Hello may replace the settings at
 // any time.
 type settings struct {
 	mu     sync.Mutex
 	host   string
-	tmpdir string   // of a simulated host; empty elsewhere
-	env    []string // of the agent, with TMPDIR of a simulated host
+	tmpdir string   // TMPDIR of a simulated host; empty on other hosts
+	env    []string // environment of the agent, with the TMPDIR of a simulated host
 }
 
 func newSettings() *settings {
-	// Without this, Python buffers what it prints to a pipe: gangrun would see progress late,
-	// and a kill would lose the last lines. The user's own value takes precedence.
+	// Without this variable, Python buffers its output to a pipe. gangrun would then see progress late, and a kill
+	// would lose the last lines. The user's own value takes precedence.
 	return &settings{env: environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))}
 }
 
@@ -47,7 +47,7 @@ func (s *settings) get() (host string, env []string) {
 	return s.host, s.env
 }
 
-// cleanTmpdir removes what the ranks of a simulated host have left in its TMPDIR.
+// cleanTmpdir removes the files that the ranks of a simulated host have left in the host's TMPDIR.
 func (s *settings) cleanTmpdir() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// mostChanged is how many changed files a FilesReply names.
+// mostChanged limits how many changed files a FilesReply names.
 const mostChanged = 20
 
-// gangFiles holds the snapshot of the last Files request.
+// gangFiles has the snapshot of the last Files request.
 type gangFiles struct {
 	mu   sync.Mutex
 	gang string
 	last snapshot.Snapshot
 }
 
-// replace stores a snapshot, and returns the one before it.
+// replace stores a snapshot, and returns the previous snapshot.
 func (f *gangFiles) replace(gang string, now snapshot.Snapshot) (oldGang string, before snapshot.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -30,8 +30,8 @@ func (f *gangFiles) replace(gang string, now snapshot.Snapshot) (oldGang string,
 	return oldGang, before
 }
 
-// Files implements wire.AgentServer. The first request for a gang remembers the files; each later
-// request returns what has changed since the previous one.
+// Files implements wire.AgentServer. The first request for a gang records the state of the files. Each later request
+// returns the changes since the previous request.
 func (s *server) Files(_ context.Context, r *wire.FilesRequest) (*wire.FilesReply, error) {
 	found := snapshot.Take(wire.Strings(r.Dirs), wire.Strings(r.But))
 	gang, before := s.files.replace(r.Gang, found)

@@ -34,8 +34,8 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if err != nil {
 		return err
 	}
-	// The receiver ends with the stream's context, which ends when the handler
-	// returns: it cannot be waited for here, and holds nothing.
+	// This goroutine ends with the stream's context, which ends when the handler returns. So the handler cannot wait
+	// for the goroutine. The goroutine holds no resources.
 	go func() {
 		if s.link.dir == "" {
 			defer g.cancel() // the controller is gone
@@ -52,9 +52,9 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 
 // startedGang is a gang that this agent has started.
 type startedGang struct {
-	take    func(*wire.GangRequest) bool // hands the gang a request; false once it takes no more
+	take    func(*wire.GangRequest) bool // passes a request to the gang; returns false if the gang takes no more
 	reports *report.Queue
-	streams streams            // of its ranks; nil if a contained agent has them
+	streams streams            // input and output of the gang's ranks; nil if a contained agent has them
 	cancel  context.CancelFunc // ends the gang as if the controller were gone
 }
 
@@ -64,9 +64,8 @@ type streams interface {
 	CopyOutput(ctx context.Context, want *wire.OutputRequest, send func(*wire.OutputReply) error) error
 }
 
-// startGang starts a gang. On another host than the controller's, it returns the gang of that
-// name if an earlier controller has had it started. A request without ranks asks only for such
-// a gang.
+// startGang starts a gang. If this host is not the controller's machine, and an earlier controller has started the gang
+// of that name, startGang returns that gang. A request without ranks asks only for such a gang.
 func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 	s.gangs.mu.Lock()
 	before := s.gangs.started[start.Gang]
@@ -113,14 +112,14 @@ func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 		defer cancel()
 		unreaped := g.Run(ctx, newWireup(g))
 		g.Done()
-		s.gangs.dismiss() // before the last report: the controller may start the next gang at once
+		s.gangs.dismiss() // before the last report, because the controller may start the next gang at once
 		g.Reports.Done(unreaped)
 	})
 	return started, nil
 }
 
-// logDir returns the directory for the logs of a gang: named or, if that is empty, a directory
-// below the agent's own, which it makes.
+// logDir returns the directory for the logs of a gang. That is named. If named is empty, logDir makes a directory below
+// the agent's own directory, and returns it.
 func (s *server) logDir(gang, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -168,7 +167,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			interrupt = context.AfterFunc(stream.Context(), func() { _ = stdin.SetWriteDeadline(time.Unix(1, 0)) })
 		}
 		if _, err := stdin.Write(r.Data); err != nil {
-			return stream.SendAndClose(&wire.FeedReply{}) // the rank reads no more
+			return stream.SendAndClose(&wire.FeedReply{}) // the rank reads no more input
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// surveyBox has an agent in a container of its own answer a survey. The container ends afterwards.
+// surveyBox makes an agent in a separate container answer a survey. The container ends after the survey.
 func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*wire.SurveyReply, error) {
 	host, _ := s.settings.get()
 	starting, cancel := context.WithTimeout(ctx, containLimit)
@@ -30,7 +30,7 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 		image := box.Problem(ask.Box.Image, err)
 		facts = job.Facts{Host: host, Image: &image}
 	} else {
-		defer s.running.Go(c.close) // the survey does not wait for it
+		defer s.running.Go(c.close) // the survey does not wait for the end of the container
 		ask.Workdir = cmp.Or(ask.Workdir, c.room.(boxRoom).Workdir())
 		jobDir := ask.Box.Dir
 		ask.Box = nil
@@ -57,8 +57,8 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	return &wire.SurveyReply{Facts: data}, nil
 }
 
-// seeHost notes which paths that are missing in a container exist on this host. A path that is relative to
-// the ranks' working directory may also be in that of the job on the host.
+// seeHost records which of the paths that are missing in a container exist on this host. A path that is relative to the
+// ranks' working directory may also exist in the job's working directory on the host.
 func seeHost(f *job.Facts, ranks, host string) {
 	paths := []*job.PathFact{&f.Workdir, &f.Program.PathFact}
 	if f.Script != nil {
@@ -84,7 +84,7 @@ func seeHost(f *job.Facts, ranks, host string) {
 	}
 }
 
-// entryFact returns a problem if the entry point of the image cannot be executed in its container.
+// entryFact returns an ImageFact with a problem if the entry point of the image cannot be executed in the container.
 func entryFact(ctx context.Context, c *contained, ask job.Survey) (*job.ImageFact, error) {
 	box := c.room.(boxRoom)
 	entry := box.Entrypoint()

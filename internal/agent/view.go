@@ -24,18 +24,17 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// view is a view of the host in which an agent runs (package contain): whatever is written there
-// is discarded.
+// view is a view of the host in which an agent runs (package contain). Everything that is written there is discarded.
 type view struct {
 	children  *process.Children
 	child     *process.Child // the agent
 	user      bool           // it has its own user namespace
 	layer     string         // the directory on which the layer is mounted
-	namespace string         // the mount namespace, as the link /proc/PID/ns/mnt names it
-	files     []*os.File     // kept open while the agent is to live
+	namespace string         // the mount namespace, in the form of the link /proc/PID/ns/mnt
+	files     []*os.File     // files that are kept open as long as the agent must live
 }
 
-// layerPrefix begins the names of the directories on which agents mount layers.
+// layerPrefix is the beginning of the names of directories on which agents mount layers.
 const layerPrefix = "gangrun-layer-"
 
 // makeLayer makes a directory on which a layer can be mounted. It is below the agent's own
@@ -44,7 +43,7 @@ const layerPrefix = "gangrun-layer-"
 func makeLayer(own string) (dir *os.File, err error) {
 	dirs := []string{own}
 	if own == "" {
-		tempfiles.RemoveUnlocked(layerPrefix, os.Remove) // they are empty: nothing is mounted on them
+		tempfiles.RemoveUnlocked(layerPrefix, os.Remove) // they are empty, because nothing is mounted on them
 		dirs = append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...)
 	}
 	var errs []error
@@ -58,8 +57,8 @@ func makeLayer(own string) (dir *os.File, err error) {
 	return nil, errors.Join(errs...)
 }
 
-// usualDirs returns the directories that programs write to even if the job does not name them:
-// those for temporary files, and those in variables of the environment such as HOME.
+// usualDirs returns the directories to which programs write even if the job does not name them. These are the
+// directories for temporary files, and directories in environment variables such as HOME.
 func usualDirs(env []string) []string {
 	dirs := []string{"/tmp", "/var/tmp"}
 	for _, v := range env {
@@ -103,7 +102,7 @@ func (s *server) startView(ctx context.Context, host string, env []string, reque
 	if err != nil {
 		return nil, nil, err
 	}
-	var toClose []*os.File // the agent has its own descriptors once it has been started
+	var toClose []*os.File // the agent has its own descriptors after it has been started
 	defer func() {
 		for _, f := range toClose {
 			_ = f.Close()
@@ -113,7 +112,7 @@ func (s *server) startView(ctx context.Context, host string, env []string, reque
 	if err != nil {
 		return nil, nil, err
 	}
-	keep, kept, err := socketPair(unix.SOCK_SEQPACKET) // for leases: every agent expects it, but this one has none
+	keep, kept, err := socketPair(unix.SOCK_SEQPACKET) // every agent expects this socket; it is for leases
 	if err != nil {
 		return nil, nil, errors.Join(err, ours.Close(), theirs.Close())
 	}
@@ -154,7 +153,7 @@ func (s *server) startView(ctx context.Context, host string, env []string, reque
 	return v, conn, nil
 }
 
-// noNamespaces returns why the kernel refuses namespaces to this user. See clone(2).
+// noNamespaces returns the reason why the kernel refuses namespaces to this user. See clone(2).
 func noNamespaces(err error) error {
 	why := contain.Error{Step: "make namespaces", Text: err.Error()}
 	switch {
@@ -166,8 +165,8 @@ func noNamespaces(err error) error {
 	return &why
 }
 
-// awaitView waits until the agent has entered its view, or returns why it could not. from is the
-// pipe to which the agent reports that: it is closed without data if all is well.
+// awaitView waits until the agent has entered its view. If the agent cannot do that, awaitView returns the reason. from
+// is the pipe through which the agent reports the reason. If there is no problem, the pipe is closed without data.
 func awaitView(ctx context.Context, from *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = from.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -188,13 +187,13 @@ func awaitView(ctx context.Context, from *os.File) error {
 // exited implements room.
 func (v *view) exited() <-chan struct{} { return v.child.Exited }
 
-// said implements room: the agent writes to the same standard error as this one.
+// said implements room. The agent writes to the same standard error as this agent.
 func (v *view) said() string { return "" }
 
 // outOfMemory implements room. A view has no memory of its own.
 func (v *view) outOfMemory() bool { return false }
 
-// end implements room. The layer goes with the processes.
+// end implements room. The layer disappears with the processes.
 func (v *view) end() {
 	v.children.Signal(v.child, unix.SIGKILL)
 	notify.Wait(v.child.Exited, process.KillLimit)
@@ -212,8 +211,7 @@ func (v *view) end() {
 	}
 }
 
-// killLeft kills the processes that a contained agent has left in its view, and reports whether
-// there were any.
+// killLeft kills the processes that a contained agent has left in its view. It reports whether there were any.
 func (v *view) killLeft() (left bool) {
 	for _, p := range process.Descendants(os.Getpid()) {
 		if namespace, err := os.Readlink(viewOf(p.PID)); err == nil && namespace == v.namespace {

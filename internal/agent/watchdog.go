@@ -15,10 +15,9 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// cleanUp is what a watchdog does when the process below it has ended. Processes that outlive the
-// agent are then children of the watchdog, which is the next subreaper above them. The inner
-// watchdog kills them. If the inner one was killed, the outer one does. cleanUp returns the exit
-// code.
+// cleanUp is what a watchdog does when the process below it has ended. The processes that the agent has left are then
+// children of the watchdog, which is the next subreaper above them. The inner watchdog kills them. If the inner
+// watchdog was killed, the outer watchdog kills them. cleanUp returns the exit code.
 func cleanUp(end watchdog.End) (code int, err error) {
 	if !end.Inner {
 		if end.Status.Exited() { // the inner watchdog has already cleaned up
@@ -41,15 +40,15 @@ func cleanUp(end watchdog.End) (code int, err error) {
 	}
 }
 
-// endDead removes what agents have left on this host that were killed together with their watchdogs.
+// endDead removes what was left on this host by agents that were killed together with their watchdogs.
 func endDead() {
 	tempfiles.RemoveUnlocked(layerPrefix, os.Remove)
 	box.EndDead()
 	cgroup.EndDead()
 }
 
-// orphanLimit bounds the end of an agent whose inner watchdog was killed: it has
-// endLimit for its ranks, and as long again to clean up.
+// orphanLimit limits the wait for the end of an agent whose inner watchdog was killed. The agent has endLimit for its
+// ranks, and the same time again to clean up.
 const orphanLimit = 2 * endLimit
 
 // reapOrphan waits for the end of an agent that has become a child of this process. The agent
@@ -68,8 +67,7 @@ func reapOrphan(agent int) {
 	}
 }
 
-// sweep kills and reaps everything that is left below this process, and
-// removes the cgroup of the agent that had that PID.
+// sweep kills and reaps every process below this one. It also removes the cgroup of the agent that had the PID agent.
 func sweep(agent int) {
 	group := cgroup.Open(agent)
 	for deadline := time.Now().Add(process.KillLimit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {

@@ -1,5 +1,5 @@
-// Package atomicfile replaces a file as a whole or not at all: a reader of the
-// path sees the old content or the new, even after a power loss (except with Replace).
+// Package atomicfile replaces a file completely or not at all. A reader of the path sees the old content or the new
+// content, even after a power loss (except with Replace).
 package atomicfile
 
 import (
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// WriteFile replaces the file at path by data, with exactly the permissions
-// perm (the umask is not applied). See Write.
+// WriteFile replaces the content of the file at path by data. The file gets exactly the permissions perm, without
+// regard to the umask. See Write.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	return Write(path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -37,8 +37,8 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) error {
 	return nil
 }
 
-// Replace is WriteFile for a file that need not survive a power loss: nothing is forced to the disk,
-// so that it is cheap.
+// Replace is like WriteFile, for a file that need not survive a power loss. It is cheap, because it forces nothing to
+// the disk.
 func Replace(path string, data []byte, perm fs.FileMode) error {
 	return replace(path, perm, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -53,17 +53,17 @@ func split(path string) (dir, base string) {
 	return dir, base
 }
 
-// replace replaces the file at path by what fill writes, which settle makes last.
+// replace replaces the file at path by what fill writes. It calls settle after fill, before it renames the file.
 func replace(path string, perm fs.FileMode, fill func(io.Writer) error, settle func(*os.File) error) (err error) {
 	dir, base := split(path)
-	// A name may have 255 bytes, of which the random part needs some.
+	// A name may have 255 bytes, and the random part needs some of them.
 	temp, err := os.CreateTemp(dir, "."+base[:min(len(base), 200)]+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	renamed := false
 	defer func() {
-		if !renamed { // also when fill panics
+		if !renamed { // also if fill panics
 			temp.Close() // a second Close only fails
 			os.Remove(temp.Name())
 		}

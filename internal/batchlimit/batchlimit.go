@@ -13,13 +13,13 @@ import (
 // System has the functions with which this package asks the operating system. Tests replace them.
 type System struct {
 	Lookup  func(name string) (string, bool)                  // os.LookupEnv
-	Changed func(path string) (time.Time, error)              // when a file was last changed
-	Run     func(name string, args ...string) ([]byte, error) // what a command prints
+	Changed func(path string) (time.Time, error)              // returns when a file was last changed
+	Run     func(name string, args ...string) ([]byte, error) // runs a command and returns its output
 	Now     func() time.Time
 }
 
-// walltimes are the variables with the seconds that a job may run, and with a file that the
-// batch system writes when the job starts.
+// walltimes has variables of batch systems. One variable has the number of seconds that a job may run. The other
+// variable has the path of a file that the batch system writes when the job starts.
 var walltimes = []struct{ seconds, file string }{
 	{"OAR_JOB_WALLTIME_SECONDS", "OAR_NODEFILE"},
 	{"PBS_WALLTIME", "PBS_NODEFILE"}, // Torque
@@ -52,8 +52,8 @@ func (s System) get(name string) string {
 	return value
 }
 
-// seconds reads a number of seconds. If there is no limit, Flux prints the largest number of 32
-// bits, or more.
+// seconds reads a number of seconds. ok is false if there is no limit. For that, Flux prints the largest number of 32
+// bits, or a larger one.
 func seconds(text string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 0 || n >= math.MaxUint32 {

@@ -36,7 +36,7 @@ func Command(path, system string, getenv func(string) string, look func(string) 
 	return []string{program, path}
 }
 
-// filled puts the path in place of %s, or after all words if none has that.
+// filled puts the path in place of %s. If no word has %s, filled adds the path after all words.
 func filled(words []string, path string) (out []string) {
 	put := false
 	for _, w := range words {

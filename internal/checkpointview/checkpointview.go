@@ -14,8 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// Print writes a table of the checkpoints of a directory. An asterisk is before the one
-// that a job would resume from.
+// Print writes a table of the checkpoints in a directory. The checkpoint from which a job would resume has an asterisk.
 func Print(w io.Writer, list []checkpoint.Listed, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  STEP\tAGE\tSIZE\tFORMAT\tVERDICT\tNAME\tWHY")
@@ -45,12 +44,13 @@ func Print(w io.Writer, list []checkpoint.Listed, now time.Time) error {
 
 // Pruned is what "gangrun checkpoints --prune" has removed or, in a dry run, would remove.
 type Pruned struct {
-	Checkpoints []checkpoint.Listed `json:"checkpoints"` // before anything was removed
+	Checkpoints []checkpoint.Listed `json:"checkpoints"` // the checkpoints before anything was removed
 	Removed     []string            `json:"removed"`     // paths
 	DryRun      bool                `json:"dry_run"`
 }
 
-// PrintPruned writes a line for each checkpoint that was removed, or in a dry run would be.
+// PrintPruned writes a line for each checkpoint that was removed. In a dry run, these are the checkpoints that would be
+// removed.
 func PrintPruned(w io.Writer, removed []checkpoint.Listed, dry bool) error {
 	verb := "removed"
 	if dry {

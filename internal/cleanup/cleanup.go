@@ -45,10 +45,10 @@ func Select(dir string, names []string, minAge time.Duration, now time.Time) ([]
 	for _, s := range all {
 		end := s.Ended
 		if end.IsZero() {
-			end = s.Started // lost
+			end = s.Started // the run is lost, and its end was not recorded
 		}
 		if end.IsZero() {
-			end = home.Run{ID: s.Run}.Created() // lost before its start was recorded
+			end = home.Run{ID: s.Run}.Created() // the run was lost before its start was recorded
 		}
 		if s.State.Final() && !end.IsZero() && now.Sub(end) >= minAge {
 			found = append(found, s)
@@ -57,21 +57,20 @@ func Select(dir string, names []string, minAge time.Duration, now time.Time) ([]
 	return found, nil
 }
 
-// removed is what clean prints of one run.
+// removed is the entry of one run in what clean prints.
 type removed struct {
 	Run   string    `json:"run"`
 	State job.State `json:"state"`
 	Bytes int64     `json:"bytes"`
-	// Processes are the PIDs of those that the run had left behind on this machine.
+	// Processes are the PIDs of the processes that the run had left behind on this machine.
 	Processes []int `json:"processes,omitempty"`
-	// Containers are the IDs of those that it had left on this machine.
+	// Containers are the IDs of the containers that the run had left behind on this machine.
 	Containers []string `json:"containers,omitempty"`
-	// Left is the directory that the run's entry was a link to, which stays; empty where
-	// it was no link.
+	// Left is set if the run's entry was a link. It is the directory that the link led to, which was not removed.
 	Left string `json:"left,omitempty"`
 }
 
-// ended is what runs had left on this machine.
+// ended has the processes and containers that runs had left on this machine, and that were removed.
 type ended struct {
 	killed     []leftover.Process
 	containers []job.CleanedContainer
@@ -83,7 +82,7 @@ type Result struct {
 	runs []removed
 	ended
 	dry bool
-	err error // of runs that could not be removed
+	err error // names the runs that could not be removed
 }
 
 // Remove removes the records of runs, and their files in the directory for temporary files. killed and

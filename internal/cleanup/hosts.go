@@ -38,7 +38,7 @@ func PrintHosts(w io.Writer, all []job.Cleaned, asJSON bool) error {
 	return err
 }
 
-// printHost writes what was removed on a host, a line each.
+// printHost writes what was removed on a host, one line for each thing.
 func printHost(w io.Writer, c job.Cleaned) error {
 	var err error
 	say := func(format string, args ...any) {

@@ -26,7 +26,7 @@ func EndProcesses(ctx context.Context, dry bool) (killed, left []leftover.Proces
 	return leftover.End(ctx, os.Getpid(), "", leftoverLimit)
 }
 
-// leftBy says by which attempt a process was left, as far as that is known.
+// leftBy returns words that say which attempt has left a process, if that is known.
 func leftBy(p leftover.Process) string {
 	if p.Gang == "" {
 		return "which a dead run has left"
@@ -34,8 +34,8 @@ func leftBy(p leftover.Process) string {
 	return "which was left of attempt " + p.Gang
 }
 
-// addTo returns list with what each run has left, and with an entry at the end for each run that was not in
-// it.
+// addTo returns list with the processes and containers that each run has left. It adds an entry at the end for each run
+// that is not in list.
 func (e ended) addTo(list []removed) []removed {
 	list = slices.Clone(list)
 	of := func(gang string) *removed {

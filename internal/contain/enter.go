@@ -15,10 +15,10 @@ import (
 // view is a view that is being built.
 type view struct {
 	Request
-	layer string // the directory over which the layer is mounted
-	root  string // of the view, in the layer
-	made  int    // directories of the layer that are in use
-	// copied are the bytes of files that were copied.
+	layer string // the directory on which the layer is mounted
+	root  string // the root directory of the view, in the layer
+	made  int    // number of directories that were made in layers
+	// copied is the number of bytes in files that were copied.
 	copied int64
 }
 
@@ -54,7 +54,7 @@ func Enter(r Request) error {
 	if err != nil {
 		return err
 	}
-	if steps[0].action == skeleton { // which is no mount, as the root of a view has to be
+	if steps[0].action == skeleton { // a skeleton is no mount, but the root of a view must be a mount
 		if err := unix.Mount(v.root, v.root, "", unix.MS_BIND, ""); err != nil {
 			return failed("bind", v.root, err)
 		}
@@ -84,23 +84,23 @@ func resolve(path string) string {
 	}
 }
 
-// at returns where a path of the host is in the view while the view is being built.
+// at returns the path that a path of the host has in the view, while the view is being built.
 func (v *view) at(path string) string { return filepath.Join(v.root, path) }
 
-// next makes another directory in a layer and returns its path.
+// next makes a new directory in a layer, and returns its path.
 func (v *view) next(layer, kind string) (string, error) {
 	v.made++
 	dir := filepath.Join(layer, kind+strconv.Itoa(v.made))
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// do takes one step.
+// do carries out one step.
 func (v *view) do(s step) error {
 	to := v.at(s.path)
 	info, err := os.Lstat(s.path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || !v.needs(s.path) {
-			return nil // it is gone, or no process can access it
+			return nil // the path is gone, or no process can access it
 		}
 		return failed("look at", s.path, err)
 	}
@@ -145,7 +145,7 @@ func (v *view) needs(point string) bool {
 		slices.ContainsFunc(v.Work, func(path string) bool { return within(path, point) || within(point, path) })
 }
 
-// tolerate ignores an error about a file system on which the program does not work.
+// tolerate returns nil if err is about a file system on which the program does not work. Otherwise, it returns err.
 func (v *view) tolerate(path string, err error) error {
 	if err != nil && v.needs(path) {
 		return err
@@ -153,7 +153,7 @@ func (v *view) tolerate(path string, err error) error {
 	return nil
 }
 
-// place makes the file or directory over which something is mounted, if it is missing.
+// place makes the file or directory on which something will be mounted, if it is missing.
 func (v *view) place(to string, info os.FileInfo) error {
 	if _, err := os.Lstat(to); err == nil {
 		return nil
@@ -168,8 +168,8 @@ func (v *view) place(to string, info os.FileInfo) error {
 	return f.Close()
 }
 
-// overlay shows a directory of the host in the view, with a layer over it. It names the directories
-// by their descriptors, so that no character in their names has to be escaped.
+// overlay shows a directory of the host in the view, with a layer over it. It names the directories by their
+// descriptors, so that it need not escape characters in their names.
 func (v *view) overlay(layer, from, to string) error {
 	upper, err := v.next(layer, "up")
 	if err != nil {
@@ -198,12 +198,12 @@ func (v *view) overlay(layer, from, to string) error {
 	if v.User {
 		options += ",userxattr" // Linux 5.11
 	} else {
-		options += ",redirect_dir=on" // else directories could not be renamed
+		options += ",redirect_dir=on" // otherwise directories could not be renamed
 	}
 	return failed("mount an overlay over", from, unix.Mount("gangrun", to, "overlay", 0, options))
 }
 
-// readonly shows a directory of the host unchanged. Nothing can be written in it.
+// readonly shows a directory of the host unchanged. Nobody can write in it.
 func (v *view) readonly(from, to string) error {
 	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
 		return nil // the view has an empty directory there
@@ -212,16 +212,16 @@ func (v *view) readonly(from, to string) error {
 	return failed("make read-only", from, unix.MountSetattr(unix.AT_FDCWD, to, 0, &attr)) // Linux 5.12
 }
 
-// Limits on copies of single files: the part of the layer's room that all copies together may take,
-// and the bytes of one copy.
+// Limits for copies of single files. All copies together may take 1/copyShare of the layer's room. One copy may have
+// copyLargest bytes.
 const (
 	copyShare   = 8
 	copyLargest = 4 << 20
 )
 
-// file shows one file of the host in the view: a copy in a new directory, since a mounted
-// file can be neither removed nor replaced. If there is too little room, or another file is
-// in that place already, it shows the file itself, read-only.
+// file shows one file of the host in the view. It shows a copy of the file in a new directory, because a mounted file
+// cannot be removed or replaced. If there is too little room, or if another file is in that place already, it mounts
+// the file itself, read-only.
 func (v *view) file(from, to string, info os.FileInfo) error {
 	if _, err := os.Lstat(to); err != nil && info.Mode().IsRegular() && info.Size() <= copyLargest && v.copied+info.Size() <= v.Room/copyShare && copyFile(from, to, info) == nil {
 		v.copied += info.Size()
@@ -258,7 +258,7 @@ func (v *view) enter(cwd string) error {
 	if err := os.Chdir(v.root); err != nil {
 		return failed("enter", v.root, err)
 	}
-	if err := unix.PivotRoot(".", "."); err != nil { // the old root is then mounted over the new one
+	if err := unix.PivotRoot(".", "."); err != nil { // the old root is then mounted over the new root
 		return failed("change the root directory", "", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {

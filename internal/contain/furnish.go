@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// furnish adds /dev/shm, the sockets of services, directories that the program finds empty,
-// and directories in which it really writes.
+// furnish adds /dev/shm, the sockets of services, directories that are empty for the program, and directories to which
+// the program really writes.
 func (v *view) furnish() error {
 	if err := v.sharedMemory(); err != nil {
 		return err
@@ -19,7 +19,7 @@ func (v *view) furnish() error {
 	v.sockets("/run", 3)
 	v.sockets("/var/lib/sss/pipes", 1)
 	for _, dir := range mps(os.Getenv) {
-		_ = unix.Mount(dir, v.at(dir), "", unix.MS_BIND, "") // without it, CUDA does without the daemon
+		_ = unix.Mount(dir, v.at(dir), "", unix.MS_BIND, "") // without the mount, CUDA does without the daemon
 	}
 	for _, dir := range v.Empty {
 		fresh, err := v.next(v.layer, "empty")
@@ -41,7 +41,7 @@ func (v *view) furnish() error {
 	return nil
 }
 
-// mountOn shows a directory of the host under the name of dir.
+// mountOn shows the directory from of the host at the path dir.
 func (v *view) mountOn(dir, from string) error {
 	to := v.at(dir)
 	if err := os.MkdirAll(to, 0o777); err != nil {
@@ -50,8 +50,8 @@ func (v *view) mountOn(dir, from string) error {
 	return failed("bind", dir, unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""))
 }
 
-// mirrorIfExists gives a directory the owner and mode of another one. If that does not
-// exist, it gives the usual mode of a new directory.
+// mirrorIfExists gives a directory the owner and mode of another directory. If that directory does not exist, it leaves
+// the usual mode of a new directory.
 func mirrorIfExists(from, to string) error {
 	if _, err := os.Stat(from); err != nil {
 		return nil
@@ -59,14 +59,13 @@ func mirrorIfExists(from, to string) error {
 	return mirror(from, to)
 }
 
-// sharedMemory covers /dev/shm with a layer of its own, as large as the host's /dev/shm or
-// the other layer, whichever is smaller. Programs see what is there, and share what they
-// write only with the other ranks.
+// sharedMemory covers /dev/shm with a separate layer. It is as large as the host's /dev/shm or the other layer,
+// whichever is smaller. Programs see the files that are there. They share what they write only with the other ranks.
 func (v *view) sharedMemory() error {
 	const dir = "/dev/shm"
 	var stat unix.Statfs_t
 	if unix.Statfs(dir, &stat) != nil {
-		return nil // there is none
+		return nil // there is no /dev/shm
 	}
 	layer, err := v.next(v.layer, "shm")
 	if err != nil {
@@ -79,19 +78,18 @@ func (v *view) sharedMemory() error {
 	return v.overlay(layer, dir, v.at(dir))
 }
 
-// entriesBound bounds the entries that are looked at for sockets.
+// entriesBound limits how many entries are searched for sockets.
 const entriesBound = 2000
 
-// sockets shows the sockets of services in a directory as they are, because a connection to
-// a socket through an overlay does not reach the service. Without them, users that a
-// service provides would have no names.
+// sockets shows the sockets of services in a directory unchanged, because a connection to a socket through an overlay
+// does not reach the service. Without these sockets, for instance, users that a service provides would have no names.
 func (v *view) sockets(dir string, depth int) {
 	left := entriesBound
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if left--; left < 0 {
 			return fs.SkipAll
 		}
-		if err != nil { // it cannot be read, or it is gone
+		if err != nil { // the entry cannot be read, or is gone
 			if e != nil && e.IsDir() {
 				return fs.SkipDir
 			}
@@ -102,7 +100,7 @@ func (v *view) sockets(dir string, depth int) {
 			return fs.SkipDir
 		}
 		if e.Type() == fs.ModeSocket {
-			_ = unix.Mount(path, v.at(path), "", unix.MS_BIND, "") // a service that went away meanwhile
+			_ = unix.Mount(path, v.at(path), "", unix.MS_BIND, "") // fails if the service has gone away
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 // "gangrun WORD ...". Main returns only if that fails: it reports the reason on ReportFD and
 // returns an exit code.
 func Main(program string, args []string) int {
-	runtime.LockOSThread() // capabilities are those of a thread
+	runtime.LockOSThread() // each thread has its own capabilities
 	report := os.NewFile(ReportFD, "report")
 	unix.CloseOnExec(ReportFD)
 	err := become(program, args)
@@ -42,8 +42,8 @@ func become(program string, args []string) error {
 	if err := Enter(r); err != nil {
 		return err
 	}
-	// The memory of the layer belongs to no process. If memory is short, the kernel should kill the
-	// processes in the view, and not those that watch them.
+	// The memory of the layer belongs to no process. If memory is short, the kernel should kill the processes in the
+	// view, and not the processes that watch them.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
 	if r.User { // the program must not have capabilities
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {

@@ -15,20 +15,20 @@ import (
 type mount struct {
 	id       int
 	point    string
-	kind     string // as in "ext4"
+	kind     string // the type, as in "ext4"
 	readonly bool
-	file     bool // a file is mounted, no directory
-	hidden   bool // the caller cannot get there
+	file     bool // a file is mounted, and not a directory
+	hidden   bool // the caller cannot reach the mount
 }
 
-// virtual are kinds of file systems that hold no files of users.
+// virtual has the types of file systems that have no files of users.
 var virtual = map[string]bool{
 	"autofs": true, "binfmt_misc": true, "bpf": true, "cgroup": true, "cgroup2": true, "configfs": true, "debugfs": true,
 	"devpts": true, "devtmpfs": true, "efivarfs": true, "fusectl": true, "mqueue": true, "nsfs": true,
 	"proc": true, "pstore": true, "rpc_pipefs": true, "securityfs": true, "selinuxfs": true, "sysfs": true, "tracefs": true,
 }
 
-// parseMounts reads mountinfo, as proc_pid_mountinfo(5) has it.
+// parseMounts reads mounts in the format of proc_pid_mountinfo(5).
 func parseMounts(from io.Reader) ([]mount, error) {
 	var all []mount
 	lines := bufio.NewScanner(from)
@@ -44,7 +44,7 @@ func parseMounts(from io.Reader) ([]mount, error) {
 		}
 		m := mount{id: id, point: unescape(left[4]), kind: right[0]}
 		m.readonly = slices.Contains(strings.Split(left[5], ","), "ro")
-		if len(right) >= 3 { // of the file system, wherever it is mounted
+		if len(right) >= 3 { // these fields describe the file system, wherever it is mounted
 			m.readonly = m.readonly || slices.Contains(strings.Split(right[2], ","), "ro")
 		}
 		all = append(all, m)
@@ -52,13 +52,13 @@ func parseMounts(from io.Reader) ([]mount, error) {
 	return all, lines.Err()
 }
 
-// unescape undoes the octal escapes of mountinfo: blank, tab, newline, backslash.
+// unescape replaces the octal escapes of mountinfo by the characters: blank, tab, newline and backslash.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// visible returns the mounts that can be seen at their paths. Others are covered by a later
-// mount over them or over a directory above.
+// visible returns the mounts that can be seen at their paths. The other mounts are covered by a later mount over them,
+// or over a directory above them.
 func visible() ([]mount, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -76,7 +76,7 @@ func visible() ([]mount, error) {
 		switch {
 		case err == unix.ENOENT || err == unix.ENOTDIR || err == nil && int(stat.Mnt_id) != m.id:
 			continue
-		case err != nil: // a directory above is closed to the caller, or a file system is dead
+		case err != nil: // a directory above the mount is closed to the caller, or a file system is dead
 			m.hidden = true
 		default:
 			m.file = stat.Mode&unix.S_IFMT != unix.S_IFDIR

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mirror gives to, a directory of the caller, the owner and the mode of from. In a user namespace,
-// only the caller's own IDs can be given to a file. If from belongs to another user, to gets a mode
-// that lets the caller do what the caller may do in from.
+// mirror gives the directory to, which belongs to the caller, the owner and the mode of from. In a user namespace, it
+// can give a file only the caller's own IDs. If from belongs to another user, to gets a mode that lets the caller do
+// the same as in from.
 func mirror(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -28,17 +28,17 @@ func mirror(from, to string) error {
 	return os.Chmod(to, mode)
 }
 
-// overflow is the ID that the kernel shows in a user namespace for every ID that the namespace does
-// not have: see overflowuid in proc_sys_kernel(5).
+// overflow is the ID that the kernel shows in a user namespace for every ID that the namespace does not have. See
+// overflowuid in proc_sys_kernel(5).
 const overflow = 65534
 
-// own reports whether a file certainly has the caller's own IDs. If these are overflow, the file of
-// any user may look so.
+// own reports whether a file certainly has the caller's own IDs. If the caller's ID is overflow, files of any user may
+// look like the caller's.
 func own(stat *syscall.Stat_t) bool {
 	return int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid() && stat.Uid != overflow && stat.Gid != overflow
 }
 
-// allowed returns what the caller may do in a directory, as the rights of its owner.
+// allowed returns what the caller may do in a directory, in the form of the rights of the directory's owner.
 func allowed(dir string) (mode fs.FileMode) {
 	for _, right := range []uint32{unix.R_OK, unix.W_OK, unix.X_OK} {
 		if unix.Access(dir, right) == nil {
@@ -48,16 +48,16 @@ func allowed(dir string) (mode fs.FileMode) {
 	return mode
 }
 
-// Bounds of the search for directories of others in which the caller may write.
+// Limits of the search for directories of other users in which the caller may write.
 const (
 	adoptDepth   = 5
 	adoptEntries = 5000
 )
 
-// adopt creates directories of other users in the layer: those above the directories in which the
-// program works, and those below them in which the caller may write. overlayfs copies a directory
-// before it writes there. In a user namespace it cannot give a copy to its owner (EOVERFLOW). It
-// need not copy what is in the layer already.
+// adopt creates directories of other users in the layer. These are the directories above those in which the program
+// works, and directories below them in which the caller may write. overlayfs copies a directory before it writes there.
+// In a user namespace, overlayfs cannot give a copy to the owner of the directory (EOVERFLOW). It need not copy a
+// directory that is in the layer already.
 func (v *view) adopt(lower, upper string) {
 	for _, path := range slices.Concat(v.Work, v.Needed) {
 		if !within(path, lower) {
@@ -96,8 +96,8 @@ func (v *view) adopt(lower, upper string) {
 	}
 }
 
-// adoptOne makes a directory in the layer, and those above it. It does nothing if the directory is
-// the caller's.
+// adoptOne makes a directory in the layer, and the directories above it. It does nothing if the directory belongs to
+// the caller.
 func (v *view) adoptOne(lower, upper, dir string) {
 	var stat syscall.Stat_t
 	if syscall.Lstat(dir, &stat) != nil || stat.Mode&syscall.S_IFMT != syscall.S_IFDIR || own(&stat) {
@@ -109,14 +109,13 @@ func (v *view) adoptOne(lower, upper, dir string) {
 		}
 		made := filepath.Join(upper, dir[min(len(lower), i):i])
 		if os.Mkdir(made, 0o755) == nil {
-			_ = mirror(dir[:i], made) // else the copy fails, as it would have
+			_ = mirror(dir[:i], made) // otherwise the copy fails, as it would have without this
 		}
 	}
 }
 
-// Mixed reports whether the directories in which the program works have files of other
-// users to which the caller may write. In a user namespace the view cannot make these files
-// writable.
+// Mixed reports whether the directories in which the program works have files of other users to which the caller may
+// write. In a user namespace, the view cannot make these files writable.
 func (r Request) Mixed() bool {
 	left, mixed := adoptEntries, false
 	for _, dir := range r.Work {

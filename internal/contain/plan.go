@@ -7,33 +7,32 @@ import (
 	"strings"
 )
 
-// action is how a path comes into the view.
+// action says how a path comes into the view.
 type action string
 
 // The actions.
 const (
 	overlay  action = "overlay"   // writes go into the layer
-	bind     action = "bind"      // as it is, without what is mounted below it
-	bindAll  action = "bind all"  // as it is, with what is mounted below it
+	bind     action = "bind"      // unchanged, without what is mounted below it
+	bindAll  action = "bind all"  // unchanged, with what is mounted below it
 	file     action = "file"      // one file
 	skeleton action = "directory" // a new directory of the layer
 	link     action = "link"      // a symbolic link
 )
 
-// step brings one path into the view. Everything above that path is there already.
+// step brings one path into the view. Everything above that path is already there.
 type step struct {
 	action
 	path string
 }
 
-// most bounds the entries of a directory that is built entry by entry.
+// most limits the entries of a directory that is built entry by entry.
 const most = 4096
 
-// plan returns the steps that bring all files into the view, in order. locked says that the
-// kernel lets no process in the user namespace look below mounts (MNT_LOCKED). A directory
-// above a mount is then built entry by entry; list returns its entries. If a directory
-// cannot be listed, only mounts, wanted paths and the directories above these come into the
-// view.
+// plan returns the steps that bring all files into the view, in order. locked is true if the kernel lets no process in
+// the user namespace look below mounts (MNT_LOCKED). A directory above a mount is then built entry by entry. list
+// returns the entries of a directory. If a directory cannot be listed, only mounts, wanted paths and the directories
+// above these come into the view.
 func plan(mounts []mount, locked bool, wanted []string, list func(dir string) ([]fs.DirEntry, error)) ([]step, error) {
 	p := planner{mounts: mounts, locked: locked, wanted: wanted, list: list}
 	err := p.cover("/")
@@ -48,7 +47,7 @@ type planner struct {
 	steps  []step
 }
 
-// system are directories of the kernel's.
+// system has the directories of the kernel.
 var system = []string{"/dev", "/proc", "/sys"}
 
 func (p *planner) cover(path string) error {
@@ -60,7 +59,7 @@ func (p *planner) cover(path string) error {
 	case m.file && m.point == path:
 		add(file)
 		return nil
-	case m.kind == "autofs" && len(below) > 0: // the files of users are mounted there
+	case m.kind == "autofs" && len(below) > 0: // files of users are mounted there
 		add(skeleton)
 	case slices.Contains(system, path), virtual[m.kind]:
 		add(bindAll)
@@ -81,7 +80,7 @@ func (p *planner) cover(path string) error {
 	return nil
 }
 
-// entries covers what is in a directory, one by one.
+// entries covers the entries of a directory, one by one.
 func (p *planner) entries(dir string) error {
 	entries, err := p.list(dir)
 	if err != nil && len(entries) == 0 {
@@ -118,8 +117,8 @@ func (p *planner) entries(dir string) error {
 	return nil
 }
 
-// known returns what is known to be in a directory that cannot be listed: mount points, and the
-// entries that lead to wanted paths without passing a mount point.
+// known returns the known entries of a directory that cannot be listed. These are mount points, and the entries that
+// lead to wanted paths without a mount point on the way.
 func (p *planner) known(dir string) []string {
 	paths := p.below(dir)
 	for _, path := range p.wanted {
@@ -135,7 +134,7 @@ func (p *planner) known(dir string) []string {
 	return paths
 }
 
-// on returns the mount that path is on.
+// on returns the mount on which path is.
 func (p *planner) on(path string) (found mount) {
 	for _, m := range p.mounts {
 		if within(path, m.point) && len(m.point) >= len(found.point) {
@@ -145,8 +144,7 @@ func (p *planner) on(path string) (found mount) {
 	return found
 }
 
-// below returns the mount points below a directory, without those that are below another one of
-// them.
+// below returns the mount points below a directory. It leaves out those that are below another one of them.
 func (p *planner) below(dir string) (points []string) {
 	var all []string
 	for _, m := range p.mounts {
@@ -163,7 +161,7 @@ func (p *planner) below(dir string) (points []string) {
 	return points
 }
 
-// within reports whether path is dir or lies below it.
+// within reports whether path is dir or is below dir.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
 }

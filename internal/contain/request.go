@@ -22,7 +22,7 @@ import (
 type Request struct {
 	// Layer is an empty directory of the caller's on which the layer is mounted.
 	Layer string `json:"layer"`
-	// Room bounds what can be written, in bytes of memory.
+	// Room limits how many bytes of memory can be written.
 	Room int64 `json:"room"`
 	// Work are directories in which the program works. Needed are other paths that it may use. If
 	// the layer cannot cover the file system of one of them, that is an error. Any other file
@@ -33,7 +33,7 @@ type Request struct {
 	Empty []string `json:"empty,omitempty"`
 	// Through are directories of the caller's in which writes are kept.
 	Through []string `json:"through,omitempty"`
-	// User says that the process is in a user namespace of its own.
+	// User is true if the process is in its own user namespace.
 	User bool `json:"user,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("cannot %s %s: %s", e.Step, e.Path, e.Text)
 }
 
-// failed returns an Error, nil where err is nil.
+// failed returns an Error for err. It returns nil if err is nil.
 func failed(step, path string, err error) error {
 	if err == nil {
 		return nil
@@ -63,8 +63,8 @@ func failed(step, path string, err error) error {
 	return &Error{Step: step, Path: path, Text: err.Error()}
 }
 
-// Capabilities that the process needs until it has entered the view, in a user
-// namespace where it is not root. See capabilities(7).
+// needed has the capabilities that the process needs until it has entered the view, if it is in a user namespace in
+// which it is not root. See capabilities(7).
 var needed = []uintptr{
 	0,  // CAP_CHOWN
 	1,  // CAP_DAC_OVERRIDE, for overlayfs's work directory
@@ -92,8 +92,8 @@ func Attr(user bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// FirstNamespace reports whether this process is in the initial user namespace. Root in
-// another one needs a further namespace, in which it owns the mounts.
+// FirstNamespace reports whether this process is in the initial user namespace. Root in another user namespace needs a
+// further namespace, in which it owns the mounts.
 func FirstNamespace() bool {
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	return err != nil || strings.Join(strings.Fields(string(ids)), " ") == "0 0 4294967295"
@@ -109,8 +109,8 @@ func (r Request) Args(program string, words ...string) ([]string, error) {
 	return append([]string{program, "contain", string(data)}, words...), nil
 }
 
-// mps returns the directories through which programs reach the daemon of NVIDIA's
-// MPS, if it has any here.
+// mps returns the directories through which programs reach the daemon of NVIDIA's MPS. It returns nothing if there is
+// no daemon here.
 func mps(getenv func(string) string) []string {
 	dir := getenv("CUDA_MPS_PIPE_DIRECTORY")
 	if dir == "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// resumed returns the spec of a run in a job that Slurm has started again: it resumes.
+// resumed returns the spec of a run. If Slurm has started the job again, the run resumes.
 func resumed(spec job.Spec) job.Spec {
 	j, ok := batchend.Here(os.LookupEnv)
 	if ok && j.Restarts > 0 && spec.Requeue > 0 && spec.CheckpointDir != "" {
@@ -26,8 +26,8 @@ func resumed(spec job.Spec) job.Spec {
 	return spec
 }
 
-// earlierLegs returns the events of the runs that earlier starts of this batch job have made of the
-// same command.
+// earlierLegs returns the events of earlier runs of the same command. Earlier starts of this batch job have made these
+// runs.
 func (s *session) earlierLegs() (legs [][]job.Event) {
 	here, ok := batchend.Here(os.LookupEnv)
 	if !ok || here.Restarts == 0 || s.spec.Requeue == 0 {
@@ -36,7 +36,7 @@ func (s *session) earlierLegs() (legs [][]job.Event) {
 	ticket, err := requeue.Read(s.home, here.ID)
 	for _, leg := range ticket.Legs {
 		if leg.Run == "" {
-			continue // its controller could not write it
+			continue // the controller of that run could not write it
 		}
 		run, findErr := home.Find(s.home, leg.Run)
 		if findErr != nil {
@@ -55,8 +55,8 @@ func (s *session) earlierLegs() (legs [][]job.Event) {
 	return legs
 }
 
-// requeue has Slurm queue the job of a run that has ended again, if the user wants that and it may
-// help. It says what it does.
+// requeue makes Slurm requeue the job of a run that has ended, if the user wants that and it may help. It shows what it
+// does.
 func (s *session) requeue(r runreport.Report) {
 	if s.spec.Requeue == 0 || r.State == job.StateCancelled {
 		return
@@ -72,7 +72,7 @@ func (s *session) requeue(r runreport.Report) {
 	}
 }
 
-// requeueJob decides about the job, and carries that out.
+// requeueJob decides whether the job is queued again, and carries the decision out.
 func (s *session) requeueJob(here batchend.Job, r runreport.Report) error {
 	if r.State == job.StateSucceeded {
 		return requeue.Remove(s.home, here.ID)
@@ -82,10 +82,10 @@ func (s *session) requeueJob(here batchend.Job, r runreport.Report) error {
 		return err
 	}
 	if here.Restarts == 0 {
-		ticket = requeue.Ticket{} // that of an earlier job with the same ID
+		ticket = requeue.Ticket{} // the ticket belongs to an earlier job with the same ID
 	}
 	leg := requeue.LegOf(r)
-	for len(ticket.Legs) < here.Restarts { // of a controller that could not write it
+	for len(ticket.Legs) < here.Restarts { // a leg is missing if its controller could not write it
 		ticket.Legs = append(ticket.Legs, requeue.Leg{Category: job.HostLost})
 	}
 	d := requeue.Decide(ticket.Legs, leg, r.MayHelp, s.spec.Requeue)

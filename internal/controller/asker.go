@@ -15,16 +15,16 @@ import (
 // asker implements supervisor.Asker.
 type asker struct {
 	how    job.BeforeStop
-	file   string // which asks, with job.BeforeStopFile
+	file   string // the file that asks, for job.BeforeStopFile
 	signal func(syscall.Signal)
-	turn   turn.Turn // of those who make or remove the file
+	turn   turn.Turn // the turn of the callers that make or remove the file
 }
 
 func newAsker(how job.BeforeStop, file string, signal func(syscall.Signal)) asker {
 	return asker{how, file, signal, turn.New()}
 }
 
-// askLimit is how long a file system may take to make or remove a file.
+// askLimit limits the time in which a file system must make or remove the file.
 const askLimit = 10 * time.Second
 
 // Ask sends the signal, or makes the file.
@@ -52,9 +52,9 @@ func (a asker) Withdraw(ctx context.Context) error {
 // errNoAnswer is the error if a file system does not answer.
 var errNoAnswer = errors.New("the file system does not answer")
 
-// within does something with the file, and waits for it no longer than askLimit and until ctx ends. If the file system does not
-// answer until then, one goroutine is left, which nobody can end. The next call waits for it, so that a file that is made late
-// is not made after it was removed.
+// within calls do, which makes or removes the file. It waits until do returns, but at most for askLimit or until ctx
+// ends. If the file system has not answered by then, one goroutine is left, which nobody can end. The next call of
+// within waits for that goroutine. So the file is never made late, after it was removed.
 func (a asker) within(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, askLimit, errNoAnswer)
 	defer cancel()

@@ -14,13 +14,13 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// batchWatch is the watch over the batch job of this process, once it has begun.
+// batchWatch is the watch over the batch job of this process. It is empty before begin.
 type batchWatch struct {
 	mu    sync.Mutex
 	watch *batchend.Watch // nil outside of batch jobs
 }
 
-// begin begins the watch. The context that it returns ends with ctx, or with the job.
+// begin begins the watch. The context that begin returns ends when ctx ends, or when the job must end.
 func (b *batchWatch) begin(ctx context.Context, spec job.Spec, note func(string)) context.Context {
 	if namesHosts(spec) {
 		return ctx
@@ -55,7 +55,7 @@ func (b *batchWatch) get() *batchend.Watch {
 	return b.watch
 }
 
-// check has the watch ask whether the job still runs.
+// check makes the watch ask whether the job still runs.
 func (b *batchWatch) check() {
 	if w := b.get(); w != nil {
 		w.Check()
@@ -69,7 +69,8 @@ func (b *batchWatch) stop() {
 	}
 }
 
-// ended returns why the batch system has ended the job; nil outside of batch jobs.
+// ended returns a function that returns why the batch system has ended the job. Outside of batch jobs, ended returns
+// nil.
 func (b *batchWatch) ended() func() job.Ended {
 	if w := b.get(); w != nil {
 		return w.Ended
@@ -77,9 +78,9 @@ func (b *batchWatch) ended() func() job.Ended {
 	return nil
 }
 
-// shellBetween reports whether this process was started by a shell and is not itself the first
-// process of its batch job's script. At the end of the job, Slurm signals only the shell. The shell
-// then ends, and Slurm kills this process.
+// shellBetween reports whether this process was started by a shell and is not itself the first process of its batch
+// job's script. In that case, Slurm signals only the shell at the end of the job. The shell then ends, and Slurm kills
+// this process.
 func shellBetween() bool {
 	first, err := strconv.Atoi(os.Getenv("SLURM_TASK_PID"))
 	return err == nil && first != os.Getpid()
@@ -88,7 +89,7 @@ func shellBetween() bool {
 // endTime is how long gangrun itself may take to end a run after the grace period.
 const endTime = 5 * time.Second
 
-// reserve returns how long before the time limit of its batch job a run ends.
+// reserve returns how long before the time limit of its batch job gangrun ends a run.
 func reserve(spec job.Spec, shell bool) time.Duration {
 	switch saving := spec.BeforeStop.Asks(); {
 	case spec.TimeReserve > 0:
@@ -101,7 +102,7 @@ func reserve(spec job.Spec, shell bool) time.Duration {
 	return 0
 }
 
-// batchSignal acts on a signal that the batch system has sent to the job's processes on its nodes.
+// batchSignal handles a signal that the batch system has sent to the job's processes on its nodes.
 func (s *session) batchSignal(sig syscall.Signal) {
 	switch sig {
 	case syscall.SIGUSR1, syscall.SIGUSR2:
@@ -111,7 +112,7 @@ func (s *session) batchSignal(sig syscall.Signal) {
 	}
 }
 
-// userSignal acts on SIGUSR1 or SIGUSR2.
+// userSignal handles SIGUSR1 or SIGUSR2.
 func (s *session) userSignal(sig syscall.Signal) {
 	switch s.spec.OnSignal {
 	case job.OnSignalIgnore:
@@ -126,7 +127,7 @@ func (s *session) userSignal(sig syscall.Signal) {
 	}
 }
 
-// batchJob returns the batch job of this process; nil outside of batch jobs.
+// batchJob returns the batch job of this process. Outside of batch jobs, it returns nil.
 func batchJob() *job.BatchJob {
 	j, ok := batchend.Here(os.LookupEnv)
 	if !ok {

@@ -15,24 +15,23 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// checkpoints implements supervisor.Checkpoints. A run that does not resume uses only
-// checkpoints that it has written itself: those in the directory at the first look may be
-// another run's, with higher steps.
+// checkpoints implements supervisor.Checkpoints. A run that does not resume uses only checkpoints that it has written
+// itself. Checkpoints that are in the directory at the first look may belong to another run, and may have higher steps.
 type checkpoints struct {
 	resume bool
-	seen   string // file that keeps the first look for a later controller; empty for none
-	// spoilt reports whether an earlier run of the job may have left checkpoints with NaN or Inf. It is asked at the first look
-	// of a run that resumes. It may be nil.
+	seen   string // the file that stores the first look for a later controller; empty if there is none
+	// spoilt reports whether an earlier run of the job may have left checkpoints with NaN or Inf. It is called at the
+	// first look of a run that resumes. It may be nil.
 	spoilt func(context.Context) bool
 
 	mu     sync.Mutex
 	looked bool
-	first  sync.Once // the first look of a run that resumes
+	first  sync.Once // for the first look of a run that resumes
 	before checkpoint.Seen
 }
 
-// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf if an
-// earlier run may have left some.
+// Newest implements supervisor.Checkpoints. The first look of a run that resumes leaves out checkpoints with NaN or Inf
+// if an earlier run may have left some.
 func (c *checkpoints) Newest(ctx context.Context, dir string, avoided []job.Checkpoint) (found *job.Checkpoint, notes []string, err error) {
 	find := checkpoint.NewestBut
 	if c.resume && c.spoilt != nil {
@@ -67,7 +66,7 @@ func (c *checkpoints) newest(ctx context.Context, dir string, avoided []job.Chec
 		if c.before, err = checkpoint.Look(dir); err != nil {
 			return nil, nil, err
 		}
-		c.looked, skipped = true, nil // those skipped are another run's
+		c.looked, skipped = true, nil // the skipped checkpoints belong to another run
 		if err := c.remember(); err != nil {
 			return nil, nil, err
 		}
@@ -81,14 +80,14 @@ func (c *checkpoints) newest(ctx context.Context, dir string, avoided []job.Chec
 	return &best, notes, nil
 }
 
-// maxRecord bounds the size of the file seen, in bytes.
+// maxRecord limits the size of the file seen, in bytes.
 const maxRecord = 64 << 20
 
-// seenName is the name of the file in the run's directory that lists what was in the
-// checkpoint directory before the run began.
+// seenName is the name of a file in the run's directory. The file lists the checkpoints that were in the checkpoint
+// directory before the run began.
 const seenName = "checkpoints.json"
 
-// recall reads the first look of an earlier controller.
+// recall reads the first look of an earlier controller from the file seen.
 func (c *checkpoints) recall() error {
 	if c.looked || c.resume || c.seen == "" {
 		return nil
@@ -107,7 +106,7 @@ func (c *checkpoints) recall() error {
 	return nil
 }
 
-// remember writes the first look for a later controller.
+// remember writes the first look to the file seen, for a later controller.
 func (c *checkpoints) remember() error {
 	if c.seen == "" {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// watchCurves returns a launcher that adds events for what the curves of the job show.
+// watchCurves returns a launcher that adds events about the curves of the job.
 func (s *session) watchCurves(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.EarlyStop == "" || s.spec.EarlyStop == job.EarlyStop(job.EarlyOff) { // it is empty in records of older versions
 		return l
@@ -29,13 +29,13 @@ func (s *session) watchCurves(l supervisor.Launcher) supervisor.Launcher {
 	return s.curves
 }
 
-// curveName is the file in the directory of a run that has the curve by which it was judged.
+// curveName is a file in the directory of a run. It has the curve by which the run was judged.
 const curveName = "curve.json"
 
 const (
-	maxEarlier   = 10      // runs that are compared
-	maxLooked    = 1000    // entries of the history that are looked at for them
-	maxCurveFile = 1 << 20 // bytes
+	maxEarlier   = 10      // limits the runs that are compared
+	maxLooked    = 1000    // limits the entries of the history that are searched for these runs
+	maxCurveFile = 1 << 20 // in bytes
 )
 
 // keepCurve writes the curve by which the run was judged, for later runs of the job.
@@ -54,8 +54,8 @@ func (s *session) keepCurve() error {
 	return err
 }
 
-// earlierCurves returns the curves of the newest runs of the same job that ended well: those with the same name or, if the
-// job has none, with the same command. A curve that cannot be read is left out.
+// earlierCurves returns the curves of the newest runs of the same job that ended well: A run is of the same job if it
+// has the same name or, if the job has no name, the same command. earlierCurves leaves out curves that cannot be read.
 func (s *session) earlierCurves(ctx context.Context) (all []curvewatch.Curve) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
@@ -80,7 +80,7 @@ func (s *session) earlierCurves(ctx context.Context) (all []curvewatch.Curve) {
 	return all
 }
 
-// curveOptions returns how the curves of a job are judged.
+// curveOptions returns the options for judging the curves of a job.
 func curveOptions(spec job.Spec) curvewatch.Options {
 	o := curvewatch.Options{
 		Metric: spec.Curve.Metric,

@@ -13,13 +13,13 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// takeoverLauncher is the Launcher of a run that was taken over. Before the first gang that
-// it starts, it notes how the gang's environment differs from that in which the run was
-// started. Of an adopted gang, it notes which of the run's hosts were not reached.
+// takeoverLauncher is the Launcher of a run that was taken over. Before it starts its first gang, it emits a note about
+// the differences between the gang's environment and the environment in which the run was started. For an adopted gang,
+// it reports which of the run's hosts were not reached.
 type takeoverLauncher struct {
 	supervisor.Launcher
 	probed     *hosts.Found
-	difference func() string // of the environments; nil once it has been noted
+	difference func() string // returns the differences between the environments; nil after they have been reported
 }
 
 // noteTakeover returns l, or a takeoverLauncher for it if the run was taken over.
@@ -58,7 +58,7 @@ func (m *takeoverLauncher) Run(ctx context.Context, a job.Attempt, emit func(job
 	}
 	reporting, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { // there is no placement that would report it
+	wg.Go(func() { // there is no placement, so nothing else would report it
 		if m.probed.Wait(reporting) == nil {
 			m.probed.ReportUnreached(single)
 		}

@@ -45,8 +45,8 @@ func (s *session) remember(r runreport.Report) {
 	}
 }
 
-// lacks says what the records of the run lack because of an error. If a file system has refused a write, it says
-// why; otherwise it gives the hint.
+// lacks shows a note about what is missing in the records of the run because of an error. If a file system has refused
+// a write, the note says why. Otherwise, it has the hint.
 func (s *session) lacks(what string, err error, hint string) {
 	if cause, ok := refusal.Cause(err); ok {
 		what, hint = what+": "+string(cause.Category), cause.Hint
@@ -62,8 +62,8 @@ func (s *session) spans(ctx context.Context) ([]saves.Span, error) {
 	return history.In(s.home).Spans(ctx)
 }
 
-// divergedBefore reports whether the newest earlier run of the same job ended because its model had diverged. It is the same
-// job if it has the same name or, without one, the same command.
+// divergedBefore reports whether the newest earlier run of the same job ended because its model had diverged. A run is
+// of the same job if it has the same name or, if the job has no name, the same command.
 func (s *session) divergedBefore(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()

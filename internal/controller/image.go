@@ -33,8 +33,8 @@ func imageFor(spec job.Spec, home string, taken bool) (*launcher.Image, error) {
 	return &launcher.Image{Name: archiveName("unknown"), Open: func() (io.ReadCloser, int64, error) { return nil, 0, err }}, nil
 }
 
-// imageOf returns the image of a job, nil if it has none. home is gangrun's: it keeps the hashes of
-// archives.
+// imageOf returns the image of a job. It returns nil if the job has none. home is gangrun's home, which has the hashes
+// of archives.
 func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 	if spec.Image == "" {
 		return nil, nil
@@ -70,8 +70,8 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 	}}, nil
 }
 
-// credentials returns the user's credentials at the registry of an image, from the files and helpers of
-// docker login and podman login; empty if there are none.
+// credentials returns the user's credentials for the registry of an image. They come from the files and helpers of
+// docker login and podman login. They are empty if there are none.
 func credentials(image string) (user, secret string, err error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -85,7 +85,7 @@ func credentials(image string) (user, secret string, err error) {
 	if err != nil {
 		return "", "", fmt.Errorf("cannot read the credentials for %s: %w", ref.Context().RegistryStr(), err)
 	}
-	if found.IdentityToken != "" { // containerd takes a token as the secret of nobody
+	if found.IdentityToken != "" { // containerd takes a token as a secret without a user
 		return "", found.IdentityToken, nil
 	}
 	return found.Username, found.Password, nil
@@ -94,8 +94,8 @@ func credentials(image string) (user, secret string, err error) {
 // archiveName is the name under which hosts keep the image of an archive.
 func archiveName(sum string) string { return "gangrun.local/archive:sha256-" + sum }
 
-// hashOf returns the SHA-256 of a file. It is computed again only if the file has changed, as far as its
-// inode, size and times tell.
+// hashOf returns the SHA-256 of a file. It computes the hash again only if the file's inode, size or times have
+// changed.
 func hashOf(path string, info os.FileInfo, cache string) (string, error) {
 	key := sha256.Sum256([]byte(identityOf(info)))
 	known := filepath.Join(cache, hex.EncodeToString(key[:16]))
@@ -113,19 +113,19 @@ func hashOf(path string, info os.FileInfo, cache string) (string, error) {
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if err := os.MkdirAll(cache, 0o700); err == nil {
-		_ = atomicfile.WriteFile(known, []byte(sum), 0o600) // it is computed again otherwise
+		_ = atomicfile.WriteFile(known, []byte(sum), 0o600) // otherwise the hash is computed again
 	}
 	return sum, nil
 }
 
-// identityOf returns what changes if a file is written again.
+// identityOf returns a text that changes if the file is written again.
 func identityOf(info os.FileInfo) string {
 	stat, _ := info.Sys().(*syscall.Stat_t)
 	return fmt.Sprint(stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), stat.Ctim)
 }
 
-// layoutImage returns the image in the directory of an OCI layout. Its name is made from a hash of
-// the index, which names everything else by digests.
+// layoutImage returns the image in the directory of an OCI layout. The name of the image has a hash of the layout's
+// index. The index names everything else by digests.
 func layoutImage(dir string) (*launcher.Image, error) {
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
@@ -137,7 +137,7 @@ func layoutImage(dir string) (*launcher.Image, error) {
 	}}, nil
 }
 
-// openLayout returns an OCI layout as a tar file, which is written while it is read.
+// openLayout returns an OCI layout as a tar file. The tar file is made while it is read.
 func openLayout(dir string) (io.ReadCloser, int64, error) {
 	from, to := io.Pipe()
 	l := &layout{PipeReader: from}

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// imageProgress shows how far an image has been sent to hosts.
+// imageProgress shows how much of an image has been sent to hosts.
 type imageProgress struct {
 	say func(text string)
 
 	mu    sync.Mutex
-	shown time.Time // of the last line
+	shown time.Time // time of the last line
 	hosts map[string]string
 }
 
 // imageEvery is the time between two lines about the transfer of an image.
 const imageEvery = 5 * time.Second
 
-// add is told by the launcher how many bytes of the image a host has. of is 0 if its size is not known.
+// add is called by the launcher when a host has received sent bytes of the image. of is the size of the image, or 0 if
+// the size is not known.
 func (p *imageProgress) add(host string, sent, of int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +37,7 @@ func (p *imageProgress) add(host string, sent, of int64) {
 	}
 }
 
-// inMiB returns a size in words, or nothing if it is not known.
+// inMiB formats a size. It returns "" if the size is not known.
 func inMiB(format string, bytes int64) string {
 	if bytes == 0 {
 		return ""

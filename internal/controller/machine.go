@@ -32,8 +32,8 @@ func HomeDir() (string, error) {
 	return dir, nil
 }
 
-// checkLeaseDir returns an error if ranks may need GPUs and the user has named a directory for
-// leases that cannot hold them.
+// checkLeaseDir checks the directory for leases that the user has named. It returns an error if ranks may need GPUs,
+// and the directory cannot have their leases.
 func checkLeaseDir(spec job.Spec) error {
 	dir := os.Getenv(lease.Env)
 	if dir == "" || spec.GPUs == 0 {
@@ -43,7 +43,7 @@ func checkLeaseDir(spec job.Spec) error {
 	return LeaseDirError(err)
 }
 
-// leaseDirHint says how a directory that cannot hold leases is fixed.
+// leaseDirHint says what the user should do if a directory cannot have leases.
 const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
 
 // LeaseDirError adds a hint to an error about the directory of leases. The hint says how to fix the error.

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// mountNote emits one note about the directories and files that are mounted in the containers of a
-// run although the user has not named them with --mount.
+// mountNote emits one note about the directories and files that are mounted in the containers of a run, although the
+// user has not named them with --mount.
 type mountNote struct{ once sync.Once }
 
 func (n *mountNote) note(spec job.Spec, emit func(job.Event)) {
@@ -17,7 +17,7 @@ func (n *mountNote) note(spec job.Spec, emit func(job.Event)) {
 	}
 }
 
-// automatic names the mounts that a job has without --mount; "" if there are none.
+// automatic returns a text that names the mounts that a job has without --mount. It returns "" if there are none.
 func automatic(box *job.Box) string {
 	if box == nil {
 		return ""

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// pageLimit bounds how long the journal and the logs of a run are read for its page, after the gang has ended.
+	// pageLimit limits the time for reading the journal and the logs of a run for its page, after the end of the gang.
 	pageLimit = 10 * time.Second
-	// hurriedPageLimit bounds how long the journal is read when the user has no time. The logs are not read then.
+	// hurriedPageLimit limits the time for reading the journal if the user is in a hurry. The logs are not read then.
 	hurriedPageLimit = time.Second
-	// plotRows is the height of the plot in the closing summary, without its axis and caption. A terminal with less than
-	// plotColumns has none.
+	// plotRows is the height of the plot in the closing summary, without its axis and caption. There is no plot if the
+	// terminal has fewer columns than plotColumns.
 	plotRows    = 6
 	plotColumns = 70
-	// sayColumns are those that "gangrun: " takes before each line.
+	// sayColumns is the number of columns of the text "gangrun: " before each line.
 	sayColumns = 9
 )
 
-// page writes the page of the run, after its journal is closed, and returns the plot of the closing summary. When hurried has
-// ended, it takes no longer than hurriedPageLimit. The page can be made again at any time: that it cannot be written does not
-// matter to the run.
+// page writes the page of the run and returns the plot of the closing summary. The journal of the run must be closed.
+// After hurried has ended, page takes at most hurriedPageLimit. An error does not matter to the run, because the page
+// can be made again at any time.
 func (s *session) page(hurried context.Context, life *vitals.Vitals) (plot []string) {
 	ctx, cancel := pageTime(hurried)
 	defer cancel()
@@ -41,7 +41,7 @@ func (s *session) page(hurried context.Context, life *vitals.Vitals) (plot []str
 	return nil
 }
 
-// pageTime returns the context in which the page is made.
+// pageTime returns the context for making the page.
 func pageTime(hurried context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(hurried), pageLimit)
 	stop := context.AfterFunc(hurried, func() {

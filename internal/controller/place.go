@@ -27,7 +27,7 @@ type placer struct {
 	simulated bool   // the hosts are simulated on this machine
 	launcher  *launcher.Launcher
 	probed    *hosts.Found
-	turns     atomic.Int64 // places in queues for GPUs that were taken so far
+	turns     atomic.Int64 // number of places in queues for GPUs that were taken so far
 	batch     allocation
 	mounts    mountNote
 }
@@ -57,7 +57,7 @@ func (p *placer) Place(ctx context.Context, spec job.Spec, excluded job.Excluded
 	return lease, err
 }
 
-// place is Place for a gang that needs its place for no longer than limit; 0 is unknown.
+// place is Place for a gang that needs its place for at most limit. A limit of 0 means that this time is not known.
 func (p *placer) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
 	for away := []string(nil); ; {
 		queue, inventory, err := p.gpuQueue(ctx, spec, not, away, limit, emit)
@@ -106,7 +106,7 @@ func (p *placer) check(ctx context.Context, spec job.Spec, emit func(job.Event))
 	return p.probed.WithUnreached(err)
 }
 
-// placeOnCPUs is place for ranks without GPUs.
+// placeOnCPUs is like place, but for ranks without GPUs.
 func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supervisor.Lease, error) {
 	placement, why, err := topology.Place(spec, inventory, not)
 	var none *topology.NoPlacement
@@ -116,8 +116,8 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
 }
 
-// gpuQueue returns what places ranks on GPUs, or nil if they have none, and the inventory.
-// It asks nothing of hosts that are excluded or away: they may not answer.
+// gpuQueue returns the Gang that places ranks on GPUs, and the inventory. The Gang is nil if the ranks have no GPUs.
+// gpuQueue sends no requests to hosts that are excluded or away, because they may not answer.
 func (p *placer) gpuQueue(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuqueue.Gang, job.Inventory, error) {
 	inventory, err := p.probed.Inventory(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (p *placer) gpuQueue(ctx context.Context, spec job.Spec, not job.Excluded, 
 			fresh, _ := p.probed.Inventory(ctx)
 			return hosts.Except(fresh.Hosts, but)
 		}
-		if time.Since(p.probed.LookedAt()) >= gpuqueue.LookEvery { // an attempt has run since
+		if time.Since(p.probed.LookedAt()) >= gpuqueue.LookEvery { // there has been an attempt since then
 			inventory.Hosts = again()
 		}
 	}

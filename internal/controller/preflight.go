@@ -25,8 +25,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/secret"
 )
 
-// Preflight runs only the preflight of a job. It ends like a run that stops after its
-// preflight.
+// Preflight runs only the preflight of a job. It ends like a run that stops after its preflight.
 func Preflight(spec job.Spec, options Options) error {
 	s, err := openSession(spec, options)
 	if err != nil {
@@ -44,7 +43,7 @@ func Preflight(spec job.Spec, options Options) error {
 	}))
 }
 
-// preflight returns the Checker of the run; nil when there is nothing to check.
+// preflight returns the Checker of the run. It returns nil if there is nothing to check.
 func (s *session) preflight() (supervisor.Checker, error) {
 	if s.spec.Preflight == job.PreflightOff {
 		return nil, nil
@@ -80,9 +79,8 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	}}, nil
 }
 
-// inputOf returns a text that differs if standard input differs: see preflight.Preflight. The text
-// is empty for a terminal, /dev/null, and a pipe that is closed or silent, because a trial reads
-// nothing from these.
+// inputOf returns a text that differs if standard input differs (see preflight.Preflight). The text is empty for a
+// terminal, for /dev/null, and for a pipe that is closed or silent, because a trial reads nothing from these.
 func inputOf(stdin *os.File) string {
 	if stdin == nil {
 		return ""
@@ -100,7 +98,7 @@ func inputOf(stdin *os.File) string {
 		}
 		return preflight.UnknownInput
 	}
-	at, _ := stdin.Seek(0, io.SeekCurrent) // 0 where it fails
+	at, _ := stdin.Seek(0, io.SeekCurrent) // at is 0 if Seek fails
 	stat, _ := info.Sys().(*syscall.Stat_t)
 	return fmt.Sprintf("file %d:%d of %d bytes, changed %d, at %d", stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), at)
 }
@@ -108,7 +106,7 @@ func inputOf(stdin *os.File) string {
 // pipeMillis is how long inputOf waits for the first byte of a pipe, in milliseconds.
 const pipeMillis = 100
 
-// quietLauncher runs trials. What a trial prints is shown only if it fails.
+// quietLauncher runs trials. It shows the output of a trial only if the trial fails.
 type quietLauncher struct{ *launcher.Launcher }
 
 func (q quietLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
@@ -126,25 +124,24 @@ type fitChecker struct {
 
 // Check implements supervisor.Checker.
 func (f fitChecker) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
-	if f.again { // a trial that ended with its controller is repeated
+	if f.again { // a trial that ended together with its controller is repeated
 		if err := errors.Join(os.RemoveAll(f.logs), os.Mkdir(f.logs, 0o700)); err != nil {
 			return nil, err
 		}
 	}
 	least := spec
-	if spec.MinRanks > 0 { // if there is no room for more
+	if spec.MinRanks > 0 { // if there is no room for more ranks
 		least.Ranks = spec.MinRanks
 	}
 	if err := f.placer.check(ctx, least, emit); err != nil {
 		return nil, err
 	}
 	findings, err := f.Checker.Check(ctx, spec, emit)
-	f.placer.probed.ReportUnreached(emit) // hosts that were lost meanwhile
+	f.placer.probed.ReportUnreached(emit) // reports hosts that were lost meanwhile
 	return findings, err
 }
 
-// reachChecker is a Checker that fails if a host is not reached. A run goes on without such
-// a host.
+// reachChecker is a Checker that fails if a host is not reached. A run continues without such a host.
 type reachChecker struct {
 	supervisor.Checker
 	probed *hosts.Found

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/preflight"
 )
 
-// rechecker checks hosts that have made an attempt fail, before they are used again: they must
-// answer, and pass the static checks of the preflight, unless the job has none.
+// rechecker checks hosts that have made an attempt fail, before they are used again. The hosts must answer. They must
+// also pass the static checks of the preflight, unless the job has no preflight.
 type rechecker struct {
 	spec     job.Spec
 	launcher *launcher.Launcher
@@ -46,7 +46,7 @@ func (r rechecker) Unfit(ctx context.Context, names []string) map[string]string 
 	checking.Wait()
 	for i, why := range reasons {
 		if why != "" {
-			if unfit == nil { // no simulated host is silent
+			if unfit == nil { // nil for simulated hosts
 				unfit = map[string]string{}
 			}
 			unfit[inventory.Hosts[i].Name] = why

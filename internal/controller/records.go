@@ -15,20 +15,20 @@ import (
 	"github.com/gangrun/gangrun/internal/journal"
 )
 
-// records are the files of a run that this process controls.
+// records has the files of a run that this process controls.
 type records struct {
 	run     home.Run
 	journal *journal.Journal
 	control *home.Control
-	fresh   bool // the run was created by this process, not taken over
+	fresh   bool // this process has created the run, and has not taken it over
 	// saves is the lock on the directory of the checkpoints; nil if there is none. sharing is the ID of another run that
 	// has this lock.
 	saves   *home.DirLock
 	sharing string
 }
 
-// records makes the records of a new run, with this process as its controller, or
-// returns those of the run that is taken over.
+// records returns the records of the session's run. If the run is taken over, it returns the records of that run.
+// Otherwise, it makes the records of a new run, with this process as the controller.
 func (t Options) records(dir string, spec job.Spec) (r records, err error) {
 	if t.taken != nil {
 		r = records{run: t.taken.run, journal: t.taken.journal, control: t.taken.control}
@@ -41,12 +41,12 @@ func (t Options) records(dir string, spec job.Spec) (r records, err error) {
 		}
 	}
 	if spec.CheckpointDir != "" && !t.PreflightOnly {
-		r.saves, r.sharing, _ = home.LockDir(dir, spec.CheckpointDir, r.run.ID) // without it, only a warning is missing
+		r.saves, r.sharing, _ = home.LockDir(dir, spec.CheckpointDir, r.run.ID) // an error costs only a warning
 	}
 	return r, nil
 }
 
-// findings warns of another run that writes checkpoints to the same directory.
+// findings returns a warning if another run writes checkpoints to the same directory.
 func (r records) findings(spec job.Spec) []job.Finding {
 	if r.sharing == "" {
 		return nil
@@ -58,7 +58,7 @@ func (r records) findings(spec job.Spec) []job.Finding {
 	}}
 }
 
-// newRecords makes the records of a new run. If that fails, it leaves nothing.
+// newRecords makes the records of a new run. If that fails, it leaves nothing behind.
 func newRecords(dir string, spec job.Spec) (r records, err error) {
 	for _, path := range []*string{&spec.Hostfile, &spec.Inventory} { // a later controller may have another working directory
 		if *path == "" {
@@ -85,8 +85,8 @@ func newRecords(dir string, spec job.Spec) (r records, err error) {
 	return r, nil
 }
 
-// discard removes the records of a run that could not begin. Those of a run that was taken
-// over stay open: see Taken.giveBack.
+// discard removes the records of a run that could not begin. The records of a run that was taken over stay open: see
+// Taken.giveBack.
 func (r records) discard() error {
 	if !r.fresh {
 		return nil
@@ -98,8 +98,8 @@ func (r records) discard() error {
 	return errors.Join(err, r.saves.Close())
 }
 
-// abandon closes the journal of a run that could not begin, and removes a new run: a run
-// without events in its journal could not be continued, and would look lost.
+// abandon closes the journal of a run that could not begin. It also removes a new run, because a run without events in
+// its journal could not be continued, and would look lost.
 func (r records) abandon() error {
 	err := r.journal.Close()
 	if r.fresh {

@@ -37,7 +37,7 @@ func Run(spec job.Spec, options Options) error {
 	return s.conclude(s.toEnd(s.placer))
 }
 
-// toEnd runs the session's job to its end, on the places that places finds.
+// toEnd runs the session's job until it ends. places finds the places of its gangs.
 func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
@@ -51,20 +51,20 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 		}
 		if !s.taken.underWay() {
 			ctx := p.ctx
-			if s.order != nil { // p.ctx has ended already
+			if s.order != nil { // p.ctx has already ended
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(context.Background(), takeLimit)
 				defer cancel()
 			}
-			_ = s.probed.Wait(ctx) // then all agents of the earlier controller are known
+			_ = s.probed.Wait(ctx) // after that, all agents of the earlier controller are known
 			s.launcher.Renew()
 		}
 		return sup.Resume(p.ctx, info, s.spec, s.taken.past)
 	})
 }
 
-// conclude prints the report, if the user wants it on standard output, and returns the
-// error with which this program exits. err is why there is no report.
+// conclude prints the report, if the user wants it on standard output. It returns the error with which this program
+// exits. If there is no report, err says why.
 func (s *session) conclude(report runreport.Report, err error) error {
 	if err == nil && s.JSON {
 		err = view.JSON(os.Stdout, struct {
@@ -79,7 +79,7 @@ func (s *session) conclude(report runreport.Report, err error) error {
 	return Exit(report)
 }
 
-// Exit returns the error with which the program exits after a run with this report.
+// Exit returns the error with which the program exits after a run that has the report r.
 func Exit(r runreport.Report) error {
 	if r.ExitCode == nil {
 		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
@@ -90,17 +90,17 @@ func Exit(r runreport.Report) error {
 	return failure.Exit(*r.ExitCode)
 }
 
-// parts are what the body of a session works with.
+// parts has what the body of a session works with.
 type parts struct {
-	ctx     context.Context // ends when the user wants an end, or the batch system
-	user    context.Context // ends when the user wants an end
+	ctx     context.Context // ends when the user or the batch system wants the run to end
+	user    context.Context // ends when the user wants the run to end
 	checker supervisor.Checker
 	emit    func(job.Event) error
 	pulse   func(attempt int, p job.Pulses)
 }
 
-// supervise runs body with the signals, the journal and the screen of the session. When it
-// returns, everything has ended and is written.
+// supervise calls body, and meanwhile serves the signals, the journal and the screen of the session. When it returns,
+// everything has ended and is written.
 func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
 	user, hurried, stopSignals := s.signals.Contexts(s.launcher.Hurry)
 	ctx := s.batch.begin(user, s.spec, func(text string) { s.say("", text) })
@@ -147,8 +147,8 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		})
 	}
 
-	// The gang has ended and its record is being written. The terminal may take longer,
-	// unless the user is in a hurry.
+	// The gang has ended, and its record is being written. The terminal may take longer, but not if the user is in a
+	// hurry.
 	_ = s.launcher.Drain(hurried)
 	closeErr := s.close()
 	if err != nil {
@@ -176,7 +176,8 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	return report, err
 }
 
-// gang returns the attempt whose gang runs, and its ranks that have not ended; or why there is none.
+// gang returns the attempt whose gang is running, and its ranks that have not ended. If no gang is running, why is the
+// reason.
 func (s *session) gang() (attempt int, ranks []int, why string) {
 	r := s.show.Report()
 	a := r.Last()
@@ -195,8 +196,8 @@ func (s *session) gang() (attempt int, ranks []int, why string) {
 	return a.Number, ranks, ""
 }
 
-// save closes the journal and writes the report. It calls say for what failed. A run with
-// incomplete records does not end with 0.
+// save closes the journal and writes the report. It calls say for each error. If the records are incomplete, the run
+// does not end with exit code 0.
 func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
 		hint := "the ranks' logs are complete, unless another message says that they are not"
@@ -223,5 +224,5 @@ func (s *session) save(report *runreport.Report, say func(string)) {
 	}
 }
 
-// groups returns the groups of the ranks at a single look at their stacks.
+// groups returns the groups of ranks with equal stacks.
 func groups(stacks []job.RankStack) []job.StackGroup { return stacktree.Groups(stacks) }

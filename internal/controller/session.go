@@ -30,13 +30,13 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// session is one run from its controller's side: it wires the parts together.
+// session is the controller's side of one run. It connects the parts that work on the run.
 type session struct {
 	Options
 	records
 	spec     job.Spec
 	home     string
-	tmp      string // holds the TMPDIRs of simulated hosts; empty if there are none
+	tmp      string // the directory with the TMPDIRs of simulated hosts; empty if there are none
 	launcher *launcher.Launcher
 	show     *view.Live
 	signals  *stop.Signals
@@ -46,26 +46,26 @@ type session struct {
 	batch    batchWatch
 	several  bool // the job names several hosts
 	dialer   hosts.Dialer
-	curves   *curvewatch.Watcher // nil if the curves of the job are not judged
+	curves   *curvewatch.Watcher // nil if nobody judges the curves of the job
 }
 
 // Options say how a run communicates with its user. They also have settings that a job file
 // does not have.
 type Options struct {
-	JSON          bool // standard output is for the report
-	Aside         bool // the ranks' standard output is shown on standard error
-	Plain         bool // the ranks' output is shown unchanged
+	JSON          bool // standard output is reserved for the report
+	Aside         bool // the standard output of the ranks is shown on standard error
+	Plain         bool // the output of the ranks is shown unchanged
 	Terse         bool // only the cause of a failure is shown
-	Verbose       bool // the preflight's table of hosts is shown even if all hosts are alike
-	PreflightOnly bool // no gang follows the preflight
+	Verbose       bool // the preflight's table of hosts is shown even if the hosts do not differ
+	PreflightOnly bool // there is no gang after the preflight
 	// Universe is the value of MPI_UNIVERSE_SIZE for programs of MPICH: a number of ranks, -1 for no limit
 	// (INFINITE), or 0 for the size of the gang.
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach
-	book     *rules.Book       // by which the cause of a failure is found; nil means rules.Standard
+	book     *rules.Book       // the rules for finding the cause of a failure; nil means rules.Standard
 	taken    *Taken            // the run that is taken over; nil for a new run
-	order    *stop.Order       // to end the run that is taken over; nil means none
+	order    *stop.Order       // an order to end the run that is taken over; nil if there is none
 }
 
 // Streams returns the streams on which a Screen shows the output of ranks.
@@ -80,7 +80,7 @@ func (t Options) Streams() (out, err screen.Stream) {
 	return screen.FileStream(ranks, os.Getenv), screen.FileStream(os.Stderr, os.Getenv)
 }
 
-// openSession makes the run's home and starts the agents in the background.
+// openSession creates the run, or takes it over, and starts the agents in the background.
 func openSession(spec job.Spec, options Options) (*session, error) {
 	if err := usable(); err != nil {
 		return nil, err
@@ -178,14 +178,14 @@ func (s *session) options(dialer hosts.Dialer, wanted []job.Host, image *launche
 	if s.Detached == nil && s.order == nil { // otherwise the output is only in the logs
 		o.Output = s.show.Output
 	}
-	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be needed again
+	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // the input may be needed again
 		o.KeepStdin = job.KeptStdin
 	}
 	o.Stdin = s.stdin()
 	return o
 }
 
-// stdin returns the file that the ranks are fed from; nil means none.
+// stdin returns the file that is the ranks' standard input. It returns nil if there is none.
 func (s *session) stdin() *os.File {
 	switch {
 	case s.spec.Stdin == job.StdinNone:
@@ -196,7 +196,7 @@ func (s *session) stdin() *os.File {
 	return os.Stdin
 }
 
-// say shows a note about a host; an empty host means none.
+// say shows a note about a host. If host is empty, the note is about no host.
 func (s *session) say(host, what string) {
 	if host != "" {
 		what = host + ": " + what
@@ -204,7 +204,7 @@ func (s *session) say(host, what string) {
 	s.show.Screen.Say("note: %s", text.Printable(what))
 }
 
-// started records where an agent is, for a later controller.
+// started records for a later controller where an agent is.
 func (s *session) started(host string, at job.Agent) {
 	if err := s.journal.Append(job.Event{Time: time.Now(), Kind: job.KindHost, Host: host, Agent: &at}); err != nil {
 		s.say(host, fmt.Sprintf("a later gangrun will not find its agent: %v", err))
@@ -221,8 +221,8 @@ func (s *session) close() error {
 	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.saves.Close(), s.control.Close())
 }
 
-// watchGPUs returns a launcher that adds events for what the drivers report of the gang's
-// GPUs. Simulated GPUs have no driver.
+// watchGPUs returns a launcher that adds events for the drivers' reports about the gang's GPUs. Simulated GPUs have no
+// driver.
 func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.Loopback > 0 {
 		return l
@@ -238,8 +238,8 @@ func (s *session) diagnose(e job.Evidence) job.Cause {
 	return diagnose.With(s.book, e)
 }
 
-// checkSize checks that the arguments and variables of ranks are not too many bytes. The ranks of a run that
-// is taken over may be running.
+// checkSize returns an error if the arguments and variables of ranks have too many bytes. It checks nothing if the run
+// is taken over, because its ranks may be running.
 func (t Options) checkSize(spec job.Spec) error {
 	if t.taken != nil {
 		return nil

@@ -12,20 +12,20 @@ import (
 
 // Stop says how a run is ended.
 type Stop struct {
-	Now   bool // without a grace period
+	Now   bool // end the run without a grace period
 	Force bool // the user says that the controller, which this machine cannot see, is gone
 	Notes io.Writer
 }
 
-// End ends a run and waits for its end. already is true if it had ended before.
+// End ends a run and waits for its end. already is true if the run had ended before.
 func (o Stop) End(ctx context.Context, run home.Run) (s home.Summary, already bool, err error) {
 	return stop.Request{Now: o.Now, Force: o.Force, Notes: o.Notes, Instead: o.instead}.End(ctx, run)
 }
 
-// instead ends a run whose controller is gone, in place of that controller. The error is
-// home.ErrControlled if another process has become the controller.
+// instead ends a run in place of its controller, which is gone. The error is home.ErrControlled if another process has
+// become the controller.
 func (o Stop) instead(ctx context.Context, run home.Run) (home.Summary, error) {
-	defer stop.Ignore()() // further requests to stop the run: this process is stopping it
+	defer stop.Ignore()() // ignore further requests to stop the run, because this process is stopping it
 	t, err := Take(ctx, run, o.Force)
 	if err == nil {
 		err = t.end(o.Now)

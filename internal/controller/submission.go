@@ -24,7 +24,7 @@ type Submission struct {
 	Flags []string // flags of sbatch for the gang's job
 }
 
-// Plan returns what would be submitted. It writes nothing.
+// Plan returns what Submit would submit. It writes nothing.
 func (s Submission) Plan() (submit.Plan, error) {
 	r, err := s.request()
 	return submit.Make(r), err
@@ -54,7 +54,7 @@ func (s Submission) Submit(ctx context.Context) (submit.IDs, error) {
 	if _, err := exec.LookPath("sbatch"); err != nil {
 		return submit.IDs{}, failure.Usage("type it on a login node of a Slurm cluster; elsewhere: gangrun run", "sbatch is not on PATH: this machine cannot submit jobs to Slurm")
 	}
-	// Values of secrets go to the jobs by their environment and are not written.
+	// The values of secrets go to the jobs through their environment. They are not written to a file.
 	spec, env := s.Spec, os.Environ()
 	spec.Env = maps.Clone(spec.Env)
 	for _, name := range spec.Secret {

@@ -13,16 +13,16 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// surveyor has the hosts of a run surveyed for the preflight.
+// surveyor makes the hosts of a run answer surveys for the preflight.
 type surveyor struct {
 	spec     job.Spec
 	launcher *launcher.Launcher
 	probed   *hosts.Found
-	verbose  bool         // show the table of hosts even if all hosts are alike
+	verbose  bool         // show the table of hosts even if the hosts do not differ
 	show     func(string) // shows a line of the matrix
 
-	matrix *preflight.Matrix // of the last survey; nil before, and of one host
-	speeds []job.Speed       // that were measured
+	matrix *preflight.Matrix // the matrix of the last survey; nil before the first, and if there is only one host
+	speeds []job.Speed       // the measured speeds
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.
@@ -63,8 +63,8 @@ func (s *surveyor) Measure(ctx context.Context, m job.Measure) ([]job.Speed, err
 	return s.speeds, err
 }
 
-// stalled turns the error of an agent that has not looked at files in time into one of
-// the file system.
+// stalled returns err. If err says that an agent has not looked at files in time, stalled turns it into an error of the
+// file system.
 func stalled(err error) error {
 	if errors.As(err, new(*launcher.LookError)) {
 		return supervisor.StorageError{Err: err}
@@ -72,8 +72,8 @@ func stalled(err error) error {
 	return err
 }
 
-// compare compares the facts of the hosts. It shows the matrix if a host is odd, or if
-// the user wants to see it.
+// compare compares the facts of the hosts. It shows the matrix if a host is odd, or if the user wants to see the
+// matrix.
 func (s *surveyor) compare(facts []job.Facts) {
 	if len(facts) < 2 {
 		return

@@ -31,12 +31,11 @@ type Taken struct {
 	control *home.Control
 	journal *journal.Journal
 	past    []job.Event
-	agents  map[string]job.Agent // on other hosts, the newest of each
+	agents  map[string]job.Agent // the newest agent of each other host
 	stdin   *os.File             // /dev/null, for ranks that are started from now on
 }
 
-// takeLimit is how long processes that end with a controller on this machine may take to
-// end.
+// takeLimit limits the time in which processes must end that end with a controller on this machine.
 const takeLimit = 20 * time.Second
 
 // Take makes this process the controller of a run that has none. The error is
@@ -56,7 +55,7 @@ func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 			t.agents[e.Host] = *e.Agent
 		}
 		if e.Kind == job.KindEnded {
-			err = home.ErrControlled // it has ended meanwhile
+			err = home.ErrControlled // the run has ended meanwhile
 		}
 	}
 	if err == nil {
@@ -71,8 +70,8 @@ func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 	return t, nil
 }
 
-// control waits until all processes that end with the run's last controller have ended,
-// and makes this process the controller.
+// control waits until all processes that end with the run's last controller have ended. It then makes this process the
+// controller.
 func control(ctx context.Context, run home.Run, force bool) (*home.Control, error) {
 	look := time.NewTicker(takeLimit / 1000)
 	defer look.Stop()
@@ -95,7 +94,7 @@ func control(ctx context.Context, run home.Run, force bool) (*home.Control, erro
 	}
 }
 
-// underWay reports whether an attempt has begun and has not ended.
+// underWay reports whether an attempt has begun but has not ended.
 func (t *Taken) underWay() bool {
 	way := false
 	for _, e := range t.past {
@@ -109,8 +108,8 @@ func (t *Taken) underWay() bool {
 	return way
 }
 
-// spec returns the spec of the run. Secrets are not recorded: spec takes them from this
-// process's environment. If the run is only to be ended, they may be missing.
+// spec returns the spec of the run. Secrets are not recorded, so spec takes them from this process's environment. If
+// ending is true, the run will only be ended, and secrets may be missing.
 func (t *Taken) spec(ending bool) (job.Spec, error) {
 	spec := *record.Spec(t.past)
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env, spec.RetryOnDiverge.Env} {
@@ -140,7 +139,7 @@ func (t *Taken) spec(ending bool) (job.Spec, error) {
 	return spec, nil
 }
 
-// giveBack undoes the takeover: the run has its last controller again.
+// giveBack undoes the takeover. After that, the previous controller counts as the run's controller again.
 func (t *Taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
 // GoOn continues a run whose controller is gone. It returns an error if none of the hosts
@@ -165,7 +164,7 @@ func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
 	}
 }
 
-// open opens the session of the run. order is a request to end the run; nil means none.
+// open opens the session of the run. order is a request to end the run, or nil if there is none.
 func (t *Taken) open(options Options, order *home.StopRequest) (*session, error) {
 	spec, err := t.spec(order != nil)
 	if err != nil {
@@ -209,15 +208,15 @@ func (t *Taken) end(now bool) error {
 	return nil
 }
 
-// requireHost returns an error if the run that is taken over may have ranks on other hosts,
-// and none of these hosts can be reached.
+// requireHost returns an error if the run that is taken over may have ranks on other hosts, but none of these hosts can
+// be reached.
 func (s *session) requireHost() error {
 	if !s.taken.underWay() || len(s.taken.agents) == 0 {
 		return nil
 	}
 	var other []os.Signal
 	if s.order != nil {
-		other = append(other, syscall.SIGTERM) // it asks for what the order asks for
+		other = append(other, syscall.SIGTERM) // a SIGTERM asks for the same as the order
 	}
 	ctx, stop := interrupt.Context(other...)
 	defer stop()
@@ -232,22 +231,22 @@ func (s *session) requireHost() error {
 		return nil
 	}
 	text, _ := hosts.UnreachedText(away)
-	_, hint := hosts.UnreachedText(away[:1]) // it mostly helps with the others, too
+	_, hint := hosts.UnreachedText(away[:1]) // the hint mostly helps with the other hosts, too
 	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("none of the hosts that may have ranks of it can be reached: %s", text), Hint: hint}
 }
 
-// giveBack closes the session of a run that this process cannot go on with, because of why.
-// The run has its last controller again.
+// giveBack closes the session of a run that this process cannot continue. why is the reason. After that, the previous
+// controller counts as the run's controller again.
 func (s *session) giveBack(why error) error {
 	return errors.Join(why, s.close(), s.journal.Close())
 }
 
-// NoteLost writes what happens to the ranks of a run whose controller is gone, and what the
+// NoteLost writes a note about a run whose controller is gone. The note says what happens to the ranks, and what the
 // user can do.
 func NoteLost(w io.Writer, run home.Run) {
 	fmt.Fprintf(w, "gangrun: note: the controller of run %s is gone: ranks on its own machine ended with it", run.ID)
 	events, _, err := journal.Replay(run.JournalPath())
-	if err != nil || record.Spec(events) == nil { // nobody can go on with it
+	if err != nil || record.Spec(events) == nil { // nobody can continue the run
 		fmt.Fprintln(w, ", those on other hosts by themselves")
 		return
 	}

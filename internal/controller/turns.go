@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// RunTurns runs a job of gangrun mpiexec to its end, as Run does. turns says how many ranks
-// each host takes in turn. Without turns, ranks are placed as by Run.
+// RunTurns runs a job of gangrun mpiexec to its end, as Run does. turns says how many ranks each host takes in turn.
+// Without turns, RunTurns places ranks as Run does.
 func RunTurns(spec job.Spec, options Options, turns []mpiexec.Turn) error {
 	s, err := openSession(spec, options)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t turnPlacer) Place(ctx context.Context, spec job.Spec, excluded job.Exclu
 	placed := 0
 	for i, turn := range turns {
 		if placed >= spec.Ranks {
-			turns = turns[:i] // the others need not be there
+			turns = turns[:i] // the hosts of the other turns need not exist
 			break
 		}
 		placed += turn.Ranks

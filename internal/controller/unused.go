@@ -10,8 +10,8 @@ import (
 
 // allocation is the batch job whose hosts and GPUs the gangs of a run share.
 type allocation struct {
-	job   string // its ID; empty if the hosts are not those of a batch job
-	noted bool   // its unused part has been noted
+	job   string // the ID of the job; empty if the hosts do not belong to a batch job
+	noted bool   // a note about the unused part has been emitted
 }
 
 // allocationOf returns the allocation of a run.
@@ -39,8 +39,8 @@ func (a *allocation) note(placed job.Placement, hosts []job.Host, emit func(job.
 	}
 }
 
-// unused says which hosts of a batch job have no rank, and how many GPUs of the other hosts no rank
-// has. Ranks that have no GPUs leave none unused.
+// unused returns notes about hosts of a batch job that have no rank, and about GPUs of the other hosts that no rank
+// has. If the ranks have no GPUs, GPUs do not count as unused.
 func unused(placed job.Placement, hosts []job.Host, batch string) (notes []string) {
 	var empty []string
 	gpus, used := 0, map[string]bool{}

@@ -23,8 +23,8 @@ type Reader struct {
 	times int64 // number of time steps
 }
 
-// maxOther is how many lines there may be between two rows of a table. LAMMPS prints warnings and the output
-// of scripts there.
+// maxOther limits how many lines there may be between two rows of a table. LAMMPS prints warnings and the output of
+// scripts there.
 const maxOther = 20
 
 // Line returns the progress that the next line reports. The second result is false if the line reports none.

@@ -10,13 +10,13 @@ import (
 // Ending has the signals that ask gangrun to end.
 var Ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
-// commands are those that end with a documented code whenever they are asked to end.
+// commands has the commands that end with a documented code if they are asked to end.
 var commands = []string{"run", "preflight", "mpiexec"}
 
-// caught are the signals of a process that is one of the commands; nil of any other.
+// caught has the signals of this process if the process is one of the commands. Otherwise it is nil.
 var caught *signals
 
-// signals end the process with the code of the first that comes, until they are taken.
+// signals ends the process at the first signal, with the exit code for that signal, until Signals is called.
 type signals struct {
 	from  chan os.Signal
 	taken chan struct{}
@@ -26,7 +26,7 @@ type signals struct {
 
 func catch() *signals {
 	s := &signals{from: Notify(), taken: make(chan struct{})}
-	s.wg.Go(func() { // ends when they are taken, or with the process
+	s.wg.Go(func() { // the goroutine ends when the signals are taken, or with the process
 		select {
 		case sig := <-s.from:
 			os.Exit(128 + int(sig.(syscall.Signal)))
@@ -36,8 +36,8 @@ func catch() *signals {
 	return s
 }
 
-// Notify returns a channel that gets the signals that ask for an end from now on, except those
-// that this process ignores, for instance under nohup or as a shell's background job.
+// Notify returns a channel. From now on, the channel gets the signals that ask for an end, except those that this
+// process ignores, for instance under nohup or as a background job of a shell.
 func Notify() chan os.Signal {
 	from := make(chan os.Signal, 4)
 	for _, sig := range Ending {
@@ -48,8 +48,8 @@ func Notify() chan os.Signal {
 	return from
 }
 
-// Signals returns the channel on which signals arrive. From then on the caller handles them.
-// Before the call, a signal ends the process.
+// Signals returns the channel on which signals arrive. After the call, the caller handles them. Before the call, a
+// signal ends the process.
 func Signals() chan os.Signal {
 	if caught == nil {
 		return Notify()

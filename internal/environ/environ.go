@@ -1,5 +1,4 @@
-// Package environ works on environments as the kernel takes them: lists of
-// NAME=VALUE.
+// Package environ works on environments in the kernel's form, which is a list of NAME=VALUE.
 package environ
 
 import "strings"
@@ -15,8 +14,8 @@ func Lookup(env []string, name string) string {
 	return ""
 }
 
-// Overlay returns base with the variables of all layers added. A variable of a layer replaces
-// one of the same name in base and in earlier layers.
+// Overlay returns base with the variables of all layers added. A variable of a layer replaces a variable of the same
+// name in base and in earlier layers.
 func Overlay(base []string, layers ...[]string) []string {
 	at := make(map[string]int, len(base))
 	out := make([]string, 0, len(base))

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// rankOf lists the variables by which a launcher tells a process that it is one
-// rank, or task, of a job: names, and with a * behind them the beginnings of names.
+// rankOf lists the variables by which a launcher tells a process that it is one rank, or task, of a job. An entry with
+// a * at its end stands for all variables whose names begin with the text before the *.
 var rankOf = []string{
-	// torchrun. What it shares with gangrun (RANK, MASTER_ADDR ...) is among them:
-	// not every process that gangrun starts is a rank.
+	// Variables of torchrun. This includes the variables that gangrun sets, too (RANK, MASTER_ADDR ...), because not
+	// every process that gangrun starts is a rank.
 	"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "NODE_RANK", "ROLE_RANK", "ROLE_NAME", "ROLE_WORLD_SIZE",
 	"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS", "TORCHELASTIC_USE_AGENT_STORE",
 	"TORCHELASTIC_ERROR_FILE", "TORCHELASTIC_TIMER_FILE",
-	// Slurm, of one task or step; what describes the allocation stays.
+	// Variables of Slurm about one task or step. Variables about the allocation are kept.
 	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_GTIDS", "SLURM_TASK_PID", "SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_LAUNCHER_PORT",
 	"SLURM_SRUN_COMM_HOST", "SLURM_SRUN_COMM_PORT", "SLURM_LAUNCH_NODE_IPADDR", "SLURM_PMI_*", "SLURM_PMIX_*",
-	// PMI-1, PMI-2 and PMIx, whoever serves them.
+	// PMI-1, PMI-2 and PMIx, whatever program serves them.
 	"PMI_*", "PMI2_*", "PMIX_*",
 	// Open MPI. OMPI_MCA_* are settings of the user, except those that its daemon
 	// sets for one rank.
@@ -30,7 +30,7 @@ var rankOf = []string{
 	"FLUX_TASK_*", "PALS_RANKID", "PALS_LOCAL_RANKID", "PALS_NODEID", "JSM_NAMESPACE_*",
 }
 
-// settings are beginnings of variables that a user sets, though rankOf matches.
+// settings has beginnings of variables that users set, and that are kept although rankOf matches them.
 var settings = []string{"PMIX_MCA_"}
 
 // Inherited returns an environment without the variables of an outer job in which gangrun was

@@ -1,11 +1,10 @@
-// Package exact writes and reads JSON whose strings may hold any bytes, as in arguments,
-// environment variables and paths on Linux. encoding/json replaces every byte that is not UTF-8
-// by U+FFFD, so a program that reads the JSON gets a different string.
+// Package exact writes and reads JSON whose strings may hold any bytes, as in arguments, environment variables and
+// paths on Linux. encoding/json replaces every byte that is not UTF-8 by U+FFFD, so a program that reads the JSON gets
+// a different string.
 //
-// A string that is UTF-8 is written as encoding/json writes it. In any other string each byte
-// that is not UTF-8 becomes U+0000 and two hexadecimal digits: "caf\xe9" is written
-// "caf\u0000e9". No argument, variable or path holds a NUL byte, so this form cannot be
-// mistaken for text. If a string does hold NUL bytes, they are written in the same way.
+// A string that is UTF-8 is written as encoding/json writes it. In any other string each byte that is not UTF-8 becomes
+// U+0000 and two hexadecimal digits: "caf\xe9" is written "caf\u0000e9". No argument, variable or path has a NUL byte,
+// so this form cannot be mistaken for text. If a string does have NUL bytes, they are written in the same way.
 package exact
 
 import (
@@ -17,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// mark begins the two digits that stand for one byte.
+// mark is the byte before the two digits that stand for one byte.
 const mark = 0
 
 // Marshal returns the JSON of v. It first brings all strings into the written form. Methods
@@ -122,8 +121,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// unescape returns the string of a written form. A NUL byte that no digits follow
-// stays, as in files that were written before there was this form.
+// unescape returns the string that has the written form s. A NUL byte without two digits after it stays, because older
+// versions wrote files without this form.
 func unescape(s string) string {
 	var b []byte
 	for i := 0; i < len(s); i++ {

@@ -19,9 +19,9 @@ const (
 
 // Error is an error with the exit code of the command and with a hint.
 type Error struct {
-	Code int // if it is 0, the code is that of an error that Err wraps
+	Code int // if it is 0, the code is the code of an error that Err wraps
 	Err  error
-	Hint string // what to type next; empty if Err says it
+	Hint string // what to type next; empty if Err says that already
 	// Fallback is the hint to give if neither this error nor the errors that it wraps have a
 	// hint.
 	Fallback string
@@ -48,11 +48,11 @@ func Hinted(hint, format string, args ...any) error {
 // Exit is an error that ends the program with an exit code and without a message.
 type Exit int
 
-// Error returns the code in words.
+// Error returns the code as text.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Code returns the exit code of err, which is that of the first Error in err with a code. It
-// returns CodeInternal if there is none.
+// Code returns the exit code of err. That is the code of the first Error in err that has a code. If there is none, it
+// is CodeInternal.
 func Code(err error) int {
 	code := CodeInternal
 	walk(err, func(err error) bool {

@@ -18,20 +18,20 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// ranks is how many ranks each job has: as its job file says, and as the loop is told.
+// ranks is the number of ranks of each job. The job files have this number, and the loop gets it.
 const ranks = 4
 
-// verdict is what gangrun has made of a job.
+// verdict says what gangrun has done with a job.
 type verdict struct {
 	category job.Category
 	action   job.Action
 	by       caught
 	recovers bool
 	wasted   float64 // in rank-seconds
-	log      string  // what gangrun has printed
+	log      string  // output of gangrun
 }
 
-// wrong says what of the verdict is not right; empty if all is.
+// wrong says what is wrong in the verdict. It returns "" if nothing is wrong.
 func (v verdict) wrong(r reason) string {
 	var what []string
 	differ := func(name string, got, want any) {
@@ -46,7 +46,7 @@ func (v verdict) wrong(r reason) string {
 	return strings.Join(what, "; ")
 }
 
-// place is where a job runs: a simulated host that no other run uses, and empty directories.
+// place is the place in which a job runs: a simulated host that no other run uses, and empty directories.
 type place struct {
 	dir       string // for all files of the job
 	inventory string
@@ -101,7 +101,7 @@ func (c config) underGangrun(ctx context.Context, r reason, p place) (verdict, e
 	return v, nil
 }
 
-// judge says what a report shows.
+// judge returns the verdict that a report shows.
 func judge(report runreport.Report) verdict {
 	v := verdict{recovers: report.State == job.StateSucceeded, by: gang}
 	cause := report.Cause()
@@ -126,8 +126,8 @@ func judge(report runreport.Report) verdict {
 	return v
 }
 
-// wasted returns for how many rank-seconds ranks were held for nothing: in trials; in attempts that
-// failed, after their last good checkpoint; and in every attempt of a job that did not get to its end.
+// wasted returns for how many rank-seconds ranks were held in vain. These are the times of trials, and the times after
+// the last good checkpoint of failed attempts. If the job did not reach its end, all attempts were in vain.
 func wasted(report runreport.Report) float64 {
 	sum := report.GPUSeconds.Wasted
 	if report.State != job.StateSucceeded {
@@ -143,5 +143,5 @@ func wasted(report runreport.Report) float64 {
 	return sum
 }
 
-// seconds writes a duration in seconds.
+// seconds formats a duration in seconds.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// tries is how often the loop starts a job.
+// tries limits how often the loop starts a job.
 const tries = 3
 
-// loop is what the shell loop has made of a job.
+// loop says what the shell loop has done with a job.
 type loop struct {
 	tried    int
 	recovers bool
 	wasted   float64 // in rank-seconds
-	log      string  // what the loop has printed
+	log      string  // output of the loop
 }
 
 // underLoop runs a reason's job under mpirun in a shell loop. If resumes is true, each retry
@@ -43,7 +43,7 @@ func (c config) underLoop(ctx context.Context, r reason, p place, command []stri
 	if resumes {
 		cmd.Env = append(cmd.Env, "RESUME=1")
 	}
-	// mpirun is a child of the shell: both get the signal.
+	// mpirun is a child of the shell, so both get the signal.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -65,9 +65,9 @@ func (c config) underLoop(ctx context.Context, r reason, p place, command []stri
 	return l, err
 }
 
-// readTries reads the lines of the loop on its tries: when each began and ended, its exit code, and
-// when the file was written from which the next one begins. If a job gets to its end, what a failed
-// try did before that file was written is not wasted.
+// readTries reads the lines that the loop prints about its tries. They say when each try began and ended, its exit
+// code, and when the file was written from which the next try begins. If a job reaches its end, the work of a failed
+// try before that file was written is not wasted.
 func readTries(text string) (loop, error) {
 	var l loop
 	var kept float64

@@ -21,14 +21,14 @@ import (
 // examples is the directory of the jobs, in the tree of gangrun.
 const examples = "examples/failures"
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
-	root    string        // of the tree of gangrun
-	gangrun string        // the binary
-	longest time.Duration // after this the job fails that runs for longest
+	root    string        // root directory of the tree of gangrun
+	gangrun string        // path of the binary
+	longest time.Duration // the job that runs for the longest time fails after this time
 	only    []string      // the names of jobs; empty for all
 	page    string        // the page to write; empty for none
-	verbose bool          // whether to print what gangrun and the loop have printed
+	verbose bool          // print the output of gangrun and the loop
 }
 
 func main() {
@@ -76,7 +76,7 @@ func (c config) main(ctx context.Context, out, log io.Writer) error {
 	return check(rows)
 }
 
-// choose returns the reasons of the named jobs, or all.
+// choose returns the reasons of the named jobs. Without names, it returns all reasons.
 func choose(only []string) ([]reason, error) {
 	if len(only) == 0 {
 		return reasons, nil

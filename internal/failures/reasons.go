@@ -10,10 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// caught is what found out about a failure.
+// caught says what has found a failure.
 type caught string
 
-// What finds out about failures, from the cheapest to the dearest.
+// What can find failures, from the cheapest to the most expensive.
 const (
 	static caught = "static preflight"
 	trial  caught = "trial"
@@ -26,14 +26,14 @@ type reason struct {
 	// job is the name of the job file in examples/failures, without its extension, and does is
 	// what the job does.
 	job, does string
-	// minutes is for how long the study's jobs had run when they failed: the median.
+	// minutes is the median of the times for which the study's jobs had run when they failed.
 	minutes float64
-	// category, by and recovers are what is right: the category, what catches the failure, and
-	// whether the job gets to its end nevertheless. The right action is that of the category.
+	// category, by and recovers are the right results: the category, what finds the failure, and whether the job
+	// reaches its end nevertheless. The right action is the action of the category.
 	category job.Category
 	by       caught
 	recovers bool
-	// saves says that the job saves checkpoints.
+	// saves is true if the job saves checkpoints.
 	saves bool
 }
 
@@ -44,7 +44,7 @@ type reason struct {
 //go:embed reasons.csv
 var table string
 
-// reasons are those of the table.
+// reasons has the reasons in the table.
 var reasons = mustRead(table)
 
 // mustRead reads a table of reasons, whose first line names the columns.
@@ -65,8 +65,8 @@ func mustRead(table string) []reason {
 	return read
 }
 
-// failAfter returns for how long the job runs before it fails, if the job that runs longest fails
-// after longest.
+// failAfter returns for how long the job runs before it fails. longest is that time for the job that runs for the
+// longest time.
 func (r reason) failAfter(longest time.Duration) time.Duration {
 	most := 0.0
 	for _, other := range reasons {

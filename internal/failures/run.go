@@ -14,11 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/jobfile"
 )
 
-// late is the time to failure from which a job counts as late.
+// late is the shortest time to failure with which a job counts as late.
 const late = 3 * time.Second
 
-// runAll runs the jobs. Those that fail late run beside the others; the others run one after
-// the other.
+// runAll runs the jobs. Jobs that fail late run beside the other jobs. The other jobs run one after the other.
 func (c config) runAll(ctx context.Context, chosen []reason, log io.Writer) ([]row, error) {
 	dir, err := os.MkdirTemp("", "gangrun-failures-")
 	if err != nil {
@@ -61,8 +60,8 @@ func (c config) runAll(ctx context.Context, chosen []reason, log io.Writer) ([]r
 	return nil, ctx.Err()
 }
 
-// run runs a reason's job under each contender: side by side if the job fails late, and otherwise
-// one after the other.
+// run runs a reason's job under each contender. If the job fails late, the contenders run at the same time. Otherwise,
+// they run one after the other.
 func (c config) run(ctx context.Context, r reason, dir string) (row, error) {
 	result := row{reason: r}
 	p, err := newPlace(dir, r)
@@ -114,11 +113,11 @@ func (c config) command(r reason) ([]string, error) {
 	return spec.Command, nil
 }
 
-// late reports whether a job runs for long before it fails. It only sleeps, and so runs beside
-// others.
+// late reports whether a job runs for a long time before it fails. Such a job only sleeps, and so it can run beside
+// other jobs.
 func (c config) late(r reason) bool { return r.failAfter(c.longest) >= late }
 
-// report says how a job went.
+// report prints how a job went.
 func (c config) report(r row, log io.Writer) {
 	wrong := r.verdict.wrong(r.reason)
 	fmt.Fprintf(log, "%s: %s, caught by %s; the loop tried it %d times\n", r.job, r.verdict.category, r.verdict.by, r.loop.tried)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// row is a reason with what the contenders have made of its job.
+// row is a reason, with what the contenders have done with its job.
 type row struct {
 	reason
 	verdict  verdict
@@ -15,10 +15,10 @@ type row struct {
 	resuming loop // the same as loop if the job saves no checkpoints
 }
 
-// mostWasted is how much of the loop's waste gangrun's may be.
+// mostWasted limits gangrun's waste, as a part of the loop's waste.
 const mostWasted = 0.10
 
-// totals are the rank-seconds that all jobs together have wasted.
+// totals has the rank-seconds that all jobs together have wasted.
 type totals struct{ gangrun, loop, resuming float64 }
 
 // sum adds up the rows.
@@ -35,7 +35,7 @@ func sum(rows []row) totals {
 // head is the first line of the table.
 var head = []string{"reason", "category found", "right", "action", "caught by", "gangrun", "loop", "ratio", "loop that resumes"}
 
-// cells is the line of a reason.
+// cells returns the line of a reason in the table.
 func (r row) cells() []string {
 	right := "yes"
 	if r.verdict.wrong(r.reason) != "" {
@@ -46,13 +46,13 @@ func (r row) cells() []string {
 		fmt.Sprintf("%.1f", r.resuming.wasted)}
 }
 
-// cells is the line of the totals.
+// cells returns the line of the totals in the table.
 func (t totals) cells() []string {
 	return []string{"all", "", "", "", "", fmt.Sprintf("%.1f", t.gangrun), fmt.Sprintf("%.1f", t.loop), percent(t.gangrun, t.loop),
 		fmt.Sprintf("%.1f", t.resuming)}
 }
 
-// percent writes a part of a whole.
+// percent formats a part of a whole as a percentage.
 func percent(part, whole float64) string {
 	if whole == 0 {
 		return "-"
@@ -60,7 +60,7 @@ func percent(part, whole float64) string {
 	return fmt.Sprintf("%.1f %%", 100*part/whole)
 }
 
-// text is the table for a terminal.
+// text returns the table for a terminal.
 func text(rows []row) string {
 	lines := [][]string{head}
 	for _, r := range rows {
@@ -84,13 +84,13 @@ func text(rows []row) string {
 	return b.String()
 }
 
-// markdown is a line of a table in a page.
+// markdown returns a line of a table in a page.
 func markdown(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-// rule is the line below the head of a table of so many columns.
+// rule returns the line below the head of a table with that number of columns.
 func rule(columns int) string { return "|" + strings.Repeat("---|", columns) + "\n" }
 
-// page is docs/failures.md.
+// page returns the text of docs/failures.md.
 func page(rows []row, longest time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, pageTop, len(rows), ranks, tries, longest, reason{minutes: 1}.failAfter(longest).Round(time.Millisecond), late, runtime.NumCPU())
@@ -113,9 +113,8 @@ func page(rows []row, longest time.Duration) string {
 	return b.String()
 }
 
-// pageTop is what stands above the table. Its values are the numbers of jobs, ranks and tries, the
-// longest time to failure, a minute of the study, the time from which jobs run side by side, and
-// the number of cores.
+// pageTop is the text above the table. Its values are the numbers of jobs, ranks and tries, the longest time to
+// failure, a minute of the study, the time from which jobs run side by side, and the number of cores.
 const pageTop = `# The failures of the Philly study
 
 <!-- Written by "make failures UPDATE=1" from internal/failures. Change it there. -->
@@ -134,7 +133,7 @@ The last columns show how much time was wasted, in rank-seconds. Each rank has o
 
 `
 
-// readme is the table in the README of the examples.
+// readme returns the table in the README of the examples.
 func readme() string {
 	columns := []string{"reason", "job", "what the job does", "category", "action", "caught by", "reaches its end"}
 	b := markdown(columns...) + rule(len(columns))

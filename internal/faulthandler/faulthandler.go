@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal is the signal that makes a Python process write its stacks. It is SIGRTMIN+23 of the GNU C library,
-// because programs that use real-time signals usually take the first or the last ones. Signal ends a process
-// that does not handle it.
+// Signal is the signal that makes a Python process write its stacks. It is SIGRTMIN+23 of the GNU C library, because
+// programs that use real-time signals usually take the first or the last of them. Signal ends a process that does not
+// handle it.
 const Signal = unix.Signal(57)
 
 // Env is the environment variable with the path of the file to which a Python process writes its stacks.

@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// What Brief keeps for each process group.
+// The numbers of calls that Brief keeps for each process group.
 const (
-	keptOpen   = 8  // the oldest calls that are not complete
-	keptNewest = 24 // the newest calls
+	keptOpen   = 8  // of the oldest calls that are not complete
+	keptNewest = 24 // of the newest calls
 )
 
 // Brief returns the part of a record that Analyse needs: for each process group, the newest calls and the

@@ -116,7 +116,7 @@ func where(d *pickle.Dict) string {
 	return ""
 }
 
-// integer returns the number at key, or other if there is no number.
+// integer returns the number at key. It returns other if there is no number.
 func integer(d *pickle.Dict, key string, other int64) int64 {
 	if n, ok := d.Get(key).(int64); ok {
 		return n
@@ -124,7 +124,7 @@ func integer(d *pickle.Dict, key string, other int64) int64 {
 	return other
 }
 
-// tensors returns the sizes and types of the tensors of a call as text, and how many elements they have
+// tensors returns the sizes and types of the tensors of a call as text, and the number of elements that they have
 // together.
 func tensors(d *pickle.Dict, side string) (text string, size int64) {
 	sizes, _ := d.Get(side + "_sizes").(*pickle.List)
@@ -151,10 +151,10 @@ func tensors(d *pickle.Dict, side string) (text string, size int64) {
 	return short(strings.TrimRight(text, " ")), size
 }
 
-// maxTensors bounds the text about tensors, in bytes.
+// maxTensors limits the text about tensors, in bytes.
 const maxTensors = 100
 
-// short bounds the length of a text about tensors. Different texts stay different.
+// short shortens a text about tensors if it is too long. Different texts remain different.
 func short(text string) string {
 	if len(text) <= maxTensors {
 		return text

@@ -6,17 +6,18 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxFlight bounds the lines of evidence about process groups, and about ranks, that come from flight recorders.
+// maxFlight limits the lines of evidence from flight recorders that are about process groups. It also limits those that
+// are about ranks.
 const maxFlight = 4
 
 // Findings are what the flight recorders of PyTorch show of a job.
 type Findings struct {
-	lines    []job.Line // one a rank
+	lines    []job.Line // one line for each rank
 	Problems []job.CollectiveProblem
 	Blamed   []int // the ranks that are to blame
 }
 
-// Read reads the lines that are records. Of several records of a rank, the last one counts.
+// Read reads the lines that have records. If a rank has several records, the last one counts.
 func Read(lines []job.Line) (f Findings) {
 	var records []job.FlightRecord
 	for _, l := range slices.Backward(lines) {
@@ -28,7 +29,7 @@ func Read(lines []job.Line) (f Findings) {
 	return f
 }
 
-// Line returns the record of a rank, as a line of evidence.
+// Line returns the record of a rank as a line of evidence.
 func (f Findings) Line(rank int) job.Line {
 	i := slices.IndexFunc(f.lines, func(l job.Line) bool { return l.Rank == rank })
 	if i < 0 {
@@ -39,8 +40,8 @@ func (f Findings) Line(rank int) job.Line {
 	return line
 }
 
-// Explain adds to a cause in which collective the ranks waited, and what the ranks that are to
-// blame did last.
+// Explain adds evidence to a cause. It says in which collective the ranks waited, and what the ranks that are to blame
+// did last.
 func (f Findings) Explain(c *job.Cause) {
 	var lines []job.Line
 	for _, p := range f.Problems {

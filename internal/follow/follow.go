@@ -29,7 +29,7 @@ type follower struct {
 	show  *view.Live
 	heard atomic.Int64 // number of events and pieces of output so far
 
-	// These belong to the goroutine that reads the logs of the attempt that is shown.
+	// Only the goroutine that reads the logs of the shown attempt uses the fields below.
 	attempt int
 	tails   []tail
 	reader  growing.Reader
@@ -62,7 +62,7 @@ func Follow(run home.Run, out, errs screen.Stream) (runreport.Report, error) {
 	defer stop()
 	err = f.look(ctx, len(past))
 
-	// A second signal ends the wait for a terminal that is stopped.
+	// A second signal ends the wait for a stopped terminal.
 	stop()
 	hurried, hurry := interrupt.Context()
 	defer hurry()
@@ -84,15 +84,14 @@ func Follow(run home.Run, out, errs screen.Stream) (runreport.Report, error) {
 	return report, err
 }
 
-// severalHosts reports whether ranks have to be told apart by their hosts.
+// severalHosts reports whether the hosts of ranks must be shown to tell the ranks apart.
 func severalHosts(events []job.Event) bool {
 	return slices.ContainsFunc(events, func(e job.Event) bool {
 		return e.Placement != nil && len(e.Placement.Hosts) > 1 || e.Spec != nil && (e.Spec.Loopback > 1 || e.Spec.Hosts != "" || e.Spec.Hostfile != "")
 	})
 }
 
-// look shows what follows the first events until the run has ended. The error is why it has
-// not.
+// look shows everything after the first events until the run has ended. If the run has not ended, the error says why.
 func (f *follower) look(ctx context.Context, known int) error {
 	if f.show.Report().State.Final() {
 		f.awaitController(ctx)
@@ -119,14 +118,14 @@ func (f *follower) look(ctx context.Context, known int) error {
 		if number++; number > known {
 			f.show.Event(e)
 			if e.Kind == job.KindAttempt {
-				f.watch.Touch() // its logs are elsewhere
+				f.watch.Touch() // the logs are elsewhere
 			}
 		}
 	})
 	if err == nil {
 		f.awaitController(ctx)
 	}
-	ended() // all that the ranks have printed is in their logs
+	ended() // all output of the ranks is in their logs
 	select {
 	case <-shown:
 	case <-ctx.Done():
@@ -141,8 +140,8 @@ func (f *follower) look(ctx context.Context, known int) error {
 	return err
 }
 
-// controllerLimit bounds the wait for a controller whose run has ended to write its
-// report: its terminal may hold it up for longer.
+// controllerLimit limits the wait for the controller of a run that has ended. The controller still has to write its
+// report. Its terminal may delay it for longer.
 const controllerLimit = 3 * time.Second
 
 // awaitController waits until the controller of a run that has ended is gone.
@@ -166,8 +165,8 @@ func (f *follower) awaitController(ctx context.Context) {
 	}
 }
 
-// guard ends the watch when the run's controller is gone and the run has not ended. It
-// warns of a controller on another host that may be gone.
+// guard ends the watch when the run's controller is gone but the run has not ended. It also warns if a controller on
+// another host may be gone.
 func (f *follower) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(presence.CheckEvery)
 	defer tick.Stop()
@@ -197,12 +196,12 @@ func (f *follower) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// lost returns the error of a run whose controller has gone while it was followed.
+// lost returns the error for a run whose controller has gone while this process followed the run.
 func lost(run home.Run) error {
 	return &failure.Error{Code: failure.CodeMayPass, Err: GoneError{run.ID}, Hint: "gangrun attach " + run.ID + " goes on with it"}
 }
 
-// GoneError is the error of a run whose controller is gone.
+// GoneError is the error if the controller of a run is gone.
 type GoneError struct{ Run string }
 
 // Error names the run.

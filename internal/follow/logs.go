@@ -10,15 +10,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// tail is one stream of a rank that is shown.
+// tail is a stream of a rank that is shown.
 type tail struct {
 	rank   job.Rank
 	stderr bool
 	*growing.File
 }
 
-// open turns to the logs of the newest attempt. With skip it begins at their ends: what they
-// hold was printed before the user attached.
+// open switches to the logs of the newest attempt. If skip is true, it begins at the ends of the logs, because the
+// output before that was printed before the user attached.
 func (f *follower) open(ctx context.Context, skip bool) {
 	last := f.show.Report().Last()
 	if last == nil || last.Logs == "" || last.Number == f.attempt {
@@ -51,8 +51,7 @@ func (f *follower) close(ctx context.Context) {
 	f.tails = nil
 }
 
-// read shows what the ranks print until growth ends, and then the rest, unless ctx has
-// ended.
+// read shows the output of the ranks until growth ends. After that, it shows the rest, unless ctx has ended.
 func (f *follower) read(ctx, growth context.Context) {
 	for {
 		changes, err := f.watch.Next(growth)
@@ -70,7 +69,7 @@ func (f *follower) read(ctx, growth context.Context) {
 	}
 }
 
-// more shows what has come to the logs that have changed.
+// more shows what was added to the logs that have changed.
 func (f *follower) more(ctx context.Context, changes growing.Changes) {
 	for _, t := range f.tails {
 		if !changes.Has(t.Path()) {

@@ -13,8 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// maxKept is how many files a Reader keeps open. It opens other files whenever they have
-// grown.
+// maxKept limits how many files a Reader keeps open. It opens other files whenever they have grown.
 const maxKept = 512
 
 // Reader reads files that grow. Only one goroutine may use it.
@@ -26,9 +25,9 @@ type Reader struct {
 // File is a file that a Reader reads.
 type File struct {
 	path   string
-	offset int64    // of what was read
-	file   *os.File // nil while it is not kept open
-	failed error    // why it is read no more
+	offset int64    // the file was read up to this offset
+	file   *os.File // nil if the file is not kept open
+	failed error    // why the file is no longer read
 }
 
 // NewFile returns the file at path, which need not exist yet, to be read from offset on.
@@ -114,7 +113,7 @@ func removed(file *os.File) bool {
 	if errors.Is(err, unix.ESTALE) {
 		return true
 	}
-	info, err := file.Stat() // a kernel before 4.11
+	info, err := file.Stat() // for kernels before 4.11
 	if err != nil {
 		return true
 	}

@@ -32,17 +32,17 @@ func (c Changes) Has(path string) bool { return c.All || c.names[path] }
 
 // Watch reports which files of some directories may have changed.
 type Watch struct {
-	watcher *fsnotify.Watcher // nil if none could be made: then the poll must do
-	wake    chan struct{}     // holds one value while there are changes
+	watcher *fsnotify.Watcher // nil if none could be made; then only the poll finds changes
+	wake    chan struct{}     // has a value while there are changes
 	poll    *time.Ticker
 	done    sync.WaitGroup
 
 	mu      sync.Mutex
 	changes Changes
-	last    time.Time // when Next returned
+	last    time.Time // when Next last returned
 }
 
-// NewWatch returns a Watch of no directory. The caller closes it.
+// NewWatch returns a Watch that has no directory yet. The caller must close it.
 func NewWatch() *Watch {
 	w := &Watch{wake: make(chan struct{}, 1), poll: time.NewTicker(PollEvery)}
 	if watcher, err := fsnotify.NewWatcher(); err == nil {
@@ -62,9 +62,9 @@ func (w *Watch) Close() {
 	w.done.Wait()
 }
 
-// Add watches the files of a directory, too. A directory that is watched already may be added
-// again: it may have been removed and created again. If the kernel cannot watch it, its files
-// are reported as changed at every PollEvery.
+// Add watches the files of a directory, too. A directory that is watched already may be added again, for instance
+// because it was removed and created again. If the kernel cannot watch it, its files are reported as changed at every
+// PollEvery.
 func (w *Watch) Add(dir string) {
 	if w.watcher != nil {
 		_ = w.watcher.Add(dir)
@@ -115,7 +115,7 @@ func (w *Watch) gather() {
 				}
 				c.names[filepath.Clean(event.Name)] = true
 			})
-		case _, open := <-w.watcher.Errors: // mostly because events were lost
+		case _, open := <-w.watcher.Errors: // mostly, the kernel reports here that events were lost
 			if !open {
 				return
 			}
@@ -124,7 +124,7 @@ func (w *Watch) gather() {
 	}
 }
 
-// note changes what Next will return, and wakes it.
+// note changes what Next will return, and wakes Next.
 func (w *Watch) note(change func(*Changes)) {
 	w.mu.Lock()
 	change(&w.changes)

@@ -13,7 +13,7 @@ import (
 
 // Entry is a run that has ended. Its JSON names are an API.
 type Entry struct {
-	Run     string    `json:"run"` // its ID
+	Run     string    `json:"run"` // the ID of the run
 	Ended   time.Time `json:"ended"`
 	Name    string    `json:"name"`
 	Command []string  `json:"command"`

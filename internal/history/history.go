@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Kept is how many runs the history keeps: the newest ones.
+// Kept is how many runs the history keeps. It keeps the newest.
 const Kept = 10000
 
 // File is the path of a history. Its methods open the file and close it again.
@@ -46,7 +46,7 @@ CREATE INDEX runs_by_fingerprint ON runs (fingerprint, ended);
 
 const columns = "run, ended, name, command, fingerprint, state, exit_code, may_help, category, signature, rank, step, text, artefact, mark"
 
-// busyLimit is how long a controller waits for others that write.
+// busyLimit is how long a controller waits for other controllers that write.
 const busyLimit = 5 * time.Second
 
 // open opens the file. If create is false, the error for a file that does not exist wraps
@@ -59,7 +59,7 @@ func (f File) open(ctx context.Context, create bool) (*sql.DB, error) {
 			return nil, err
 		}
 	}
-	file, err := safefile.OpenFile(string(f), flags, 0o600) // SQLite would let others read it
+	file, err := safefile.OpenFile(string(f), flags, 0o600) // SQLite would make a file that other users can read
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func (f File) prepare(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // without effect after Commit
+	defer func() { _ = tx.Rollback() }() // has no effect after Commit
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&have); err != nil || have == version {
-		return err // another controller has made them meanwhile
+		return err // another controller has made the tables meanwhile
 	}
 	if have > version {
 		return fmt.Errorf("a newer gangrun has made it: its version is %d, and this gangrun knows %d", have, version)
@@ -101,7 +101,7 @@ func (f File) prepare(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// use opens the file for do.
+// use opens the file, calls do, and closes the file.
 func (f File) use(ctx context.Context, doing string, create bool, do func(*sql.DB) error) error {
 	db, err := f.open(ctx, create)
 	if err == nil {
@@ -117,8 +117,8 @@ func (f File) use(ctx context.Context, doing string, create bool, do func(*sql.D
 		"the history %q cannot be %s: %w", string(f), doing, err)
 }
 
-// explain adds to an error of a write what the operating system says of a new file in the directory, if that is an
-// error, too. SQLite needs new files there, and does not say why it cannot make one.
+// explain adds the reason to an error of a write, if it can find it. SQLite needs new files in the directory, and does
+// not say why it cannot make one. So explain tries to make a file there, and adds the error of that.
 func (f File) explain(err error) error {
 	probe, probeErr := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*.tmp")
 	if probeErr != nil {
@@ -140,7 +140,7 @@ func (f File) Add(ctx context.Context, e Entry) error {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // without effect after Commit
+		defer func() { _ = tx.Rollback() }() // has no effect after Commit
 		_, err = tx.ExecContext(ctx, "INSERT OR REPLACE INTO runs ("+columns+") VALUES (?"+strings.Repeat(", ?", strings.Count(columns, ","))+")",
 			e.Run, e.Ended.UnixNano(), e.Name, string(command), e.Fingerprint, string(e.State), e.ExitCode, e.MayHelp,
 			string(e.Category), e.Signature, e.Rank, e.Step, e.Text, e.Artefact, e.Mark)

@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// maxSpans is how many attempts Spans returns: the newest.
+// maxSpans limits how many attempts Spans returns. It returns the newest.
 const maxSpans = 2000
 
-// The table is made when it is first needed: older versions of gangrun ignore it, and the version of the file
-// stays the same. A stall of -1 is not known.
+// The table is made when it is first needed. Older versions of gangrun ignore it, and the version of the file stays the
+// same. A stall of -1 means that the stall is not known.
 const spansTable = `
 CREATE TABLE IF NOT EXISTS spans (
 	run TEXT NOT NULL, attempt INTEGER NOT NULL, ended INTEGER NOT NULL, job TEXT NOT NULL, hosts TEXT NOT NULL, ran INTEGER NOT NULL,
@@ -32,7 +32,7 @@ func (f File) AddSpans(ctx context.Context, run string, ended time.Time, spans [
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // without effect after Commit
+		defer func() { _ = tx.Rollback() }() // has no effect after Commit
 		if _, err := tx.ExecContext(ctx, spansTable); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (f File) AddSpans(ctx context.Context, run string, ended time.Time, spans [
 	})
 }
 
-// Spans returns the newest attempts of all runs, the newest first.
+// Spans returns the newest attempts of all runs, the newest of them first.
 func (f File) Spans(ctx context.Context) (all []saves.Span, err error) {
 	err = f.use(ctx, "read", false, func(db *sql.DB) error {
 		tables := 0

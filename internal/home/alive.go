@@ -28,7 +28,7 @@ func Alive(c job.Controller) (alive, known bool) {
 		return false, false
 	}
 	if c.BootID != boot {
-		return false, boot != "" // the machine has been booted since
+		return false, boot != "" // the machine has been booted since then
 	}
 	p, err := procfs.ReadStat(c.PID)
 	if errors.Is(err, fs.ErrNotExist) {

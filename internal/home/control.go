@@ -14,8 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// controlName is the file in a run's directory that the run's controller keeps locked.
-// It names that process.
+// controlName is a file in a run's directory. The run's controller keeps it locked, and the file names the controller.
 const controlName = "controller"
 
 // ErrControlled is the error if a run has a controller, or if a process that its last
@@ -39,7 +38,7 @@ type Control struct {
 
 	self      job.Controller
 	tentative bool   // Keep was not called yet
-	before    []byte // what the file holds again then
+	before    []byte // the content that Close restores if Keep was not called
 }
 
 // Control takes the lock for c, the process that has created the run. The error is
@@ -76,7 +75,7 @@ func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// lock gets the control, without writing to the file.
+// lock takes the lock. It does not write to the file.
 func (r Run) lock(c job.Controller) (*Control, error) {
 	fail := func(err error) (*Control, error) {
 		return nil, fmt.Errorf("cannot become the controller of run %s: %w", r.ID, err)
@@ -104,8 +103,7 @@ func (c *Control) Keep() error {
 	return nil
 }
 
-// Close releases the lock. After a takeover without Keep, the file names the previous controller
-// again.
+// Close releases the lock. If Keep was not called after a takeover, the file names the previous controller again.
 func (c *Control) Close() error {
 	var err error
 	if c.tentative {
@@ -116,9 +114,8 @@ func (c *Control) Close() error {
 	return errors.Join(err, c.File.Close())
 }
 
-// Controlled reports whether a process has the run's lock. known is false if the file
-// cannot be opened or locked. On a file system that does not share locks between hosts,
-// only processes of this host are seen.
+// Controlled reports whether a process has the run's lock. known is false if the file cannot be opened or locked. If
+// the file system does not share locks between hosts, Controlled sees only processes of this host.
 func (r Run) Controlled() (controlled, known bool) {
 	file, err := safefile.Open(r.controlPath())
 	if err != nil {
@@ -129,7 +126,7 @@ func (r Run) Controlled() (controlled, known bool) {
 	return errors.Is(err, syscall.EWOULDBLOCK), err == nil || errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// maxClaim bounds the size of a claim, in bytes.
+// maxClaim limits the size of a claim, in bytes.
 const maxClaim = 64 << 10
 
 func (r Run) controlPath() string { return filepath.Join(r.Dir, controlName) }
@@ -143,8 +140,7 @@ func write(file *os.File, c claim) error {
 	return replace(file, append(text, '\n'))
 }
 
-// replace replaces the content of the file. A reader meanwhile finds the old content, the
-// new content, or none.
+// replace replaces the content of the file. Meanwhile, a reader may find the old content, the new content, or neither.
 func replace(file *os.File, text []byte) error {
 	if _, err := file.WriteAt(text, 0); err != nil {
 		return err
@@ -152,10 +148,10 @@ func replace(file *os.File, text []byte) error {
 	return file.Truncate(int64(len(text)))
 }
 
-// parseClaim returns the run's controller by the content of the file, nil if it has none.
+// parseClaim returns the run's controller that the content of the file names. It returns nil if the run has none.
 func parseClaim(text []byte) *job.Controller {
 	var c claim
-	// What follows the first value is the end of a longer one that was there before.
+	// The text after the first value is the end of an earlier, longer value.
 	if json.NewDecoder(bytes.NewReader(text)).Decode(&c) != nil || c.Controller == (job.Controller{}) {
 		return nil
 	}
@@ -165,8 +161,8 @@ func parseClaim(text []byte) *job.Controller {
 	return &c.Controller
 }
 
-// controller returns the process that became the run's controller last, nil if that
-// cannot be read.
+// controller returns the process that was the last to become the run's controller. It returns nil if the file cannot be
+// read.
 func (r Run) controller() *job.Controller {
 	text, err := safefile.ReadFile(r.controlPath(), maxClaim)
 	if err != nil {

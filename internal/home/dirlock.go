@@ -12,12 +12,12 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// DirLock shows the controllers of other runs in the same home that a run uses a directory. It keeps nobody from
-// using the directory.
+// DirLock shows the controllers of other runs in the same home that a run uses a directory. The lock does not prevent
+// anybody from using the directory.
 type DirLock struct{ file *os.File }
 
-// LockDir locks a directory for a run. If another run has locked it, LockDir returns the ID of that run, and no lock. The
-// lock is a file in the home, so that LockDir needs neither the directory nor its file system.
+// LockDir locks a directory for a run. If another run has locked the directory, LockDir returns the ID of that run, and
+// no lock. The lock is a file in the home, so that LockDir needs neither the directory nor its file system.
 func LockDir(home, dir, run string) (lock *DirLock, other string, err error) {
 	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
 	locks := filepath.Join(home, "dirs")

@@ -14,11 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// idForm matches the name of a run's directory, and nothing that others may put beside it.
+// idForm matches the name of a run's directory. It matches no other name that somebody may put beside it.
 var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-([a-z0-9-]+-)?[0-9a-f]{4}$`)
 
-// runs returns the runs of the home at dir, newest first, and none if there is no such
-// home.
+// runs returns the runs of the home at dir, newest first. It returns none if there is no home at dir.
 func runs(dir string) ([]Run, error) {
 	all := filepath.Join(dir, "runs")
 	entries, err := os.ReadDir(all)
@@ -38,7 +37,7 @@ func runs(dir string) ([]Run, error) {
 		if !idForm.MatchString(e.Name()) || !e.IsDir() && !linked(all, e) {
 			continue
 		}
-		// The job file is written once: it orders the runs of one second.
+		// The job file is written only once. So its time orders the runs of the same second.
 		if info, err := os.Stat(m.JobPath()); err == nil {
 			m.at = info.ModTime()
 		}
@@ -60,8 +59,8 @@ func runs(dir string) ([]Run, error) {
 	return out, nil
 }
 
-// linked reports whether an entry of dir is a link to a directory elsewhere, as of a run
-// that was moved to another disk. One to a run of dir is a second name for that.
+// linked reports whether an entry of dir is a link to a directory elsewhere. A run that was moved to another disk may
+// have such a link. A link to a run in dir itself does not count, because it is only a second name of that run.
 func linked(dir string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return false

@@ -14,9 +14,9 @@ import (
 
 // Summary describes a run in a list of runs.
 type Summary struct {
-	Run  string `json:"run"` // its ID
+	Run  string `json:"run"` // the ID of the run
 	Dir  string `json:"dir"`
-	Name string `json:"name"` // the job's; empty when it has none
+	Name string `json:"name"` // the name of the job; empty if it has none
 	// State is job.StateLost if the run's controller has ended before the run. It is empty if
 	// the journal cannot be read.
 	State job.State `json:"state"`
@@ -26,7 +26,7 @@ type Summary struct {
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	ExitCode *int      `json:"exit_code"`
-	Attempts int       `json:"attempts"` // started so far, without the trial
+	Attempts int       `json:"attempts"` // number of attempts so far, without the trial
 	Step     int64     `json:"step"`     // the highest step of the latest attempt; -1 if none is known
 	// Controller is the process that controls the run; nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
@@ -35,7 +35,7 @@ type Summary struct {
 	// Problem is why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
 
-	elastic bool // the gang may be smaller than asked for
+	elastic bool // the gang may be smaller than the job asks for
 }
 
 // List returns the summary of every run of the home at dir, newest first. It reads only the
@@ -50,7 +50,7 @@ func List(dir string) ([]Summary, error) {
 	for _, r := range all {
 		s, err := r.Summary()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has been removed in the meantime
+			continue // the run has been removed in the meantime
 		}
 		if err != nil {
 			s.Problem = err.Error()
@@ -60,8 +60,8 @@ func List(dir string) ([]Summary, error) {
 	return out, nil
 }
 
-// young is for how long a run without an event counts as being created; after that, the
-// process that created it has died.
+// young is how long a run without an event counts as being created. After that time, the process that created the run
+// must have died.
 const young = time.Minute
 
 // Summary returns the summary of one run, as List does. The error is why the journal cannot
@@ -79,7 +79,7 @@ func (r Run) Summary() (Summary, error) {
 		if err != nil {
 			return s, err
 		}
-		made := r.Created() // an attach that fails changes the directory, not the ID
+		made := r.Created() // use the ID, because an attach that fails changes the time of the directory
 		if made.IsZero() || info.ModTime().Before(made) {
 			made = info.ModTime()
 		}
@@ -91,7 +91,7 @@ func (r Run) Summary() (Summary, error) {
 	if alive, known := Alive(*s.Controller); alive || !known {
 		return s, nil
 	}
-	// The journal may have got its last event since it was read, or another controller has
+	// The last event of the journal may have been written after the journal was read. Or another controller may have
 	// taken over the run.
 	gone := *s.Controller
 	if s, err = r.fold(); err == nil && !s.State.Final() && (s.Controller == nil || *s.Controller == gone) {
@@ -101,8 +101,8 @@ func (r Run) Summary() (Summary, error) {
 }
 
 const (
-	headEvents = 64       // as many hold what a run is and, mostly, how it began
-	tailBytes  = 64 << 10 // some 500 events
+	headEvents = 64       // so many first events say what a run is and, mostly, how it began
+	tailBytes  = 64 << 10 // the length of some 500 events
 )
 
 // fold reads the journal.
@@ -110,7 +110,7 @@ func (r Run) fold() (Summary, error) {
 	s := Summary{Run: r.ID, Dir: r.Dir, Step: -1}
 	file, err := safefile.Open(r.JournalPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err := r.stat() // half-made, or gone
+		_, err := r.stat() // the directory is half-made or gone
 		s.Controller = r.controller()
 		return s, err
 	}
@@ -125,14 +125,14 @@ func (r Run) fold() (Summary, error) {
 	size := info.Size()
 	left := headEvents
 	if size <= 2*tailBytes {
-		left = -1 // all of them
+		left = -1 // read all events
 	}
 	_, err = journal.Scan(io.NewSectionReader(file, 0, size), func(e job.Event) bool {
 		s.add(e)
 		left--
-		return left != 0 || s.elastic // its size is told anywhere
+		return left != 0 || s.elastic // any event may have the size of an elastic gang
 	})
-	// A line may be longer than the tail: go back to one that names an attempt.
+	// A line may be longer than the tail. So go back until a line names an attempt.
 	for tail := int64(tailBytes); err == nil && left == 0 && !s.elastic; tail *= 4 {
 		from := max(0, size-tail)
 		seen := false
@@ -149,12 +149,12 @@ func (r Run) fold() (Summary, error) {
 		return s, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	if c := r.controller(); c != nil {
-		s.Controller = c // the journal may lack it
+		s.Controller = c // the journal may lack the controller
 	}
 	return s, nil
 }
 
-// add folds one event; some before it may be missing.
+// add adds an event to the summary. Earlier events may be missing.
 func (s *Summary) add(e job.Event) {
 	if e.Controller != nil {
 		s.Controller = e.Controller
@@ -180,7 +180,7 @@ func (s *Summary) add(e job.Event) {
 		}
 		s.Step = max(s.Step, e.Progress.At())
 		if s.State != job.StateStopping {
-			s.State = job.StateRunning // that it began to may be among the missing
+			s.State = job.StateRunning // the event that has begun the gang may be missing
 		}
 	case job.KindEnded:
 		s.State, s.Ended, s.ExitCode = e.State, e.Time, e.ExitCode

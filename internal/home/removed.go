@@ -22,7 +22,7 @@ func (e *RemovedError) Hint() string { return "gangrun ps lists the runs that th
 // Is reports whether target is fs.ErrNotExist.
 func (e *RemovedError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// stat returns the run's directory; the error is a RemovedError if there is none.
+// stat returns the run's directory. If there is none, the error is a RemovedError.
 func (r Run) stat() (fs.FileInfo, error) {
 	info, err := os.Stat(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -31,8 +31,7 @@ func (r Run) stat() (fs.FileInfo, error) {
 	return info, err
 }
 
-// Explain returns a RemovedError in place of an error that the removal of the run's
-// directory has caused, and any other error unchanged.
+// Explain returns err. If the removal of the run's directory has caused err, Explain returns a RemovedError.
 func (r Run) Explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := r.stat(); gone != nil {

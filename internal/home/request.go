@@ -27,10 +27,10 @@ type StopRequest struct {
 	At   time.Time      `json:"at"`
 }
 
-// requestPrefix begins the names of files with requests; the rest is random.
+// requestPrefix is the beginning of the names of files with requests. The rest of each name is random.
 const requestPrefix = "stop-"
 
-// maxRequest bounds the size of a request, in bytes.
+// maxRequest limits the size of a request, in bytes.
 const maxRequest = 64 << 10
 
 // AskedStop is a StopRequest that has been made.
@@ -47,7 +47,7 @@ func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	return AskedStop{path}, err
 }
 
-// ask leaves a file for the run's controller, and returns its path.
+// ask writes a file for the run's controller, and returns the path of the file.
 func (r Run) ask(prefix string, text []byte) (string, error) {
 	path := filepath.Join(r.Dir, prefix+rand.Text())
 	if err := atomicfile.WriteFile(path, append(text, '\n'), 0o600); err != nil {
@@ -99,7 +99,7 @@ func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 	return taken, nil
 }
 
-// readRequest reads a request. It returns false if the file holds none or is gone.
+// readRequest reads a request. It returns false if the file is gone or has no request.
 func readRequest(path string) (q StopRequest, ok bool) {
 	text, err := safefile.ReadFile(path, maxRequest)
 	return q, err == nil && json.Unmarshal(text, &q) == nil

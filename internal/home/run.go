@@ -70,8 +70,8 @@ func (r Run) AttemptDir(number int) (string, error) {
 
 const (
 	stamp    = "20060102-150405"
-	maxSlug  = 24  // bytes of a job's name in its runs' IDs, which name sockets too
-	maxTries = 100 // draws of an ID's random part, of 65,536 values
+	maxSlug  = 24  // limits the bytes of a job's name in its runs' IDs, which are also in names of sockets
+	maxTries = 100 // limits the tries to find a random part for an ID, of 65,536 values
 )
 
 // Create creates the directory of a new run in the home at dir, and the home if necessary. Only
@@ -91,8 +91,8 @@ func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) 
 	if err != nil {
 		return fail(err)
 	}
-	// Neither is forced to the disk here: the journal does it later, off the
-	// path of the launch, and its first event tells all that the file does.
+	// Neither file is forced to the disk here, because that would delay the launch. The journal is forced to the disk
+	// later, and its first event has everything that the job file has.
 	j, err := journal.Create(run.JournalPath())
 	if err == nil {
 		if err = os.WriteFile(run.JobPath(), file, 0o600); err == nil {
@@ -103,7 +103,7 @@ func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) 
 	return fail(errors.Join(err, os.RemoveAll(run.Dir)))
 }
 
-// reserve makes the directory of a run with an ID that no other has.
+// reserve makes the directory of a run with an ID that no other run has.
 func reserve(runs string, now time.Time, name string, rnd io.Reader) (Run, error) {
 	prefix := now.UTC().Format(stamp) + "-"
 	if s := slug(name); s != "" {

@@ -16,14 +16,14 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Names of files in a run's directory by which a process asks the run's controller for the stacks of
-// its ranks, and of those with the answers. The rest of both names is the same.
+// Prefixes of names of files in a run's directory. A process asks the run's controller for the stacks of its ranks by a
+// file with stacksPrefix. The file with answerPrefix has the answer. The rest of both names is the same.
 const (
 	stacksPrefix = "stacks-"
 	answerPrefix = "stacks-answer-"
 )
 
-// maxAnswer bounds the size of an answer, in bytes.
+// maxAnswer limits the size of an answer, in bytes.
 const maxAnswer = 256 << 20
 
 // StacksRequest asks a controller for the stacks of the ranks of its run.
@@ -33,16 +33,16 @@ type StacksRequest struct {
 	At time.Time      `json:"at"`
 }
 
-// Stacks is where the ranks of a run are.
+// Stacks says where in their programs the ranks of a run are.
 type Stacks struct {
 	Run     string    `json:"run"`
 	Attempt int       `json:"attempt"`
 	At      time.Time `json:"at"`
-	// Took is how long it took to find out.
+	// Took is how long the collection took.
 	Took job.Duration `json:"took"`
-	// Refused is why there are no stacks; empty if there are.
+	// Refused is the reason why there are no stacks. It is empty if there are stacks.
 	Refused string `json:"refused,omitempty"`
-	// Groups are the ranks, grouped by equal stacks. Missing are those whose hosts have not answered in time.
+	// Groups has groups of ranks with equal stacks. Missing has the ranks whose hosts have not answered in time.
 	Groups  []job.StackGroup `json:"groups"`
 	Missing []int            `json:"missing"`
 	Stacks  []job.RankStack  `json:"stacks"`
@@ -65,7 +65,7 @@ func (r Run) AskStacks(q StacksRequest) (AskedStacks, error) {
 	return AskedStacks{r, path, r.answerPath(id)}, err
 }
 
-// Answer returns the answer to the request, nil if there is none yet.
+// Answer returns the answer to the request. It returns nil if there is no answer yet.
 func (a AskedStacks) Answer() (*Stacks, error) {
 	a.run.refresh()
 	text, err := safefile.ReadFile(a.answer, maxAnswer)
@@ -124,7 +124,7 @@ func (r Run) AnswerStacks(id string, s Stacks) error {
 	return atomicfile.Replace(r.answerPath(id), append(text, '\n'), 0o600)
 }
 
-// ForgetStacks removes the answer to a request; whoever has asked may be gone.
+// ForgetStacks removes the answer to a request, because the process that has asked may be gone.
 func (r Run) ForgetStacks(id string) { _ = os.Remove(r.answerPath(id)) }
 
 func (r Run) answerPath(id string) string { return filepath.Join(r.Dir, answerPrefix+id) }

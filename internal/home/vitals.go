@@ -14,15 +14,15 @@ import (
 // while a gang runs.
 const vitalsName = "vitals.json"
 
-// maxVitals bounds the size of the live file, in bytes.
+// maxVitals limits the size of the live file, in bytes.
 const maxVitals = 64 << 20
 
-// WriteVitals replaces the live file. It does not force it to the disk.
+// WriteVitals replaces the live file. It does not force the file to the disk.
 func (r Run) WriteVitals(text []byte) error {
 	return atomicfile.Replace(filepath.Join(r.Dir, vitalsName), text, 0o600)
 }
 
-// ReadVitals returns the content of the live file, nil if there is none.
+// ReadVitals returns the content of the live file. It returns nil if there is no live file.
 func (r Run) ReadVitals() ([]byte, error) {
 	r.refresh()
 	text, err := safefile.ReadFile(filepath.Join(r.Dir, vitalsName), maxVitals)
@@ -41,8 +41,8 @@ func (r Run) RemoveVitals() error {
 	return err
 }
 
-// refresh makes a network file system look for new files in the run's directory: it may remember for
-// a minute that a file does not exist, but it asks the server when the directory is opened.
+// refresh makes a network file system look for new files in the run's directory. A network file system may remember for
+// a minute that a file does not exist, but asks the server when the directory is opened.
 func (r Run) refresh() {
 	if dir, err := os.Open(r.Dir); err == nil {
 		_ = dir.Close()

@@ -1,5 +1,5 @@
-// Package hostlist reads the list of hosts that a user has given, on a command line or in a job
-// file, and looks at the hardware of this machine if the list is only this machine.
+// Package hostlist reads the list of hosts that a user has given, on a command line or in a job file, and looks at the
+// hardware of this machine if the list has only this machine.
 package hostlist
 
 import (
@@ -70,9 +70,8 @@ func readFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// ForJob returns the hosts that a job names. If it names none, ForJob returns those of the
-// batch system's allocation. An empty list means this machine, or the simulated hosts of
-// spec.Loopback.
+// ForJob returns the hosts that a job names. If the job names none, ForJob returns the hosts of the batch system's
+// allocation. An empty list means this machine, or the simulated hosts of spec.Loopback.
 func ForJob(spec job.Spec) (inventory.List, error) {
 	var list inventory.List
 	if spec.Loopback == 0 {
@@ -109,7 +108,7 @@ func FromFlags(flagValue func(name string) (value string, ok bool)) (Source, err
 		to   *string
 	}{{"inventory", &s.Inventory}, {"hosts", &s.Hosts}, {"hostfile", &s.Hostfile}} {
 		if value, ok := flagValue(flag.name); ok {
-			if strings.TrimSpace(value) == "" { // as by a variable that is not set: the user did not mean this machine
+			if strings.TrimSpace(value) == "" { // perhaps from an unset variable
 				return Source{}, failure.Usage("name hosts, or leave --"+flag.name+" out to use this machine", "--%s names nothing", flag.name)
 			}
 			*flag.to = value

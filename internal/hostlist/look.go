@@ -51,8 +51,8 @@ func Look(ctx context.Context, from Source) (List, error) {
 	return l, nil
 }
 
-// MarkHeld marks those GPUs of this machine as busy that other gangs hold. It returns a warning
-// for each problem with the leases.
+// MarkHeld marks those GPUs of this machine as busy that other gangs hold. It returns the findings, with a warning for
+// each problem with the leases.
 func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.Finding, error) {
 	if len(h.Devices) == 0 {
 		return findings, nil
@@ -70,7 +70,7 @@ func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.F
 	}
 	for _, held := range l.Leases {
 		i := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == held.Device })
-		if i >= 0 && !held.Idle() { // the holder explains more than what runs on it
+		if i >= 0 && !held.Idle() { // the holder explains more than the processes on the GPU
 			h.Devices[i].Busy = held.Holder(time.Now())
 		}
 	}
@@ -91,14 +91,14 @@ func LookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) 
 	return m, err
 }
 
-// PrintNotes writes to w how the list was read.
+// PrintNotes writes notes to w about how the list was read.
 func (l List) PrintNotes(w io.Writer) {
 	for _, note := range l.Notes {
 		fmt.Fprintf(w, "gangrun: note: %s\n", text.Printable(note))
 	}
 }
 
-// Print writes to w how the list was read, and what was found on this machine.
+// Print writes notes to w about how the list was read, and what was found on this machine.
 func (l List) Print(w io.Writer) {
 	l.PrintNotes(w)
 	if l.Own == nil {

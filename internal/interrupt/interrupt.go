@@ -1,6 +1,5 @@
-// Package interrupt ends a context when the user sends a signal, because he no longer wants to
-// wait. It is for commands that the user may end at any time. Commands that control a run
-// handle signals in another way.
+// Package interrupt ends a context when the user sends a signal, because the user no longer wants to wait. It is for
+// commands that the user may end at any time. Commands that control a run handle signals in another way.
 package interrupt
 
 import (

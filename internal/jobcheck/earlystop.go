@@ -22,7 +22,7 @@ func EarlyStop(e job.EarlyStop) error {
 	return nil
 }
 
-// inVain adds an error for each setting about curves that could have no effect.
+// inVain adds an error for each setting about curves that can have no effect.
 func inVain(s job.Spec, errs *faults) {
 	for part := range strings.SplitSeq(string(s.EarlyStop), ",") {
 		kind, action, _ := strings.Cut(part, "=")

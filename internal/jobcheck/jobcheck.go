@@ -31,15 +31,15 @@ func Spec(s job.Spec) error {
 	return errors.Join(errs...)
 }
 
-// faults collects what is wrong with a Spec.
+// faults has the errors in the values of a Spec.
 type faults []error
 
 func (f *faults) add(errs ...error) { *f = append(*f, errs...) }
 
 func (f *faults) bad(format string, args ...any) { f.add(fmt.Errorf(format, args...)) }
 
-// checkSize checks the numbers of ranks and GPUs. Other numbers are not compared with a
-// number of ranks that is itself wrong.
+// checkSize checks the numbers of ranks and GPUs. If the number of ranks is wrong, checkSize does not compare other
+// numbers with it.
 func checkSize(s job.Spec, errs *faults) {
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		errs.bad("there is no command to run")
@@ -52,7 +52,7 @@ func checkSize(s job.Spec, errs *faults) {
 	}
 }
 
-// checkHosts checks where the gang is to run, and how long is waited for hosts.
+// checkHosts checks where the gang will run, and how long gangrun waits for hosts.
 func checkHosts(s job.Spec, errs *faults) {
 	if s.Loopback < 0 || s.Loopback > job.MaxLoopback {
 		errs.bad("loopback is %d, but must be 0 to %d", s.Loopback, job.MaxLoopback)
@@ -165,7 +165,7 @@ func checkCommands(s job.Spec, errs *faults) {
 	}
 }
 
-// checkModes checks values that are one of a few words, and the policy.
+// checkModes checks the policy, and values that must be one of a few words.
 func checkModes(s job.Spec, errs *faults) {
 	for _, err := range []error{
 		check("preflight", s.Preflight, job.PreflightModes()),
@@ -199,7 +199,7 @@ func checkModes(s job.Spec, errs *faults) {
 	}
 }
 
-// checkCurve checks what is done about curves, and how a checkpoint is asked for.
+// checkCurve checks the settings for curves, and how gangrun asks for a checkpoint.
 func checkCurve(s job.Spec, errs *faults) {
 	for _, err := range []error{
 		EarlyStop(s.EarlyStop),

@@ -11,11 +11,11 @@ import (
 	"github.com/gangrun/gangrun/internal/template"
 )
 
-// MaxString is how many bytes one argument or variable (NAME=VALUE) of a new process may have on
-// Linux: MAX_ARG_STRLEN of execve(2), without the NUL byte at the end.
+// MaxString is the largest length in bytes of one argument or variable (NAME=VALUE) of a new process on Linux. It is
+// MAX_ARG_STRLEN of execve(2), without the NUL byte at the end.
 const MaxString = 128<<10 - 1
 
-// LengthError is the error of an argument or a variable that is too long for any process.
+// LengthError is the error if an argument or a variable is too long for any process.
 type LengthError struct {
 	What   string // as in `the argument "xxx..."`
 	Length int
@@ -31,7 +31,7 @@ func (*LengthError) Hint() string {
 	return "write it to a file, and give the program the name of that file"
 }
 
-// lengths reports every argument and variable of the job that is too long.
+// lengths returns an error for each argument and variable of the job that is too long.
 func lengths(s job.Spec) (errs []error) {
 	seen := map[string]bool{}
 	for _, command := range Commands(s) {
@@ -52,8 +52,8 @@ func lengths(s job.Spec) (errs []error) {
 	return errs
 }
 
-// environments returns the variables that the job sets: for every rank, for the trial, and for the
-// ranks of each program.
+// environments returns the variables that the job sets for every rank, for the trial, and for the ranks of each
+// program.
 func environments(s job.Spec) []map[string]string {
 	all := []map[string]string{s.Env, s.Trial.Env}
 	for _, app := range s.Apps {
@@ -62,9 +62,9 @@ func environments(s job.Spec) []map[string]string {
 	return all
 }
 
-// Commands returns the commands that the job will start, as far as they are known now. It returns
-// them for every program and for the trial, for the first and the last rank, and with and without
-// a checkpoint to resume from. It omits commands whose templates cannot be expanded.
+// Commands returns the commands that the job will start, if they are known now. It returns the commands for every
+// program and for the trial, for the first and the last rank, and with and without a checkpoint to resume from. It
+// omits commands whose templates cannot be expanded.
 func Commands(s job.Spec) (commands [][]string) {
 	raw := [][]string{s.Command}
 	for _, app := range s.Apps {
@@ -81,7 +81,7 @@ func Commands(s job.Spec) (commands [][]string) {
 			continue
 		}
 		for _, rank := range []int{0, max(s.Ranks-1, 0)} {
-			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // a checkpoint in it has a longer path
+			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // a checkpoint has a longer path
 				fields := template.Fields{Rank: rank, LocalRank: rank, CheckpointDir: s.CheckpointDir, ResumeFrom: from}
 				if expanded, err := template.Expand(command, fields); err == nil {
 					commands = append(commands, expanded)
@@ -92,7 +92,7 @@ func Commands(s job.Spec) (commands [][]string) {
 	return commands
 }
 
-// shortened quotes the beginning of a text.
+// shortened returns the beginning of a text, in quotes.
 func shortened(text string) string {
 	const most = 40
 	if len(text) <= most {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// vainCheck is the Check of the findings of Vain.
+// vainCheck is the value of Check in the findings of Vain.
 const vainCheck = "no-effect"
 
 // Vain warns of settings that have no effect because of other settings. These are not errors: the other setting may
@@ -72,7 +72,7 @@ func Vain(s job.Spec) (findings []job.Finding) {
 	return findings
 }
 
-// templates returns the names of variables whose values have a template that a command could have.
+// templates returns the names of variables whose values have a template that is only valid in a command.
 func templates(env map[string]string) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if got, err := template.Expand([]string{"", env[name]}, template.Fields{}); err != nil || len(got) != 2 || got[1] != env[name] {
@@ -84,7 +84,7 @@ func templates(env map[string]string) (names []string) {
 
 // named is a setting and its name.
 type named struct {
-	set  bool // it differs from its default
+	set  bool // the setting differs from its default
 	name string
 }
 

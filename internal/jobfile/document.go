@@ -10,7 +10,7 @@ import (
 //go:embed example.yaml
 var example string
 
-// mistakes is a job file with much wrong in it, for the documentation.
+// mistakes is a job file with many mistakes, for the documentation.
 const mistakes = `command: python train.py > log
 rank: 4
 retries: three
@@ -34,8 +34,8 @@ func Document(w io.Writer) error {
 		"{{mistakes}}", mistakes,
 		"{{errors}}", documentErrors(err),
 		"{{size}}", fmt.Sprintf("%d MiB", MaxSize>>20),
-		"[[", "{{", "]]", "}}", // templates of commands, which would be taken for those of this text
-		"´", "`", // no backquote can stand in the text itself
+		"[[", "{{", "]]", "}}", // templates of commands; {{ in this text would be a template of the text itself
+		"´", "`", // the text itself is in backquotes, and so cannot have any
 	).Replace(documentText))
 	return err
 }
@@ -62,7 +62,7 @@ func documentTable() string {
 	return b.String()
 }
 
-// documentErrors writes errors as the command shows them.
+// documentErrors writes errors in the form in which the command shows them.
 func documentErrors(err error) string {
 	var b strings.Builder
 	for _, e := range err.(Errors) {

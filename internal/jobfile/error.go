@@ -19,8 +19,8 @@ type Error struct {
 	hint string
 }
 
-// Error returns where the error is and what is wrong, as in job.yaml:7:3: unknown key
-// "rank", did you mean "ranks"?
+// Error returns where the error is, and what is wrong. An example is: job.yaml:7:3: unknown key "rank", did you mean
+// "ranks"?
 func (e *Error) Error() string {
 	var where strings.Builder
 	switch {
@@ -49,10 +49,10 @@ func (e *Error) Hint() string { return e.hint }
 // with at least one Error.
 type Errors = failure.List[*Error]
 
-// fault is what is wrong with a value, before it is known where it stood.
+// fault says what is wrong with a value. The position of the value is added later.
 type fault struct{ text, hint string }
 
-// faultOf is what an error of package job says, with its hint if it has one.
+// faultOf returns the fault for an error of package job. It has the hint of the error, if the error has one.
 func faultOf(err error) *fault {
 	bad := &fault{text: err.Error()}
 	var hinted interface{ Hint() string }

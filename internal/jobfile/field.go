@@ -58,9 +58,9 @@ type Field struct {
 	Flag    bool // it is a flag of "gangrun run"
 	Key     bool // it is a key of the job file
 
-	bare     string              // the value of a flag that stands alone; empty if it needs a value
-	shortest job.Duration        // that a Duration may be; 0 where job.Spec alone says
-	at       func(*job.Spec) any // where its value is kept; nil for a Group
+	bare     string              // the value of a flag without a value; empty if the flag needs a value
+	shortest job.Duration        // the shortest valid value of a Duration; 0 if only job.Spec limits the value
+	at       func(*job.Spec) any // returns a pointer to the field in a Spec; nil for a Group
 }
 
 // Flagged returns the name of the field's flag.
@@ -76,8 +76,8 @@ func Alone(name string) string {
 	return ""
 }
 
-// twoBeats is how long healthy hosts and gangrun can be silent: each sends something once
-// a second.
+// twoBeats is the longest time for which healthy hosts and gangrun can be silent. Each of them sends something once a
+// second.
 const twoBeats = job.Duration(2 * time.Second)
 
 // Fields returns every Field, in the order of the documentation. The fields of a Group come
@@ -320,7 +320,7 @@ var table = withDefaults([]Field{
 		at:    func(s *job.Spec) any { return &s.Faulthandler }},
 })
 
-// withDefaults fills in the defaults that a Spec has.
+// withDefaults sets the defaults of fields from job.Default.
 func withDefaults(fields []Field) []Field {
 	s := job.Default()
 	for i, f := range fields {
@@ -331,7 +331,7 @@ func withDefaults(fields []Field) []Field {
 	return fields
 }
 
-// find returns the field of that name.
+// find returns the field with that name.
 func find(name string) (*Field, bool) {
 	i := slices.IndexFunc(table, func(f Field) bool { return f.Name == name })
 	if i < 0 {
@@ -340,7 +340,7 @@ func find(name string) (*Field, bool) {
 	return &table[i], true
 }
 
-// findFlag returns the field that has a flag of that name.
+// findFlag returns the field whose flag has that name.
 func findFlag(name string) (*Field, bool) {
 	i := slices.IndexFunc(table, func(f Field) bool { return f.Flag && f.Flagged() == name })
 	if i < 0 {
@@ -349,8 +349,8 @@ func findFlag(name string) (*Field, bool) {
 	return &table[i], true
 }
 
-// keys lists the names, without the group's, of the keys that may stand in a
-// group, or at the top of the file when group is empty.
+// keys lists the names of the keys that are allowed in a group, without the name of the group. If group is empty, it
+// lists the keys that are allowed at the top of the file.
 func keys(group string) []string {
 	var names []string
 	for _, f := range table {

@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// MaxSize bounds a job file, in bytes, both before and after its aliases are expanded.
+// MaxSize limits the size of a job file, in bytes, before and after its aliases are expanded.
 const MaxSize = 1 << 20
 
-// what names the file in errors of its YAML.
+// what is the name of the file in errors about its YAML.
 const what = "a job file"
 
 // File is a job file that has been read: its settings, and their positions.
@@ -26,12 +26,12 @@ type File struct {
 // setting is one value that was set.
 type setting struct {
 	field  *Field
-	part   string // the one variable or category that it sets, of a mapping
+	part   string // for a mapping: the one variable or category that is set
 	value  any
 	origin origin
 }
 
-// origin is where a value was set: in a file, or by a flag.
+// origin says where a value was set: in a file, or by a flag.
 type origin struct {
 	file         string
 	line, column int

@@ -64,7 +64,7 @@ func Marshal(spec job.Spec) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// empty reports whether a field's place holds nothing, or a zero.
+// empty reports whether the place of a field has nothing, or a zero.
 func empty(at any) bool {
 	v := reflect.ValueOf(at).Elem()
 	switch v.Kind() {
@@ -75,7 +75,7 @@ func empty(at any) bool {
 	}
 }
 
-// node returns the YAML for what a field's place holds.
+// node returns the YAML for the value in the place of a field.
 func node(at any) *yaml.Node {
 	switch v := at.(type) {
 	case *[]string:
@@ -107,8 +107,8 @@ func mappingNode[K, V ~string](m map[K]V) *yaml.Node {
 	return n
 }
 
-// scalar returns the YAML for a text. It quotes the text if YAML would read something else without
-// quotes. A text that is not UTF-8 becomes !!binary.
+// scalar returns the YAML for a text. Without quotes, YAML would read some texts as something else. scalar quotes such
+// a text. If a text is not UTF-8, scalar writes it as !!binary.
 func scalar(s string) *yaml.Node {
 	if !utf8.ValidString(s) {
 		return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.TaggedStyle, Tag: "!!binary",
@@ -132,7 +132,7 @@ func written(at any) string {
 	case *job.Size:
 		return v.String()
 	case *job.Duration:
-		s := v.String() // 1h0m0s is 1h, 5m0s is 5m
+		s := v.String() // 1h0m0s becomes 1h, and 5m0s becomes 5m
 		if strings.HasSuffix(s, "m0s") {
 			s = strings.TrimSuffix(s, "0s")
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// unknown says that a key is none, and which may have been meant.
+// unknown returns the fault for an unknown key. It suggests a key that the user may have meant.
 func unknown(group, key string) *fault {
 	known := keys(group)
 	what, hint := fmt.Sprintf("unknown key %s", quote(key)), "the keys are: "+strings.Join(known, ", ")

@@ -64,7 +64,7 @@ func (o *Options) Set(name, value string) error {
 	return o.set(setting{least, "", from, where})
 }
 
-// mount adds a mount to those that other flags have set. The first flag replaces those of the job file.
+// mount adds a mount to the mounts that earlier flags have set. The first flag replaces the mounts of the job file.
 func (o *Options) mount(f *Field, text string) ([]string, *fault) {
 	if _, err := job.ParseMount(text, "/workdir"); err != nil {
 		return nil, faultOf(err)
@@ -125,7 +125,7 @@ func (o *Options) Finish(cwd string) (job.Spec, error) {
 	if len(errs) == 0 {
 		return spec, nil
 	}
-	rank := func(e *Error) int { // the file's before the flags', nobody's last
+	rank := func(e *Error) int { // errors in the file come first, then errors in flags, then others
 		switch {
 		case e.File != "":
 			return 0
@@ -140,7 +140,7 @@ func (o *Options) Finish(cwd string) (job.Spec, error) {
 	return job.Spec{}, errs
 }
 
-// from returns the last setting of a field, or of one part of it.
+// from returns the last setting of a field, or of one part of the field.
 func (o *Options) from(f *Field, part string) (setting, bool) {
 	for _, s := range slices.Backward(o.settings) {
 		if s.field == f && s.part == part {
@@ -150,9 +150,9 @@ func (o *Options) from(f *Field, part string) (setting, bool) {
 	return setting{}, false
 }
 
-// inherit sets secrets from the caller's environment if env does not set them, or has only
-// job.Hidden for them, as the job file of an earlier run does. They then count as secret wherever
-// those of env do.
+// inherit sets secrets from the caller's environment if env does not set them. It also does so if env has only
+// job.Hidden for them, as in the job file of an earlier run. These variables are then secret wherever the variables in
+// env are.
 func (o *Options) inherit(spec *job.Spec) {
 	for _, name := range spec.Secret {
 		if value, set := spec.Env[name]; set && value != job.Hidden {
@@ -167,8 +167,8 @@ func (o *Options) inherit(spec *job.Spec) {
 	}
 }
 
-// hidden refuses secrets whose value is job.Hidden, as in the job file of an earlier run. A rank
-// would take that text for the value.
+// hidden returns errors for secrets whose value is job.Hidden, as in the job file of an earlier run. A rank would use
+// that text as the value.
 func (o *Options) hidden(spec job.Spec) Errors {
 	var errs Errors
 	for i := range table {
@@ -192,8 +192,8 @@ func (o *Options) hidden(spec job.Spec) Errors {
 	return errs
 }
 
-// blame finds the value that causes an error of the whole Spec: if that value is set back to its
-// default, the error is gone.
+// blame finds the value that causes an error of the whole Spec. It is the value that makes the error disappear if it is
+// set back to its default.
 func (o *Options) blame(spec job.Spec, err error) *Error {
 	all := len(parts(jobcheck.Spec(spec)))
 	for _, s := range o.settings {

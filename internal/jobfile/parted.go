@@ -12,19 +12,19 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// parted is a field whose value is one word for all of some names, or a word for each: as a mapping, or as
-// NAME=WORD with commas between.
+// parted describes a field with a value for each of some names. The value of the field is one word for all names, or a
+// word for each name. The latter is a mapping, or a text with NAME=WORD and commas between.
 type parted struct {
 	names  []string
-	noun   string // for a name: "level to wait for"
+	noun   string // what a name is, as in "level to wait for"
 	plural string
-	part   string // as the text has it: "LEVEL=TIME"
+	part   string // the form of a part in a text, as in "LEVEL=TIME"
 	wants  string // what a word must be
 	hint   string
 	wrong  func(name, word string) *fault // says what is wrong with a word
 }
 
-// parted returns what is special of a field of the kind Patience or EarlyStop.
+// parted returns the description of a field of the kind Patience or EarlyStop.
 func (f *Field) parted() parted {
 	if f.Kind == EarlyStop {
 		return parted{job.CurveKinds(), "verdict", "verdicts", "VERDICT=ACTION", "off, advise or stop",
@@ -32,10 +32,10 @@ func (f *Field) parted() parted {
 	}
 	all := texts(job.Localities())
 	return parted{all[:len(all)-1], "level to wait for", "levels to wait for", "LEVEL=TIME", "a duration with a unit, as in 2m, or " + job.Strict,
-		"write it as in patience: 2m, patience: strict or patience: {island: 10m, host: 2m}", waitFault} // nothing is wider than the last
+		"write it as in patience: 2m, patience: strict or patience: {island: 10m, host: 2m}", waitFault} // no level is wider
 }
 
-// nameFault says what is wrong with a name.
+// nameFault returns what is wrong with a name, or nil.
 func (p parted) nameFault(field, name string) *fault {
 	if slices.Contains(p.names, name) {
 		return nil
@@ -47,7 +47,7 @@ func (p parted) nameFault(field, name string) *fault {
 	return bad
 }
 
-// waitFault says what is wrong with the time for which a level is waited for.
+// waitFault returns what is wrong with the waiting time for a level, or nil.
 func waitFault(name, text string) *fault {
 	if text == job.Strict {
 		return nil
@@ -61,7 +61,7 @@ func waitFault(name, text string) *fault {
 	return nil
 }
 
-// actionFault says what is wrong with what is to be done about a verdict.
+// actionFault returns what is wrong with the action for a verdict, or nil.
 func actionFault(name, text string) *fault {
 	actions := texts(job.EarlyActions())
 	if slices.Contains(actions, text) {
@@ -70,7 +70,7 @@ func actionFault(name, text string) *fault {
 	return faultf("", "%s wants off, advise or stop, not %s%s", name, quote(text), suggest.DidYouMean(text, actions))
 }
 
-// parts reads the text form: one word for all names, or NAME=WORD with commas between.
+// parts checks the text form: one word for all names, or NAME=WORD with commas between.
 func (f *Field) parts(text string) *fault {
 	p := f.parted()
 	if !strings.Contains(text, "=") {
@@ -96,7 +96,7 @@ func (f *Field) parts(text string) *fault {
 	return nil
 }
 
-// parts reads a mapping of names to words, or the text that the flag takes.
+// parts reads a mapping of names to words, or a text in the form that the flag has.
 func (r *reader) parts(f *Field, n *yaml.Node) {
 	v, p := yamldoc.Follow(n), f.parted()
 	if yamldoc.Null(v) || v.Kind == yaml.SequenceNode {
@@ -146,7 +146,7 @@ func (r *reader) parts(f *Field, n *yaml.Node) {
 	}
 }
 
-// partsNode is the YAML for such a value: a mapping where it has names.
+// partsNode returns the YAML for the value of such a field. If the value has names, the YAML is a mapping.
 func partsNode(text string, valid error) *yaml.Node {
 	if !strings.Contains(text, "=") || valid != nil {
 		return scalar(text)
@@ -159,7 +159,7 @@ func partsNode(text string, valid error) *yaml.Node {
 	return n
 }
 
-// noUnit says that a duration is a bare number.
+// noUnit returns the fault for a duration that is a number without a unit.
 func noUnit(name, text string) *fault {
 	if _, err := job.ParseDuration(text + "s"); err == nil && strings.Trim(text, "0123456789.") == "" && text != "0" {
 		return &fault{text: fmt.Sprintf("%s %q has no unit, write %ss", name, text, text)}

@@ -14,17 +14,17 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// maxErrors bounds how many errors of one file are reported.
+// maxErrors limits how many errors of one file are reported.
 const maxErrors = 20
 
-// reader walks a YAML document and collects what it sets. Its walk is as deep
-// as the table of fields and no deeper, so no alias can lead it in a circle.
+// reader walks through a YAML document and collects the settings in it. The walk is never deeper than the table of
+// fields, so aliases cannot make it endless.
 type reader struct {
 	name     string
 	settings []setting
 	errs     Errors
-	more     int // errors beyond maxErrors
-	bytes    int // read so far as values, with every use of an alias
+	more     int // number of errors beyond maxErrors
+	bytes    int // bytes of the values that were read; each use of an alias counts
 }
 
 // sorted returns errors in the order of the file. more is the number of errors that es lacks.
@@ -48,8 +48,8 @@ func (r *reader) bad(n *yaml.Node, bad *fault) {
 	r.errs = append(r.errs, r.at(n).error(bad))
 }
 
-// wrong reports that the value at n is not what is wanted there. It shows the text of the value if
-// that cannot be a secret.
+// wrong reports that the value at n is not what the file must have there. It shows the text of the value if the text
+// cannot be a secret.
 func (r *reader) wrong(n *yaml.Node, what, wants, hint string, show bool) {
 	stood := "text"
 	if show {
@@ -69,7 +69,7 @@ func (r *reader) root(n *yaml.Node) {
 	r.group("", n)
 }
 
-// group reads the fields of a group, or the top of the file when it is "".
+// group reads the fields of a group. If group is "", it reads the top of the file.
 func (r *reader) group(group string, n *yaml.Node) {
 	r.entries(n, func(key string, k, v *yaml.Node) {
 		name := key
@@ -80,7 +80,7 @@ func (r *reader) group(group string, n *yaml.Node) {
 			r.field(f, v)
 			return
 		}
-		if on, ok := switched(yamldoc.Follow(v).Value); ok && name == "trial.off" { // as the key once was
+		if on, ok := switched(yamldoc.Follow(v).Value); ok && name == "trial.off" { // the form of older versions
 			f, _ := find("trial.mode")
 			for i := 0; i+1 < len(n.Content); i += 2 {
 				if yamldoc.Follow(n.Content[i]).Value == "mode" {
@@ -95,7 +95,7 @@ func (r *reader) group(group string, n *yaml.Node) {
 	})
 }
 
-// entries calls each for every entry of a mapping.
+// entries calls each for each entry of a mapping.
 func (r *reader) entries(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 	yamldoc.Entries(n, what, func(_ string, k, v *yaml.Node) {
 		if key, ok := r.text(k, "a key", "a name", true); ok {
@@ -104,7 +104,7 @@ func (r *reader) entries(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 	}, func(at *yaml.Node, bad *yamldoc.Error) { r.bad(at, &fault{bad.Text, bad.Hint}) })
 }
 
-// text reads a single value as the text that was written.
+// text reads a single value. It returns the text that the user has written.
 func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool) {
 	v := yamldoc.Follow(n)
 	if v.Kind != yaml.ScalarNode || yamldoc.Null(v) {
@@ -134,8 +134,7 @@ func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool
 	return "", false // tags has reported it
 }
 
-// set records a value and reports whether it did. It does not record a value that would be wrong in
-// every job.
+// set records a value, and reports whether it has done so. It does not record a value that would be wrong in every job.
 func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 	bads := f.alone(value)
 	for _, bad := range bads {
@@ -204,7 +203,7 @@ func oneText(list *yaml.Node) string {
 	return text
 }
 
-// inner reads a group. In place of the group of the trial, the file may have the word off.
+// inner reads a group. In place of the trial's group, the file may have the word off.
 func (r *reader) inner(f *Field, n *yaml.Node) {
 	v := yamldoc.Follow(n)
 	if v.Kind == yaml.MappingNode {
@@ -219,7 +218,7 @@ func (r *reader) inner(f *Field, n *yaml.Node) {
 	r.wrong(n, f.Name, f.wants(), "", true)
 }
 
-// trialMode reads what may stand in the place of a trial's group.
+// trialMode reads a text that the file may have in place of the trial's group.
 func trialMode(text string) (job.TrialMode, bool) {
 	if on, ok := switched(text); ok {
 		return map[bool]job.TrialMode{true: job.TrialOn, false: job.TrialOff}[on], true

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// wants says what may stand as the value of a field.
+// wants returns a text that says which values a field can have.
 func (f *Field) wants() string {
 	switch f.Kind {
 	case Number:
@@ -69,8 +69,7 @@ func (f *Field) wants() string {
 	}
 }
 
-// scalar reads the value of a field that takes a single one. What it returns
-// can be given to put.
+// scalar reads the value of a field that has a single value. The result can be passed to put.
 func (f *Field) scalar(text string) (any, *fault) {
 	switch f.Kind {
 	case Number, Range:
@@ -78,7 +77,7 @@ func (f *Field) scalar(text string) (any, *fault) {
 		if err != nil {
 			return nil, f.notNumber(text)
 		}
-		if plain := strconv.Itoa(n); plain != text { // 010 is 8 to some and 10 to others
+		if plain := strconv.Itoa(n); plain != text { // some programs read 010 as 8, and others as 10
 			return nil, faultf("", "%s wants a plain whole number, not %s", f.Name, quote(text))
 		}
 		return n, nil
@@ -154,11 +153,11 @@ func (f *Field) span(text string) (value any, least *Field, from any, bad *fault
 	return value, least, from, nil
 }
 
-// otherRange is a range as it is written elsewhere.
+// otherRange matches a range in the form that other programs use.
 var otherRange = regexp.MustCompile(`^([0-9]+) ?(?:-|:|,|…|to|\.{3}) ?([0-9]+)$`)
 
-// notNumber says that text is not a whole number or, if the field may be a range, not a range
-// either.
+// notNumber returns the fault for a text that is not a whole number. If the field may be a range, the text is not a
+// range, either.
 func (f *Field) notNumber(text string) *fault {
 	wants, hint := "a whole number", ""
 	if m := otherRange.FindStringSubmatch(text); f.Kind == Range && m != nil {
@@ -169,7 +168,7 @@ func (f *Field) notNumber(text string) *fault {
 	return faultf(hint, "%s wants %s, not %s", f.Name, wants, quote(text))
 }
 
-// switched reads a truth value, in the words that YAML has had for them.
+// switched reads a truth value. It accepts all words that have been truth values in versions of YAML.
 func switched(text string) (on, ok bool) {
 	switch strings.ToLower(text) {
 	case "true", "yes", "on":
@@ -180,7 +179,7 @@ func switched(text string) (on, ok bool) {
 	return false, false
 }
 
-// pathFault checks one path; name is its field's.
+// pathFault checks a path. name is the name of the path's field.
 func pathFault(name, path string) *fault {
 	switch {
 	case strings.ContainsRune(path, 0):
@@ -191,10 +190,10 @@ func pathFault(name, path string) *fault {
 	return nil
 }
 
-// maxInterface is how many bytes Linux lets the name of an interface have.
+// maxInterface is the largest length in bytes that Linux allows for the name of an interface.
 const maxInterface = 15
 
-// networkFault checks the form of a network. It does not check whether there is such a network.
+// networkFault checks the form of a network. It does not check whether the network exists.
 func networkFault(name, text string) *fault {
 	const hint = "write a network with the number of its bits, as 10.0.0.0/16, or the name of an interface, as eth0; ip -brief address lists both"
 	if strings.Contains(text, "/") {
@@ -214,7 +213,7 @@ func networkFault(name, text string) *fault {
 	return nil
 }
 
-// variableFault checks the name of an environment variable; name is its field's.
+// variableFault checks the name of an environment variable. name is the name of the variable's field.
 func variableFault(name, variable string) *fault {
 	if variable == "" || strings.ContainsAny(variable, "=\x00") {
 		return faultf("", "%s has %s, which is no name of a variable", name, quote(variable))
@@ -222,8 +221,8 @@ func variableFault(name, variable string) *fault {
 	return nil
 }
 
-// put stores a value in a field. It adds the entries of a mapping to those that the field has. Any
-// other value replaces the old one.
+// put stores a value in a field. If the value is a mapping, put adds its entries to those that the field has. Any other
+// value replaces the old value.
 func (f *Field) put(s *job.Spec, value any) {
 	switch p := f.at(s).(type) {
 	case *map[string]string:
@@ -245,20 +244,19 @@ func add[K comparable, V any](p *map[K]V, entries map[K]V) {
 	maps.Copy(*p, entries)
 }
 
-// own gives s mappings of its own, so that put changes nobody else's.
+// own replaces the mappings of s by copies, so that put does not change mappings that others use.
 func own(s *job.Spec) {
 	s.Env, s.Trial.Env, s.Policy = maps.Clone(s.Env), maps.Clone(s.Trial.Env), maps.Clone(s.Policy)
 	s.RetryOnDiverge.Env = maps.Clone(s.RetryOnDiverge.Env)
 }
 
-// reset gives a field its default value back.
+// reset sets a field back to its default value.
 func (f *Field) reset(s *job.Spec) {
 	standing := job.Default()
 	reflect.ValueOf(f.at(s)).Elem().Set(reflect.ValueOf(f.at(&standing)).Elem())
 }
 
-// alone reports what is wrong with a value in any job. It checks the value in a job in which
-// everything else is allowed.
+// alone returns what is wrong with a value in any job. It checks the value in a job in which everything else is valid.
 func (f *Field) alone(value any) []*fault {
 	s := job.Default()
 	s.Command, s.Ranks, s.CheckpointDir = []string{"-"}, job.MaxRanks, "/"
@@ -276,7 +274,7 @@ func (f *Field) alone(value any) []*fault {
 		bad = append(bad, faultOf(err))
 	}
 	if words, ok := value.([]string); ok && f.Kind == Command && f.Name != "command" && (len(words) == 0 || words[0] == "") {
-		bad = append(bad, faultf("", "%s names no program", f.Name)) // jobcheck.Spec checks that of the job itself
+		bad = append(bad, faultf("", "%s names no program", f.Name)) // jobcheck.Spec checks the job's command
 	}
 	return bad
 }
@@ -305,7 +303,7 @@ func absolute(s *job.Spec, cwd string) {
 	}
 }
 
-// parts returns the errors that were joined to one.
+// parts returns the errors that are joined in err.
 func parts(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -316,7 +314,7 @@ func parts(err error) []error {
 	return nil
 }
 
-// variable reads the K=V, or the K alone, of an Env flag.
+// variable reads the K=V, or only the K, of an Env flag.
 func variable(text string, lookup func(string) (string, bool)) (map[string]string, *fault) {
 	name, value, given := strings.Cut(text, "=")
 	if bad := variableFault("env", name); bad != nil {

@@ -1,5 +1,6 @@
-// Words are not split by mvdan.cc/sh. In its tree, patterns, tildes and backslashes are plain text
-// that would have to be searched again, and its errors do not say what to type instead.
+// The package does not use mvdan.cc/sh to split words. In the syntax tree of mvdan.cc/sh, patterns, tildes and
+// backslashes are plain text, which would have to be searched again. And its errors do not say what the user should
+// type instead.
 
 package jobfile
 
@@ -10,14 +11,13 @@ import (
 	"strings"
 )
 
-// assignment is how a shell would see a variable set before a command.
+// assignment matches a line that begins with the setting of a variable, as a shell sees it.
 var assignment = regexp.MustCompile(`^[ \t]*([A-Za-z_][A-Za-z0-9_]*)=`)
 
 const noShell = `put it in quotes, or write [sh, -c, "..."] where a shell is wanted`
 
-// split splits a line into words where a POSIX shell would: at blanks. It removes single quotes,
-// double quotes and backslashes. It expands nothing, so it refuses everything that a shell would
-// expand or act on.
+// split splits a line into words as a POSIX shell would, at blanks. It removes single quotes, double quotes and
+// backslashes. It expands nothing. So it returns a fault for everything that a shell would expand or act on.
 func split(line string) ([]string, *fault) {
 	if m := assignment.FindStringSubmatch(line); m != nil {
 		return nil, faultf(fmt.Sprintf("set it with env: {%s: ...}", m[1]), "begins by setting the variable %q, as only a shell can", m[1])
@@ -36,7 +36,7 @@ func split(line string) ([]string, *fault) {
 			if strings.TrimSpace(line[i:]) != "" {
 				return nil, faultf(`end the line with a backslash, or begin the value with >- instead of |`, "has a second line, which a shell would take for a second command")
 			}
-			line = line[:i] // the newline that ends a block of YAML
+			line = line[:i] // this newline ends a block of YAML
 			continue
 		case '\\':
 			i++
@@ -44,7 +44,7 @@ func split(line string) ([]string, *fault) {
 				return nil, faultf("write the backslash twice, or take it away", "ends in a backslash")
 			}
 			if line[i] == '\n' {
-				continue // the line goes on
+				continue // the line continues after this newline
 			}
 			word = append(word, line[i])
 		case '\'':
@@ -79,8 +79,8 @@ func split(line string) ([]string, *fault) {
 	return words, nil
 }
 
-// doubleQuoted reads to the closing quote. It returns the text inside, and the number of bytes that
-// it has read, with the quote.
+// doubleQuoted reads up to the closing quote. It returns the text inside the quotes. n is the number of bytes that it
+// has read, including the quote.
 func doubleQuoted(rest string) (text []byte, n int, bad *fault) {
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; c {

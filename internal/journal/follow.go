@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// pollEvery is how often a followed file is checked if the kernel reports no change: it
-// reports none on network file systems, or if inotify is used up.
+// pollEvery is how often a followed file is checked in case the kernel reports no change. The kernel reports none on
+// network file systems, or if inotify is used up.
 const pollEvery = 200 * time.Millisecond
 
 // Follow calls emit for every event of the journal at path, beginning at offset, in bytes. It
@@ -51,7 +51,7 @@ func follow(ctx context.Context, path string, offset int64, emit func(job.Event)
 		changes, troubles = watcher.Events, watcher.Errors
 	}
 	for {
-		size, gone := look(file) // before it is read: what it held when it went is told
+		size, gone := look(file) // before the file is read: its content at the time of its removal is still emitted
 		ended, err := catchUp(ctx, file, size, &offset, emit)
 		if err != nil {
 			return offset, fmt.Errorf("cannot follow the journal: %w", err)
@@ -89,9 +89,9 @@ func look(file *os.File) (size int64, gone bool) {
 	return info.Size(), ok && stat.Nlink == 0
 }
 
-// catchUp emits the whole lines after *offset, which it moves on, and reports whether the last of
-// them ends the run. It reads only up to size: a writer may remove the end of a truncated line, and
-// that end must not be joined to what is written in its place.
+// catchUp emits the whole lines after *offset, and moves *offset behind them. It reports whether the last of them ends
+// the run. It reads only up to size. A writer may remove the end of a truncated line, and write other text in its
+// place. catchUp must not join that end to the other text.
 func catchUp(ctx context.Context, file *os.File, size int64, offset *int64, emit func(job.Event)) (ended bool, err error) {
 	from := *offset
 	lines := newLines(io.NewSectionReader(file, from, max(0, size-from)))

@@ -1,6 +1,5 @@
-// Package journal writes and reads the journal of a run: a file with one job.Event a line, as
-// JSON. Events are only appended. gangrun computes everything that it reports of a run from
-// this file.
+// Package journal writes and reads the journal of a run. This is a file with one job.Event on each line, as JSON.
+// Events are only appended. gangrun computes everything that it reports about a run from this file.
 package journal
 
 import (
@@ -18,11 +17,10 @@ import (
 )
 
 const (
-	// MaxLine bounds a line, in bytes. An outcome or a placement of job.MaxRanks ranks needs
-	// about half of that.
+	// MaxLine limits the length of a line, in bytes. An outcome or a placement of job.MaxRanks ranks needs about half
+	// of that.
 	MaxLine = 32 << 20
-	// maxWaiting bounds what is kept of less important events, in bytes, while
-	// the file cannot be written.
+	// maxWaiting limits how many bytes of less important events are kept while the file cannot be written.
 	maxWaiting = 4 << 20
 )
 
@@ -30,12 +28,12 @@ const (
 type Journal struct {
 	path string
 	file *os.File
-	// dirty asks the syncer, which ends when it is closed, for a fsync.
+	// A value on dirty asks the syncer for an fsync. The syncer ends when dirty is closed.
 	dirty chan struct{}
 	done  chan struct{}
 
 	mu     sync.Mutex
-	size   int64  // of the file, whole lines only
+	size   int64  // size of the file, with whole lines only
 	wait   []byte // lines that could not be written yet
 	err    error  // the first error that cannot be repaired
 	closed bool
@@ -81,8 +79,8 @@ func start(path string, file *os.File, size int64, created bool) *Journal {
 	return j
 }
 
-// sync forces the file to the disk whenever it is asked to, many events at a
-// time, off the path of those who append; of a new file the name too.
+// sync forces the file to the disk whenever it is asked to. It does that for many events at a time, and does not delay
+// the callers of Append. If the file is new, sync also forces its name to the disk.
 func (j *Journal) sync(created bool) {
 	defer close(j.done)
 	for range j.dirty {
@@ -107,7 +105,7 @@ func syncDir(path string) error {
 	if err := dir.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	return nil // this file system needs or knows no such thing
+	return nil // this file system does not need or does not know this
 }
 
 // Durable reports whether a Journal forces events of a kind to the disk. These are the events
@@ -164,7 +162,7 @@ func (j *Journal) append(line []byte, durable bool) error {
 		}
 		j.size += int64(whole)
 		if n > whole && j.file.Truncate(j.size) != nil {
-			// The truncated line stays, as a line that cannot be read: end it.
+			// The truncated line stays as a line that cannot be read. So end the line.
 			j.size += int64(n - whole)
 			rest = append([]byte{'\n'}, rest...)
 		}
@@ -175,13 +173,13 @@ func (j *Journal) append(line []byte, durable bool) error {
 	if durable {
 		select {
 		case j.dirty <- struct{}{}:
-		default: // it has been asked already
+		default: // the syncer has already been asked
 		}
 	}
 	return nil
 }
 
-// fail keeps the first error for Close. The lock is held.
+// fail stores the first error for Close. The lock is held.
 func (j *Journal) fail(err error) {
 	if j.err == nil {
 		j.err = fmt.Errorf("journal %q: %w", j.path, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// MaxSize bounds a journal that Replay reads, in bytes. That is room for some million events; a
-// run of 1,000 ranks has some ten thousand.
+// MaxSize limits the size of a journal that Replay reads, in bytes. It is enough for some million events. A run of
+// 1,000 ranks has some ten thousand events.
 const MaxSize = 1 << 30
 
 // Replay returns the events of the journal at path, and the number of lines that could not be
@@ -33,7 +33,7 @@ func Replay(path string) (events []job.Event, skipped int, err error) {
 	if info.Size() > MaxSize {
 		return nil, 0, fmt.Errorf("cannot read the journal: %w", &safefile.SizeError{Path: path, Limit: MaxSize})
 	}
-	// Lines that are appended from now on are not read: a writer may be faster than this reader.
+	// Lines that are appended from now on are not read, because a writer may be faster than this reader.
 	skipped, err = Scan(io.NewSectionReader(file, 0, info.Size()), func(e job.Event) bool {
 		events = append(events, e)
 		return true
@@ -66,8 +66,8 @@ func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 	}
 }
 
-// parse reports whether line is an event. A truncated one never is: no proper
-// prefix of a JSON object is one.
+// parse reports whether line is an event. A truncated line is never an event, because no proper prefix of a JSON object
+// is a JSON object.
 func parse(line []byte) (job.Event, bool) {
 	var e job.Event
 	err := exact.Unmarshal(line, &e)
@@ -77,9 +77,8 @@ func parse(line []byte) (job.Event, bool) {
 	return e, err == nil && e.Kind != ""
 }
 
-// oldStop returns the reason to end a gang that an event without Stop gives in its text.
-// Older versions wrote such events, and their runs may be taken over. No other code may
-// decide by this text.
+// oldStop returns the reason to end a gang for an event that has no Stop. It finds the reason in the text of the event.
+// Older versions wrote such events, and their runs may be taken over. No other code may depend on this text.
 func oldStop(text string) job.StopReason {
 	switch {
 	case text == "gangrun was told to end the gang at once":
@@ -90,21 +89,20 @@ func oldStop(text string) job.StopReason {
 	return job.StopFailure
 }
 
-// tooLong replaces a line that is longer than MaxLine.
+// tooLong takes the place of a line that is longer than MaxLine.
 var tooLong = []byte("-")
 
-// lines cuts a stream into lines, holding MaxLine bytes at most.
+// lines cuts a stream into lines. It stores MaxLine bytes at most.
 type lines struct {
 	r    *bufio.Reader
 	long []byte
-	read int64 // bytes of the whole lines returned so far
+	read int64 // bytes of the whole lines that were returned so far
 }
 
 func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns the next line, without its end, valid until the next call.
-// whole is false for a last line without an end. At the end of the stream the
-// error is io.EOF.
+// next returns the next line without its end. The line is valid until the next call. whole is false if the line is the
+// last one and has no end. At the end of the stream, the error is io.EOF.
 func (l *lines) next() (line []byte, whole bool, err error) {
 	l.long = l.long[:0]
 	var n int64

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endEvery is how often killed processes are checked.
+// endEvery is the interval at which End checks killed processes.
 const endEvery = 5 * time.Millisecond
 
 // End kills the leftovers that Find returns for self and run. It returns those that it has
@@ -46,14 +46,14 @@ type identity struct {
 	start uint64
 }
 
-// kill kills exactly the process that was seen, never a later one that got its PID.
+// kill kills the process p, but not a later process that has got the same PID.
 func (p Process) kill() {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
-		return // it is gone
+		return // the process is gone
 	}
 	defer unix.Close(fd)
 	if now, ok := stat(strconv.Itoa(p.PID)); ok && now.Start == p.Start {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have ended
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // the process may have ended
 	}
 }

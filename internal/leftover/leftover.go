@@ -19,9 +19,9 @@ type Process struct {
 	Start       uint64 // start time in clock ticks after boot; with PID, it identifies the process
 	State       string // a letter, see proc_pid_stat(5)
 	Name        string // the name of its program
-	Tag         Tag    // zero if it has none
-	Agent       bool   // it is an agent, or one of its watchdogs
-	Mine        bool   // it belongs to the calling user
+	Tag         Tag    // zero if the process has none
+	Agent       bool   // the process is an agent, or a watchdog of an agent
+	Mine        bool   // the process belongs to the calling user
 	Gang        string // RUN/ATTEMPT if known; the tag has only a hash of the run
 }
 
@@ -31,7 +31,7 @@ func (p Process) Ended() bool { return p.State == "Z" || p.State == "X" }
 // Table has the processes with a tag, and all processes above them, by PID.
 type Table map[int]Process
 
-// above returns a process and the known processes above it.
+// above returns the process pid and its ancestors, as far as t has them.
 func (t Table) above(pid int) (pids []int) {
 	for p, ok := t[pid]; ok && !slices.Contains(pids, p.PID); p, ok = t[p.Parent] {
 		pids = append(pids, p.PID)
@@ -84,7 +84,7 @@ func (t Table) Alive(self int, gang string) (found []Process) {
 	return found
 }
 
-// of returns the process with the name of its gang if that belongs to the run.
+// of returns p. If p belongs to the run, of sets the name of its gang.
 func (p Process) of(run string) Process {
 	if p.Tag.Of(run) {
 		p.Gang = run + "/" + strconv.Itoa(p.Tag.attempt())

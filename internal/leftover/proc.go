@@ -20,7 +20,7 @@ func Read(self int) Table {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // in case of an error, what could be read
+	names, _ := dir.Readdirnames(-1) // after an error, names has what could be read
 	t := Table{}
 	t.addAbove(self)
 	for _, name := range names {
@@ -31,7 +31,7 @@ func Read(self int) Table {
 	return t
 }
 
-// addAbove adds a process, and those above it.
+// addAbove adds a process and its ancestors.
 func (t Table) addAbove(pid int) {
 	for pid > 0 {
 		if _, ok := t[pid]; ok {
@@ -62,7 +62,7 @@ func read(process int) (p Process, ok bool) {
 	return p, true
 }
 
-// readAll reads a file of a process. It returns nil if the process is gone or another user's.
+// readAll reads a file of a process. It returns nil if the process is gone or belongs to another user.
 func readAll(pid, name string) []byte {
 	data, _ := os.ReadFile(filepath.Join("/proc", pid, name))
 	return data
@@ -74,8 +74,8 @@ func stat(pid string) (p Process, ok bool) {
 	return Process{PID: s.PID, Parent: s.Parent, Start: s.Start, State: string(s.State), Name: s.Name}, err == nil
 }
 
-// isAgent reports whether a process is an agent or a watchdog, by its name and its command
-// line: PROGRAM agent HOST, and behind that a word in all but the outer watchdog.
+// isAgent reports whether a process is an agent or a watchdog, by its name and its command line. The command line is
+// "PROGRAM agent HOST", followed by another word unless the process is the outer watchdog.
 func isAgent(name string, cmdline []byte) bool {
 	words := strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
 	if len(words) < 3 || words[1] != "agent" {

@@ -30,20 +30,20 @@ func TagOf(gang string) Tag {
 	return tagMagic<<(runBits+attemptBits) | Tag(hash.Sum32())<<attemptBits | Tag(attempt)&(1<<attemptBits-1)
 }
 
-// valid reports whether a limit is a tag.
+// valid reports whether a soft limit of RLIMIT_LOCKS is a tag.
 func (t Tag) valid() bool { return t>>(runBits+attemptBits) == tagMagic }
 
 func (t Tag) sameRun(other Tag) bool {
 	return t != 0 && t>>attemptBits == other>>attemptBits
 }
 
-// Of reports whether a tag is that of an attempt of a run.
+// Of reports whether a tag is the tag of an attempt of run.
 func (t Tag) Of(run string) bool { return run != "" && t.sameRun(TagOf(run+"/0")) }
 
 // attempt returns the lowest bits of the attempt's number.
 func (t Tag) attempt() int { return int(t & (1<<attemptBits - 1)) }
 
-// Set gives this process, and all that it starts from now on, the tag of a gang.
+// Set gives the tag of a gang to this process, and to all processes that it starts from now on.
 func Set(gang string) error {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_LOCKS, &limit)
@@ -57,11 +57,11 @@ func Set(gang string) error {
 	return nil
 }
 
-// tagOf returns the tag of a process; zero if it has none or cannot be read.
+// tagOf returns the tag of a process. It returns 0 if the process has no tag, or if the tag cannot be read.
 func tagOf(pid int) Tag {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit); err != nil {
-		limit.Cur = softLocks(readAll(strconv.Itoa(pid), "limits")) // of a process with another group
+		limit.Cur = softLocks(readAll(strconv.Itoa(pid), "limits")) // prlimit is refused for a process of another group
 	}
 	if t := Tag(limit.Cur); t.valid() {
 		return t
@@ -69,12 +69,13 @@ func tagOf(pid int) Tag {
 	return 0
 }
 
-// softLocks returns the soft limit in a file like /proc/PID/limits; 0 if there is none.
+// softLocks returns the soft limit of file locks in the text of a file like /proc/PID/limits. It returns 0 if there is
+// none.
 func softLocks(limits []byte) uint64 {
 	for line := range strings.Lines(string(limits)) {
 		if rest, ok := strings.CutPrefix(line, "Max file locks"); ok {
 			if fields := strings.Fields(rest); len(fields) > 0 {
-				n, _ := strconv.ParseUint(fields[0], 10, 64) // or it is "unlimited"
+				n, _ := strconv.ParseUint(fields[0], 10, 64) // n is 0 for "unlimited"
 				return n
 			}
 		}

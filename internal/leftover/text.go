@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxNamed is how many processes a text names.
+// maxNamed limits how many processes a text names.
 const maxNamed = 8
 
 // Names describes processes in words: how many there are, and the programs and gangs of the

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	leastFiles    = 64 // open files that gangrun and the agent of one small gang need
-	agentThreads  = 32 // threads that an agent and its watchdogs may start
+	leastFiles    = 64 // the number of open files that gangrun and the agent of one small gang need
+	agentThreads  = 32 // the number of threads that an agent and its watchdogs may start
 	moreFiles     = 4096
 	moreProcesses = 4096
 )
@@ -54,7 +54,7 @@ func Hint(err error) string {
 // returns "" if the limit leaves room for an agent.
 func Processes() string {
 	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || os.Geteuid() == 0 { // the limit does not hold for root
+	if unix.Getrlimit(unix.RLIMIT_NPROC, &limit) != nil || os.Geteuid() == 0 { // the limit does not apply to root
 		return ""
 	}
 	return processHint(limit.Cur, ownThreads("/proc", os.Getuid()))
@@ -67,7 +67,7 @@ func processHint(limit, used uint64) string {
 	return fmt.Sprintf("this user may have %d processes and threads and has %d, and an agent can need %d more: raise the limit: ulimit -u %d; or end some of them", limit, used, agentThreads, max(moreProcesses, 2*used))
 }
 
-// ownThreads counts a user's threads, as the kernel does for the limit on processes.
+// ownThreads counts a user's threads in the same way as the kernel does for the limit on processes.
 func ownThreads(proc string, uid int) (threads uint64) {
 	dirs, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range dirs {
@@ -79,7 +79,7 @@ func ownThreads(proc string, uid int) (threads uint64) {
 		if !ok || int(stat.Uid) != uid {
 			continue
 		}
-		status, _ := os.ReadFile(filepath.Join(dir, "status")) // fails if the process has just ended
+		status, _ := os.ReadFile(filepath.Join(dir, "status")) // this fails if the process has just ended
 		text, _ := procfs.Field(status, "Threads")
 		n, _ := strconv.ParseUint(text, 10, 64)
 		threads += n

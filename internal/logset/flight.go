@@ -11,15 +11,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxDump is the largest dump of a flight recorder that is read, in bytes. One of 20,000 calls with their
-// stacks has some 40 MB.
+// maxDump limits the size of a dump of a flight recorder that is read, in bytes. A dump of 20,000 calls with their
+// stacks has about 40 MB.
 const maxDump = 128 << 20
 
-// dumpRank is the rank at the end of the name of a dump.
+// dumpRank matches the number of the rank at the end of the name of a dump.
 var dumpRank = textmatch.New(`(\d{1,7})(?:\.(?:gz|bz2|zst))?$`)
 
-// record returns a line of evidence with the contents of a dump of PyTorch's flight recorder. If in
-// is something else, it returns no line, and a reader of the same bytes as in.
+// record returns a line of evidence with the contents of a dump of PyTorch's flight recorder. If in has something else,
+// record returns no line. The reader that it returns has the same bytes as in.
 func record(name string, o logtext.Origin, in io.Reader) (*job.Line, io.Reader) {
 	buffered := bufio.NewReader(in)
 	m := dumpRank.FindStringSubmatch(name)

@@ -33,7 +33,7 @@ type Log struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// maxLogs is the most logs that are read of one directory.
+// maxLogs limits how many logs of one directory are read.
 const maxLogs = 16384
 
 // TooManyError reports that a directory has more logs than Find accepts.
@@ -43,7 +43,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%q holds more than %d logs", e.Dir, maxLogs)
 }
 
-// Hint says what to do about it.
+// Hint says what the user should do.
 func (e *TooManyError) Hint() string { return "name the directory of one job, or its logs" }
 
 var (
@@ -78,10 +78,10 @@ func Find(dir fs.FS, at string) ([]string, error) {
 	return names, err
 }
 
-// Open returns the logs that a user has named. A name is the path of a log, the path of a directory with
-// logs, "-" for standard input, or the name of a run of gangrun. If there is no file at a name, Open takes it for the name of a run, and calls run.
-// run returns the directory of the run of that name, or an error if there is no such run. The files are
-// not opened before they are read.
+// Open returns the logs that a user has named. A name is the path of a log, the path of a directory with logs, "-" for
+// standard input, or the name of a run of gangrun. If there is no file at a name, Open uses the name as the name of a
+// run, and calls run. run returns the directory of the run of that name, or an error if there is no such run. The files
+// are not opened before they are read.
 func Open(names []string, run func(name string) (dir string, err error)) ([]Log, error) {
 	var logs []Log
 	for _, name := range names {
@@ -99,7 +99,7 @@ func Open(names []string, run func(name string) (dir string, err error)) ([]Log,
 		switch {
 		case err != nil:
 			return nil, err
-		case info.Mode()&(fs.ModeDevice|fs.ModeSocket) != 0: // reading /dev/zero never ends
+		case info.Mode()&(fs.ModeDevice|fs.ModeSocket) != 0: // reading /dev/zero would never end
 			return nil, &KindError{name, info.Mode()}
 		case !info.IsDir():
 			logs = append(logs, Log{name, func() (io.ReadCloser, error) { return openNamed(name) }})
@@ -120,8 +120,8 @@ func Open(names []string, run func(name string) (dir string, err error)) ([]Log,
 	return logs, nil
 }
 
-// openNamed opens a file or a pipe, such as /dev/fd/63 for the <(...) of a shell. It does not wait for
-// somebody to write into a FIFO: without a writer, the FIFO is empty.
+// openNamed opens a file or a pipe, such as /dev/fd/63 for the <(...) of a shell. It does not wait until a process
+// writes into a FIFO. Without a writer, the FIFO is empty.
 func openNamed(name string) (io.ReadCloser, error) {
 	return os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 }
@@ -136,7 +136,7 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("%q is %s, which holds no log", e.Name, safefile.Kind(e.Mode))
 }
 
-// Hint says what to do about it.
+// Hint says what the user should do.
 func (e *KindError) Hint() string {
 	return "give the path of a file or a pipe, or - for standard input"
 }
@@ -146,7 +146,7 @@ type NoLogsError struct{ Dir string }
 
 func (e *NoLogsError) Error() string { return fmt.Sprintf("there are no logs in %q", e.Dir) }
 
-// Hint says what to do about it.
+// Hint says what the user should do.
 func (e *NoLogsError) Hint() string {
 	return "name the logs themselves if they have unusual names; gangrun report RUN tells the cause of a run"
 }
@@ -194,19 +194,18 @@ func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) 
 		if n := globalRanks(of, offset); n > 0 || len(of) > 0 && of[0].Source == job.SourceKernel {
 			offset += n
 		} else if each > 0 && len(of) > 0 && of[0].Host != "" {
-			offset += each // its lines name no rank
+			offset += each // the lines of the log name no rank
 		}
 		e.Lines = append(e.Lines, of...)
 	}
 	return e, nil
 }
 
-// mostLocal bounds how many ranks one host has.
+// mostLocal limits how many ranks one host has.
 const mostLocal = 256
 
-// globalRanks changes the numbers of ranks on their host into numbers of ranks of the job. offset
-// is the number of ranks on the hosts before it. count is the number of ranks on this host. It counts ranks
-// that lines name, too.
+// globalRanks changes the numbers that ranks have on their host into numbers of ranks of the job. offset is the number
+// of ranks on the hosts before it. count is the number of ranks on this host. Ranks that are named in lines count, too.
 func globalRanks(lines []job.Line, offset int) (count int) {
 	if first, ok := logtext.FirstRank(lines); ok {
 		offset = first
@@ -227,8 +226,8 @@ func globalRanks(lines []job.Line, offset int) (count int) {
 	return count
 }
 
-// mostOnHost returns the largest number of ranks that any host has. Some launchers tag each line with the local rank, from
-// which it takes that number. Without such tags, it returns 0.
+// mostOnHost returns the largest number of ranks on one host. It takes that number from the local ranks with which some
+// launchers tag each line. Without such tags, it returns 0.
 func mostOnHost(logs [][]job.Line) (count int) {
 	for _, lines := range logs {
 		for _, l := range lines {
@@ -273,7 +272,7 @@ func read(l Log, origin logtext.Origin, tells func(string) bool, note func(strin
 	return logtext.Read(origin, text, tells)
 }
 
-// recording returns the lines of the exception in an error file, or nil if it is none.
+// recording returns the lines of the exception in an error file. It returns nil if data is no error file.
 func recording(o logtext.Origin, data []byte) (lines []job.Line) {
 	e, ok := recorded.Parse(data)
 	if !ok {

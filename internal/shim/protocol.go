@@ -21,17 +21,17 @@ type Greeting struct {
 	Command []byte `json:"command,omitempty"`
 }
 
-// Descriptors is how many descriptors the agent sends to a shim: those of the rank's standard streams,
-// and that of its heartbeats.
+// Descriptors is how many descriptors the agent sends to a shim: three for the rank's standard streams, and one for its
+// heartbeats.
 const Descriptors = 4
 
-// Order describes the rank that a shim is to start. The rank's Descriptors come before it.
+// Order describes the rank that a shim must start. The agent sends the rank's Descriptors before the Order.
 type Order struct {
 	Path    []byte   `json:"path"`
 	Argv    [][]byte `json:"argv"`
 	Env     [][]byte `json:"env"` // added to the shim's own variables
 	Workdir []byte   `json:"workdir"`
-	CPUs    string   `json:"cpus,omitempty"` // to which the rank is bound
+	CPUs    string   `json:"cpus,omitempty"` // the CPUs to which the rank is bound
 }
 
 // Word is a message of a shim about its rank. The first one has the PID, and the last one the
@@ -42,10 +42,10 @@ type Word struct {
 	Errno  int    `json:"errno,omitempty"`
 	Told   bool   `json:"told,omitempty"` // Open MPI wants the rank to end
 	Ended  bool   `json:"ended,omitempty"`
-	Status uint32 `json:"status,omitempty"` // as from wait(2)
+	Status uint32 `json:"status,omitempty"` // the status that wait(2) returns
 }
 
-// receive receives n files that came with one byte, close-on-exec.
+// receive receives n files that are attached to one byte. They are close-on-exec.
 func receive(conn *os.File, n int) ([]int, error) {
 	oob := make([]byte, unix.CmsgSpace(4*n))
 	_, got, _, _, err := unix.Recvmsg(int(conn.Fd()), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)

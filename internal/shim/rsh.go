@@ -27,13 +27,13 @@ func Rsh(args []string) int {
 		return 70
 	}
 	defer conn.Close()
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		_, _ = io.Copy(conn, os.Stdin)
 		_ = unix.Shutdown(int(conn.Fd()), unix.SHUT_WR)
 	}()
 	var end struct{ Code int }
 	if err := json.NewDecoder(conn).Decode(&end); err != nil {
-		return 70 // the agent has gone
+		return 70 // the agent is gone
 	}
 	return end.Code
 }

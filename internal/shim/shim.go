@@ -1,6 +1,6 @@
-// Package shim has the processes of gangrun that Open MPI starts: a shim for each rank, and an
-// rsh agent for each daemon. Both do what the agent of their host says. The package imports
-// little, because a shim is started for every rank.
+// Package shim has the processes of gangrun that Open MPI starts: a shim for each rank, and an rsh agent for each
+// daemon. Both do what the agent of their host tells them. The package imports little, because a shim is started for
+// every rank.
 package shim
 
 import (
@@ -28,8 +28,8 @@ import (
 // the exit status of the rank, and ends in the same way as the rank. Main returns the exit
 // code.
 func Main() int {
-	// Open MPI's orders to end are not for the rank: gangrun ends it, with its grace period.
-	// The signals are handled, since the rank would inherit that they are ignored.
+	// Open MPI's orders to end do not go to the rank, because gangrun ends the rank with its grace period. The signals
+	// are handled and not ignored, because the rank would inherit that they are ignored.
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
 	code, err := run(told)
@@ -59,7 +59,7 @@ func run(told <-chan os.Signal) (int, error) {
 		return 0, err
 	}
 	say := &speaker{to: json.NewEncoder(conn)}
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		for sig := range told {
 			if sig == unix.SIGTERM {
 				_ = say.Encode(Word{Told: true})
@@ -88,8 +88,8 @@ func run(told <-chan os.Signal) (int, error) {
 		return 70, say.Encode(Word{Error: err.Error(), Errno: int(errno)})
 	}
 	var over atomic.Bool // the rank has ended
-	go func() {          // ends with the process
-		// The agent sends nothing more: the read returns when agent and rank end.
+	go func() {          // the goroutine ends with the process
+		// The agent sends nothing more, so the read returns when the agent closes the connection or ends.
 		_, _ = conn.Read(make([]byte, 1))
 		if !over.Load() {
 			_ = unix.Kill(-pid, unix.SIGKILL)
@@ -118,7 +118,7 @@ func run(told <-chan os.Signal) (int, error) {
 	return status.ExitStatus(), nil
 }
 
-// speaker encodes messages of several goroutines, one at a time.
+// speaker encodes the messages of several goroutines, one message at a time.
 type speaker struct {
 	mu sync.Mutex
 	to *json.Encoder
@@ -131,8 +131,8 @@ func (s *speaker) Encode(w Word) error {
 	return s.to.Encode(w)
 }
 
-// dial connects to the agent above this process. It does not use package net, whose
-// initialisation takes longer than all else.
+// dial connects to the agent above this process. It does not use package net, because the initialisation of net takes
+// longer than everything else.
 func dial(hello Greeting) (*os.File, error) {
 	name := os.Getenv(Variable)
 	if name == "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// limit bounds one command of Slurm.
+// limit limits the time of one command of Slurm.
 const limit = time.Minute
 
 // IDs are the numbers of submitted jobs. Trial is empty if the job has none.
@@ -53,7 +53,7 @@ func sbatch(ctx context.Context, b Batch, env []string) (id string, err error) {
 		}
 		return "", err
 	}
-	id, _, _ = strings.Cut(strings.TrimSpace(out.String()), ";") // with ;CLUSTER behind it
+	id, _, _ = strings.Cut(strings.TrimSpace(out.String()), ";") // ;CLUSTER may follow the number
 	if id == "" {
 		return "", fmt.Errorf("sbatch printed no number of a job")
 	}

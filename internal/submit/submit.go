@@ -1,6 +1,5 @@
-// Package submit puts a job into Slurm's queue: first its trial, as a small job, and then its
-// gang, which starts only if the trial has passed. So a mistake in the job shows before the job
-// waits for many nodes.
+// Package submit puts a job into Slurm's queue: first its trial, as a small job, and then its gang, which starts only
+// if the trial has passed. So a mistake in the job is found before the job waits for many nodes.
 package submit
 
 import (
@@ -19,12 +18,12 @@ type Request struct {
 	Spec    job.Spec
 	Gangrun string   // path of gangrun, the same on all nodes
 	File    string   // path of the job file
-	Flags   []string // of sbatch, from the user
+	Flags   []string // flags of sbatch that the user has given
 }
 
 // Batch is one batch job.
 type Batch struct {
-	Args   []string // of sbatch
+	Args   []string // arguments of sbatch
 	Script string
 }
 
@@ -35,7 +34,7 @@ type Plan struct {
 	Gang  Batch
 }
 
-// trialMinutes is the time limit of the trial's job.
+// trialMinutes is the time limit of the trial's job, in minutes.
 const trialMinutes = 5
 
 // Make returns the plan for a request.
@@ -97,11 +96,11 @@ func gpus(r Request) bool {
 	return slices.ContainsFunc(r.Flags, func(f string) bool { return strings.Contains(f, "gpu:") || f == "--gres=gpu" })
 }
 
-// keptFlags are the flags of sbatch that say where a job may run and who pays for it, and how much
-// of a node one task needs. The trial has them, too.
+// keptFlags has the flags of sbatch that say where a job may run, who pays for it, and how much of a node one task
+// needs. The trial's job gets them, too.
 var keptFlags = []string{"-p", "--partition", "-A", "--account", "-q", "--qos", "-C", "--constraint", "--reservation", "-M", "--clusters", "-c", "--cpus-per-task", "--mem", "--mem-per-cpu", "-x", "--exclude", "--wckey", "-D", "--chdir", "--export", "--export-file"}
 
-// kept returns the flags that the trial has, too.
+// kept returns those of the user's flags that the trial's job gets, too.
 func kept(flags []string) (found []string) {
 	for i := 0; i < len(flags); i++ {
 		name, _, joined := strings.Cut(flags[i], "=")
@@ -121,7 +120,7 @@ func kept(flags []string) (found []string) {
 	return found
 }
 
-// has reports whether one of some flags is among others.
+// has reports whether flags contains one of the flags in names.
 func has(flags []string, names ...string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool {
 		return slices.ContainsFunc(names, func(n string) bool {

@@ -30,11 +30,11 @@ func enter(args []string) error {
 	if err := unix.Connect(conn, &unix.SockaddrUnix{Name: args[0]}); err != nil {
 		return os.NewSyscallError("connect to "+args[0], err)
 	}
-	lifeline, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0) // nobody reads its other end
+	lifeline, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0) // nobody reads the other end
 	if err != nil {
 		return os.NewSyscallError("open /dev/null", err)
 	}
-	// Both may have one of the wanted numbers: first to others.
+	// Each descriptor may have the number that the other one needs. So both move to higher numbers first.
 	for _, fd := range []*int{&conn, &lifeline} {
 		if *fd, err = unix.FcntlInt(uintptr(*fd), unix.F_DUPFD_CLOEXEC, aboveFD+1); err != nil {
 			return os.NewSyscallError("fcntl", err)

@@ -7,18 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog forwards
-// every message to the outer one, so that this keeps the same files, and sends it the agent's
-// PID.
+// keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog forwards each message to the
+// outer watchdog, so that the outer watchdog keeps the same files open. The inner watchdog also sends the agent's PID
+// to the outer one.
 type keptFiles struct {
 	above *socket // nil in the outer watchdog
 	kept  map[string][]int
 	agent atomic.Int64
-	ended chan struct{} // closed when nothing more can come from below
+	ended chan struct{} // closed when no more messages can come from below
 }
 
-// newKeptFiles starts to receive files from the process below a watchdog, until that process is
-// gone. Files that were not dropped by then stay open until this process ends.
+// newKeptFiles starts to receive files from the process below a watchdog. It does so until that process is gone. Files
+// that were not dropped by then stay open until the watchdog ends.
 func newKeptFiles(dog *process) (*keptFiles, error) {
 	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
 	below, err := newSocket(dog.below)
@@ -33,12 +33,11 @@ func newKeptFiles(dog *process) (*keptFiles, error) {
 		s.above = &above
 		s.forwardUp(append([]byte{opAgent}, strconv.Itoa(dog.child)...), nil)
 	}
-	go func() { defer close(s.ended); s.receive(below) }() // ends with the process below
+	go func() { defer close(s.ended); s.receive(below) }() // the goroutine ends with the process below
 	return s, nil
 }
 
-// agentPID returns the PID of the agent, 0 where the inner watchdog was killed before it
-// could send it.
+// agentPID returns the PID of the agent. It returns 0 if the inner watchdog was killed before it could send the PID.
 func (s *keptFiles) agentPID() int {
 	<-s.ended
 	return int(s.agent.Load())
@@ -46,11 +45,11 @@ func (s *keptFiles) agentPID() int {
 
 func (s *keptFiles) forwardUp(message, rights []byte) {
 	if s.above != nil {
-		_ = s.above.send(message, rights) // a watchdog that is gone has closed them
+		_ = s.above.send(message, rights) // the files are closed if the outer watchdog is gone
 	}
 }
 
-// receive reads from a socket until its other end is gone.
+// receive reads from a socket until the other end is gone.
 func (s *keptFiles) receive(below socket) {
 	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*maxRights))
 	for {

@@ -8,10 +8,10 @@ import (
 )
 
 // socket is one end of a pair of sockets that carry messages with descriptors. A call that waits blocks its thread.
-// It does without package net, which Go initialises late.
+// socket does not use package net, which Go initialises late.
 type socket struct{ file *os.File }
 
-// newSocket takes over a file. It returns an error if that is not a unix socket.
+// newSocket takes over a file. It returns an error if the file is not a unix socket.
 func newSocket(file *os.File) (socket, error) {
 	if domain, err := unix.GetsockoptInt(int(file.Fd()), unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_UNIX {
 		return socket{}, errors.Join(unix.ENOTSOCK, err, file.Close())

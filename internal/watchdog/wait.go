@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KillSignal makes a watchdog kill its agent, and then all that is left of it.
+// KillSignal makes a watchdog kill its agent, and then all processes that the agent has left.
 const KillSignal = unix.SIGUSR1
 
 // Unswept is the exit code of an agent that has ended normally, and wants its watchdog to remove what
@@ -26,7 +26,8 @@ type End struct {
 	Left   bool            // this process has other children: those that the child has left behind
 }
 
-// Clean reports whether nothing is left to do: the agent ended by itself, and left no process behind.
+// Clean reports whether the watchdog has nothing left to do. That is so if its child ended with exit code 0 and left no
+// process behind.
 func (e End) Clean() bool { return e.Status.Exited() && e.Status.ExitStatus() == 0 && !e.Left }
 
 // ended is what Wait has found in this process.
@@ -66,7 +67,7 @@ func wait(args []string) (end End, err error) {
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
-	go func() { // ends with the process
+	go func() { // the goroutine ends with this process
 		for s := range signals {
 			forwardSignal(child, s.(syscall.Signal), dog.inner)
 		}
@@ -77,7 +78,7 @@ func wait(args []string) (end End, err error) {
 	}
 	end = End{Inner: dog.inner, Agent: dog.child}
 	end.Status, end.Left = reapUntil(dog.child)
-	runtime.KeepAlive(dog) // until now, dog.alive must not be closed
+	runtime.KeepAlive(dog) // dog.alive must stay open until now
 	if !dog.inner && !end.Status.Exited() {
 		end.Agent = kept.agentPID()
 	}
@@ -88,7 +89,7 @@ func wait(args []string) (end End, err error) {
 // other signal the agent ends its ranks in order, with SIGTERM first.
 func forwardSignal(child int, s syscall.Signal, isAgent bool) {
 	if s == KillSignal {
-		_ = unix.PidfdSendSignal(child, unix.SIGCONT, nil, 0) // it may be stopped
+		_ = unix.PidfdSendSignal(child, unix.SIGCONT, nil, 0) // the child may be stopped
 		if isAgent {
 			s = unix.SIGKILL
 		}
@@ -96,8 +97,8 @@ func forwardSignal(child int, s syscall.Signal, isAgent bool) {
 	_ = unix.PidfdSendSignal(child, s, nil, 0)
 }
 
-// reapUntil reaps children until the one with that PID has ended. It reports whether there are
-// others, living or dead.
+// reapUntil reaps children until the child with that PID has ended. left is true if there are other children, living or
+// dead.
 func reapUntil(pid int) (status unix.WaitStatus, left bool) {
 	for {
 		got, err := unix.Wait4(-1, &status, 0, nil)

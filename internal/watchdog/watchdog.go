@@ -54,16 +54,16 @@ type process struct {
 	child int      // the PID of the inner watchdog, or of the agent
 	inner bool     // this is the inner watchdog: its child is the agent
 	below *os.File // a socket to the child
-	above *os.File // the socket of the inner watchdog to the outer one; nil in the outer one
+	above *os.File // the socket of the inner watchdog to the outer one; nil in the outer watchdog
 	alive *os.File // open as long as this process lives
 }
 
-// leaveTerminal detaches this process, and what it starts, from the terminal: ranks that open
-// /dev/tty must get an error, and not be stopped.
+// leaveTerminal detaches this process and its later children from the terminal. Otherwise, a rank that opens /dev/tty
+// could be stopped. Now the rank gets an error.
 func leaveTerminal() {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return // it has no terminal
+		return // this process has no terminal
 	}
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCNOTTY, 0)
 	_ = unix.Close(fd)
@@ -97,7 +97,7 @@ func start(host string, inner bool) (w *process, err error) {
 		rename()
 		held := uintptr(heldFD)
 		if _, err := unix.FcntlInt(held, unix.F_GETFD, 0); err != nil {
-			held = LifelineFD // this process has no such file: any valid descriptor does
+			held = LifelineFD // this process has no such file, and any valid descriptor will do
 		}
 		files = append(files, held, uintptr(fds[1]))
 	}
@@ -111,5 +111,5 @@ func start(host string, inner bool) (w *process, err error) {
 
 // rename changes the name of this process's first thread to Name; other threads keep theirs.
 func rename() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(Name), 0) // it goes by the program's else
+	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(Name), 0) // if this fails, the name stays
 }

@@ -1,6 +1,6 @@
 package wire
 
-// Bytes converts texts for a message. A message has them as bytes, because they need not be
+// Bytes converts texts to the form that they have in a message. A message has them as bytes, because they need not be
 // UTF-8.
 func Bytes(texts []string) [][]byte {
 	out := make([][]byte, len(texts))

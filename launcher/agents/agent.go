@@ -56,9 +56,9 @@ type Clock struct {
 	Within time.Duration // the largest possible error of Skew
 }
 
-// NVMLTool is the state of the program gangrun-nvml on an agent's host.
+// NVMLTool says whether an agent's host has the program gangrun-nvml.
 type NVMLTool struct {
-	Path  string // empty if it was not copied there
+	Path  string // empty if gangrun has not copied it there
 	Tried bool   // whether gangrun has tried to copy it
 }
 
@@ -67,19 +67,19 @@ type contact struct {
 	stop     chan struct{} // closed to end the watch
 	watching sync.WaitGroup
 	silence  runclock.Silence
-	judged   atomic.Int64 // the silence, a time.Duration, for which the agent was given up; 0 if it was not
+	judged   atomic.Int64 // how long the agent had been silent when gangrun gave it up; 0 if it has not
 }
 
-// ending is the end of an agent, which several goroutines may wait for.
+// ending is the end of an agent. Several goroutines may wait for it.
 type ending struct {
 	once  sync.Once
-	abort context.CancelCauseFunc // ends the wait for it
-	over  chan struct{}           // closed when the agent has ended, or the wait has
-	err   error                   // read once over is closed
+	abort context.CancelCauseFunc // ends the wait for the end of the agent
+	over  chan struct{}           // closed when the agent has ended, or when the wait has ended
+	err   error                   // may be read once over is closed
 }
 
-// Silence after which an agent counts as lost: a ping is sent after pingEvery
-// without contact, and must be answered within pingLimit.
+// Limits for the contact with an agent whose Link cannot tell the time of the last contact. After pingEvery without
+// contact, gRPC sends a ping. If the agent does not answer within pingLimit, it counts as lost.
 const (
 	pingEvery = 10 * time.Second // the least that gRPC allows
 	pingLimit = 10 * time.Second
@@ -98,7 +98,7 @@ func (a *Agent) Spool(attempt job.Attempt) string {
 // A busy rank or a slow file system cannot delay the agent's answer.
 const HelloLimit = 30 * time.Second
 
-// maxMessage bounds a message, in bytes: see agent.MaxMessage.
+// maxMessage limits the size of a message, in bytes. See agent.MaxMessage.
 const maxMessage = 256 << 20
 
 func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
@@ -110,7 +110,7 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	conns <- link.Conn
 	// No TLS: the link is a socket pair or an SSH session.
 	keep := keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}
-	if link.Heard != nil { // method watch notices silence
+	if link.Heard != nil { // the method watch notices silence
 		keep = keepalive.ClientParameters{Time: math.MaxInt64}
 	}
 	g, err := grpc.NewClient("passthrough:///agent",
@@ -168,14 +168,14 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	return a, nil
 }
 
-// clockWithin is the wanted accuracy of the difference between two clocks. clockAsks is how
-// often askClock asks for it: a pause of either process makes an answer inaccurate.
+// clockWithin is the wanted accuracy of the difference between two clocks. clockAsks limits how often askClock asks for
+// the time. A pause of either process makes an answer inaccurate.
 const (
 	clockWithin = 50 * time.Millisecond
 	clockAsks   = 5
 )
 
-// askClock notes how far the agent's clock is ahead of this machine's.
+// askClock finds out how far the agent's clock is ahead of this machine's clock.
 func (a *Agent) askClock(ctx context.Context) {
 	for i := range clockAsks {
 		asked := time.Now()
@@ -196,7 +196,7 @@ func (a *Agent) askClock(ctx context.Context) {
 // watchEvery is how often watch checks the silence of an agent.
 const watchEvery = 100 * time.Millisecond
 
-// watch ends the calls of an agent that has been silent for too long.
+// watch ends the calls to an agent that has been silent for too long.
 func (a *Agent) watch(limit time.Duration) {
 	a.contact.silence.Since(time.Now()) // silence counts from here, even without any earlier contact
 	tick := time.NewTicker(watchEvery)
@@ -235,7 +235,7 @@ const (
 	SuspectEvery = 100 * time.Millisecond
 )
 
-// errSilent is why calls to an agent have ended: there was no contact for too long.
+// errSilent is why the calls to an agent have ended: gangrun had no contact with the agent for too long.
 type errSilent struct {
 	host    string
 	silence time.Duration
@@ -250,7 +250,7 @@ func (e errSilent) Error() string {
 	return text
 }
 
-// beat is the time between two messages of an idle agent.
+// beat is the time after which an idle agent sends a message.
 const beat = time.Second
 
 // EndedWhilePaused returns an error if the agent has ended because this process was paused for
@@ -260,7 +260,7 @@ func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 	if a.Link.Heard == nil || !errors.Is(a.Trouble(), ErrGone) {
 		return nil
 	}
-	a.Silence() // read the meter
+	a.Silence() // update the silence, so that Pause is up to date
 	gap, woke := a.contact.silence.Pause()
 	// Messages that the agent sent before it ended may arrive after the pause. The agent
 	// counts its grace from a message of this process, which may be one beat old.
@@ -270,8 +270,8 @@ func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 	return errPaused{gap, grace}
 }
 
-// errPaused is why an agent has ended that had no contact with this process for longer
-// than its grace.
+// errPaused is why an agent has ended: this process was paused, and so the agent had no contact for longer than its
+// grace.
 type errPaused struct{ gap, grace time.Duration }
 
 func (e errPaused) Error() string {

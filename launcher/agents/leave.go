@@ -15,15 +15,15 @@ const AbandonAfter = 2 * time.Second
 // hurry.
 var ErrNotAwaited = errors.New("nobody has waited for it")
 
-// leave ends an agent within limit. Once hurry is closed, it does not wait for a
-// silent agent. If ctx ends first, the agent continues to end; the caller must call leave
-// again, which waits for the same end.
+// leave ends an agent. After limit, leave gives up the wait. Once hurry is closed, it also gives up the wait if the
+// agent is silent. If ctx ends first, leave returns, but the agent continues to end. The caller must then call leave
+// again. That call waits for the same end.
 func (a *Agent) leave(ctx context.Context, limit time.Duration, hurry <-chan struct{}) error {
 	a.ending.once.Do(func() {
 		var ending context.Context
 		ending, a.ending.abort = context.WithCancelCause(context.Background())
 		a.ending.over = make(chan struct{})
-		go func() { // the last caller of leave waits for it
+		go func() { // the last call of leave waits for this goroutine
 			defer close(a.ending.over)
 			a.ending.err = a.end(ending)
 		}()
@@ -60,7 +60,7 @@ func (a *Agent) end(ctx context.Context) error {
 	return a.Link.End(ctx)
 }
 
-// errHurried is why a wait has ended.
+// errHurried is why an Unhurried context has ended: the user is in a hurry.
 var errHurried = errors.New("told to end at once")
 
 // Unhurried returns a context that ends with ctx, when hurry is closed, or when stop is called.

@@ -28,8 +28,8 @@ type Pool struct {
 
 	mu      sync.Mutex
 	agents  map[string]*Agent
-	dialing map[string]chan struct{} // closed when the agent has been started, or could not be
-	retired map[string]*Agent        // agents to be ended before another is started on their hosts
+	dialing map[string]chan struct{} // per host; closed when the start of the agent has succeeded or failed
+	retired map[string]*Agent        // agents to end before another agent is started on their hosts
 	spent   map[*Agent]bool          // retired agents whose part of an adopted gang has ended
 }
 
@@ -72,7 +72,7 @@ func (p *Pool) Current(host string) *Agent {
 	return p.agents[host]
 }
 
-// start starts the agent of a host. The caller, get, has made p.dialing[host].
+// start starts the agent of a host. Its caller, Get, has made p.dialing[host].
 func (p *Pool) start(ctx context.Context, host string) (*Agent, error) {
 	err := p.endRetired(ctx, host)
 	var a *Agent
@@ -106,8 +106,8 @@ func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 // notice that its controller is gone.
 const EndLimit = 15 * time.Second
 
-// leaveLimit bounds the wait for an agent that gangrun has given up. The agent may have been
-// in contact again in the meantime, and so have a whole orphan grace left.
+// leaveLimit limits the wait for an agent that gangrun has given up. The agent may have been in contact again in the
+// meantime, and may still have its whole orphan grace.
 func (p *Pool) leaveLimit() time.Duration { return 3*EndLimit + 2*p.opts.OrphanGrace }
 
 // Retire retires the agents of hosts: the Pool ends such an agent before it starts another one
@@ -147,8 +147,8 @@ func (p *Pool) RetireSpent(a *Agent) {
 	}
 }
 
-// endRetired ends the retired agent of a host, if there is one. If ctx ends before the
-// agent has, the agent stays retired.
+// endRetired ends the retired agent of a host, if there is one. If ctx ends before the agent does, the agent stays
+// retired.
 func (p *Pool) endRetired(ctx context.Context, host string) error {
 	p.mu.Lock()
 	a := p.retired[host]

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// slowCollect is how long collecting may take before a note says so.
+	// slowCollect is how long the collection may take before a note says so.
 	slowCollect = 3 * time.Second
 	// collectEvery is how often the progress of a collection is checked.
 	collectEvery = 100 * time.Millisecond
-	// keepLimit bounds the wait until an agent has confirmed that it keeps output.
+	// keepLimit limits the wait until an agent confirms that it keeps output.
 	keepLimit = 3 * time.Second
 )
 
@@ -49,7 +49,7 @@ type Collector struct {
 
 	mu      sync.Mutex
 	pending []*hostLogs           // logs of which a part is still on lost hosts
-	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
+	kept    map[*agents.Agent]int // for each agent, the number of gangs of which it keeps output
 }
 
 // New returns a Collector, which stops when ctx ends. After hurry is closed, the Collector no
@@ -67,7 +67,7 @@ type Collection struct {
 	hosts     []*hostLogs
 }
 
-// Start starts to collect what the ranks of sources print. The caller must call Wait when the gang has ended.
+// Start starts to collect the output of the ranks of sources. The caller must call Wait when the gang has ended.
 func (c *Collector) Start(a job.Attempt, sources []Source, emit func(job.Event)) (*Collection, error) {
 	ctx, cancel := context.WithCancel(c.life)
 	all := &Collection{collector: c, attempt: a, emit: emit, cancel: cancel}
@@ -91,7 +91,7 @@ func (c *Collector) Start(a job.Attempt, sources []Source, emit func(job.Event))
 		}
 		var receiving context.Context
 		receiving, h.cancel = context.WithCancelCause(ctx)
-		go h.receive(receiving, emit) // Wait waits for it
+		go h.receive(receiving, emit) // Wait waits for this goroutine
 	}
 	return all, nil
 }
@@ -107,10 +107,10 @@ func (c *Collection) Over(number int) <-chan struct{} {
 	return nil
 }
 
-// errStalled is why gangrun no longer waits for output.
+// errStalled is why gangrun no longer waits for output: for limit, none has arrived or none could be written.
 type errStalled struct {
 	limit time.Duration
-	stuck error // why it cannot be written; nil if it does not come
+	stuck error // why the output cannot be written; nil if no output comes
 }
 
 func (e errStalled) Error() string {
@@ -129,7 +129,7 @@ func (c *Collection) Wait(watch func()) {
 	defer tick.Stop()
 	hurry := c.collector.hurry
 	for _, h := range c.hosts {
-		h.progress.silence.Since(time.Now()) // it counts from here
+		h.progress.silence.Since(time.Now()) // the silence counts from here
 	}
 	for _, h := range c.hosts {
 		for open := true; open; {
@@ -156,8 +156,8 @@ func (c *Collection) note(host, text string) {
 	c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Host: host, Text: text})
 }
 
-// giveUp ends the collection from hosts from which nothing has come for too long. gangrun
-// waits for a silent host until the host counts as lost.
+// giveUp gives up the collection from a host if nothing has come from that host for too long. If the host is silent,
+// giveUp waits until the host counts as lost.
 func (c *Collection) giveUp() {
 	for _, h := range c.hosts {
 		if h.from.Lost != nil {
@@ -184,7 +184,7 @@ func (c *Collection) slow() string {
 	return "the ranks' output is still on its way from their hosts"
 }
 
-// keep has the agents keep on their hosts what could not be written here.
+// keep tells the agents to keep on their hosts the output that could not be written here.
 func (c *Collection) keep() {
 	_ = agents.Each(len(c.hosts), func(i int) error {
 		h := c.hosts[i]

@@ -16,15 +16,15 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// partialLog is a log of which the rest is fetched from its host.
+// partialLog is a log. The missing part of it is fetched from its host.
 type partialLog struct {
 	path  string
 	size  *int64
 	whole *bool
 }
 
-// partial returns the host's logs by their names, and whether something is missing of one.
-// It returns complete logs as well: their names tell the host which files it can remove.
+// partial returns the host's logs by their names. missing is true if a part of a log is missing. The result has
+// complete logs as well, because their names tell the host which files it can remove.
 func (h *hostLogs) partial() (logs map[string]partialLog, missing bool) {
 	logs = map[string]partialLog{}
 	for key, log := range h.logs {
@@ -49,8 +49,8 @@ func (h *hostLogs) answers() bool {
 	return h.from.Lost != nil || errors.Is(trouble, agents.ErrGone) || errors.Is(trouble, agents.ErrRestarted)
 }
 
-// fetchRest fetches what the host's agent, which is gone, has left. It gives up when ctx ends, when
-// asking ends before anything has arrived, or when nothing has arrived for c.Limit.
+// fetchRest fetches the output that the host's agent has left. That agent is gone. fetchRest gives up if ctx ends, if
+// asking ends before anything has arrived, or if nothing has arrived for c.Limit.
 func (c *Collector) fetchRest(asking, ctx context.Context, h *hostLogs) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -82,22 +82,22 @@ func (c *Collector) fetchRest(asking, ctx context.Context, h *hostLogs) error {
 	return h.fetch.err
 }
 
-// keeps changes the number of gangs of whose output the host's agent keeps a part.
+// keeps adds change to the number of gangs of which the host's agent keeps output.
 func (c *Collector) keeps(h *hostLogs, change int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.kept[h.from.Agent] += change
 }
 
-// last reports whether this is the last request for what the host's agent has left. It is
-// false if output of an earlier controller's gang may be needed.
+// last reports whether this is the last request for the output that the host's agent has left. It returns false if the
+// output of an earlier controller's gang may still be needed.
 func (c *Collector) last(h *hostLogs) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return h.from.Lost == nil && !h.from.Agent.Link.Held && c.kept[h.from.Agent] == 1 && h.runtime.err == nil
 }
 
-// append appends the rest of a log to the part that is here.
+// append appends the rest of a log to the part that is on this machine.
 func (l partialLog) append(rest io.Reader) (n int64, err error) {
 	file, err := safefile.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l partialLog) append(rest io.Reader) (n int64, err error) {
 	return n, err
 }
 
-// idleReader restarts a timer with each read that returns something.
+// idleReader restarts a timer after each Read that returns data.
 type idleReader struct {
 	io.Reader
 	idle  *time.Timer
@@ -149,7 +149,7 @@ func (c *Collection) FetchLeft(gone func(number int) bool) {
 	c.noteSlow(done)
 }
 
-// noteSlow waits for done, and emits a note if that takes long.
+// noteSlow waits until done is closed. If that takes long, noteSlow emits a note.
 func (c *Collection) noteSlow(done <-chan struct{}) {
 	slow := time.NewTimer(slowCollect)
 	defer slow.Stop()
@@ -162,9 +162,8 @@ func (c *Collection) noteSlow(done <-chan struct{}) {
 	<-done
 }
 
-// fetchOrDefer fetches what is left of a host's logs. If that is not possible yet, Retry fetches it
-// later. If nothing is missing and the agent is gone, fetchOrDefer has the agent's directory
-// removed.
+// fetchOrDefer fetches the missing parts of a host's logs. If that is not possible yet, Retry fetches them later. If
+// nothing is missing and the agent is gone, fetchOrDefer has the host remove the agent's directory.
 func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	_, missing := h.partial()
 	if missing && !h.end.maybeKept && !h.end.notWritten || !missing && !gone {
@@ -192,7 +191,7 @@ func (c *Collection) Retry() (stop func()) {
 	return func() { enough(); c.noteSlow(done) }
 }
 
-// retry fetches what lost hosts keep. After asking has ended, it starts no more fetches.
+// retry fetches the output that lost hosts keep. After asking has ended, retry starts no more fetches.
 func (c *Collector) retry(asking context.Context, emit func(job.Event)) {
 	c.mu.Lock()
 	pending := slices.Clone(c.pending)
@@ -220,7 +219,7 @@ func (c *Collector) retry(asking context.Context, emit func(job.Event)) {
 	}
 }
 
-// fetched says what has been fetched of the logs that a host had kept.
+// fetched returns a note about the output that was fetched from a host.
 func (h *hostLogs) fetched() string {
 	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", h.fetch.bytes, h.from.Agent.Host, h.attempt.Number)
 	if _, missing := h.partial(); missing {

@@ -19,8 +19,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// retryWrite is the pause before gangrun again tries to write a log that could not be
-// written.
+// retryWrite is the pause after which gangrun tries again to write a log.
 const retryWrite = 500 * time.Millisecond
 
 // hostLogs are the logs of the ranks of one host.
@@ -34,41 +33,41 @@ type hostLogs struct {
 	cancel   context.CancelCauseFunc
 	progress progress
 
-	over  chan struct{} // closed when nothing more comes; end and late are read after that
+	over  chan struct{} // closed when no more output comes; end and late may be read after that
 	end   fetchEnd
 	fetch lateFetch
 }
 
-// progress is when logs of a host were last written, and why they cannot be now.
+// progress says when the logs of a host were last written, and why they cannot be written now.
 type progress struct {
 	silence runclock.Silence // since the last write
 
-	mu      sync.Mutex // guards what follows
-	written time.Time  // the last write
+	mu      sync.Mutex // guards the fields below
+	written time.Time  // time of the last write
 	stuck   error      // why nothing can be written at present
 }
 
-// fetchEnd is why nothing more of a host's output comes, and what becomes of the rest.
+// fetchEnd says why no more output comes from a host, and what becomes of the rest.
 type fetchEnd struct {
-	why         string // empty if all has come
-	abandoned   bool   // gangrun did not wait for it
+	why         string // empty if all output has come
+	abandoned   bool   // gangrun did not wait for the rest
 	maybeKept   bool   // the host may keep the rest: its agent did not end normally
-	notWritten  bool   // it could not be written here, or was given up
+	notWritten  bool   // the rest could not be written here, or gangrun gave it up
 	keptForSure bool   // the agent has confirmed that the host keeps the rest
 }
 
-// lateFetch is what was fetched from a host after its agent had gone.
+// lateFetch is what gangrun has fetched from a host after the host's agent was gone.
 type lateFetch struct {
-	complete bool  // all that the host had kept is here
-	bytes    int64 // how much was fetched since the last note
-	err      error // why the last try failed
+	complete bool  // all output that the host had kept has been fetched
+	bytes    int64 // bytes fetched since the last note
+	err      error // why the last try to fetch failed
 }
 
 // rankLog is the file of one stream of a rank.
 type rankLog struct {
 	file  *os.File
-	size  int64 // bytes that have arrived, those for an earlier controller included
-	whole bool  // nothing is missing
+	size  int64 // bytes that have arrived, including bytes that an earlier controller has received
+	whole bool  // no byte is missing
 }
 
 // logKey is one stream of a rank.
@@ -77,13 +76,13 @@ type logKey struct {
 	stderr bool
 }
 
-// newHostLogs returns the logs of a host, none of them open.
+// newHostLogs returns the logs of a host. None of them is open.
 func newHostLogs(a job.Attempt, from Source) *hostLogs {
 	return &hostLogs{attempt: a, from: from, request: &wire.OutputRequest{Gang: a.GangName()}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
 }
 
-// lostLogs returns the logs of a host whose agent was gone when the gang was adopted. What
-// an earlier controller has not fetched may still be on the host.
+// lostLogs returns the logs of a host whose agent was gone when the gang was adopted. Output that no earlier controller
+// has fetched may still be on the host.
 func lostLogs(a job.Attempt, from Source) *hostLogs {
 	h := newHostLogs(a, from)
 	h.end = fetchEnd{why: from.Lost.Error(), maybeKept: true}
@@ -93,7 +92,7 @@ func lostLogs(a job.Attempt, from Source) *hostLogs {
 	for _, r := range from.Ranks {
 		for _, stream := range []string{"out", "err"} {
 			log := &rankLog{}
-			if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(r.Rank, stream))); err == nil { // otherwise nothing has come
+			if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(r.Rank, stream))); err == nil { // no file: no output
 				log.size = info.Size()
 			}
 			h.logs[logKey{int32(r.Rank), stream == "err"}] = log
@@ -144,8 +143,8 @@ func (h *hostLogs) open(rank int) error {
 	return nil
 }
 
-// receive writes what the host's ranks print, until they have printed all, the host is
-// lost, or ctx ends.
+// receive writes the output of the host's ranks to the logs. It returns when the output has ended, when the host is
+// lost, or when ctx ends.
 func (h *hostLogs) receive(ctx context.Context, emit func(job.Event)) {
 	defer close(h.over)
 	agent := h.from.Agent
@@ -204,8 +203,8 @@ func (h *hostLogs) note(n int, err error) {
 	}
 }
 
-// store writes a piece of a log. If the file cannot be written, store tries again until it
-// can be. It returns an error only if ctx ends before the piece is written.
+// store writes a piece of a log. If the file cannot be written, store tries again and again. It returns an error only
+// if ctx ends before the piece is written.
 func (h *hostLogs) store(ctx context.Context, log *rankLog, piece []byte, emit func(job.Event)) error {
 	for noted := false; ; noted = true {
 		n, err := log.file.Write(piece)

@@ -19,7 +19,7 @@ type Missing struct {
 	Abandoned bool
 }
 
-// maxNamed bounds the ranks of a host for which a note gives the amount of output.
+// maxNamed limits for how many ranks of a host a note gives the amount of output.
 const maxNamed = 4
 
 // Missing returns what has not arrived at the end of the collection, and emits a note for each host. wasStarted
@@ -56,7 +56,7 @@ func (c *Collection) Missing(wasStarted func(rank int) bool) []Missing {
 	return missing
 }
 
-// truncated returns the ranks whose output is incomplete, and how many bytes of it have
+// truncated returns the ranks whose output is incomplete, and how many bytes of the output of each of them have
 // arrived.
 func (h *hostLogs) truncated() (ranks []int, arrived map[int]int64) {
 	arrived = map[int]int64{}
@@ -70,7 +70,7 @@ func (h *hostLogs) truncated() (ranks []int, arrived map[int]int64) {
 	return ranks, arrived
 }
 
-// rest says where the rest of the output is.
+// rest returns words that say where the rest of the output is.
 func (h *hostLogs) rest() string {
 	agent := h.from.Agent
 	host, dir := agent.Host, agent.Spool(h.attempt)
@@ -82,7 +82,7 @@ func (h *hostLogs) rest() string {
 		text = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
 	case errors.Is(agent.Trouble(), agents.ErrRestarted):
 		text = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
-	case h.from.Lost != nil: // the agent's directory is not known
+	case h.from.Lost != nil: // the directory of the agent is not known
 		text = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, h.attempt.GangName())
 	case h.end.keptForSure:
 		text = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)

@@ -14,18 +14,17 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// runtimeRank stands for mpirun or a daemon of Open MPI where a rank is expected: see
-// wire.OutputRequest.
+// runtimeRank is the rank number that stands for mpirun or for a daemon of Open MPI. See wire.OutputRequest.
 const runtimeRank = -1
 
 // runtimeLog is the log file of mpirun, or of Open MPI's daemon on a host. A gang does not fail if
 // this log is incomplete, and nothing waits if it cannot be written.
 type runtimeLog struct {
 	path  string
-	file  *os.File // nil until something of it has arrived
-	size  int64    // bytes that have arrived, those for an earlier controller included
-	whole bool     // nothing is missing
-	err   error    // why nothing more is written
+	file  *os.File // nil until a part of the log has arrived
+	size  int64    // bytes that have arrived, including bytes that an earlier controller has received
+	whole bool     // no byte is missing
+	err   error    // why no more is written to the log
 }
 
 // find sets the path and size of a host's log. An earlier controller may have fetched a part.
@@ -47,7 +46,7 @@ func (r *runtimeLog) find(a job.Attempt, from Source) error {
 	return err
 }
 
-// take writes a piece of the log.
+// take writes a piece to the log.
 func (r *runtimeLog) take(reply *wire.OutputReply, emit func(job.Event)) {
 	if r.err != nil {
 		return

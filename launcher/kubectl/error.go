@@ -27,10 +27,10 @@ func (e *Error) Hint() string { return e.hint }
 // Lasting returns true if a person has to fix the problem.
 func (e *Error) Lasting() bool { return e.lasting }
 
-// reasons are what kubectl may say, and what to do about it. The first that fits is taken. In a
-// hint, POD is the name of the pod.
+// reasons has texts that kubectl may print, and what to do about them. The first entry that matches is used. In a hint,
+// POD stands for the name of the pod.
 var reasons = []struct {
-	Needles []string // one of them is in what kubectl says
+	Needles []string // kubectl prints one of these
 	hint    string
 	lasting bool
 }{
@@ -46,15 +46,14 @@ var reasons = []struct {
 		hint: "log kubectl in to the cluster; see: kubectl get pods"},
 }
 
-// exited is the line with which kubectl says that the command itself has ended with a code other
-// than 0.
+// exited matches the line that kubectl prints if the command itself has ended with a code other than 0.
 var exited = regexp.MustCompile(`^command terminated with (?:non-zero )?exit code`)
 
-// maxText limits how much an error quotes of what kubectl says, in characters.
+// maxText limits how many characters an error quotes of kubectl's output.
 const maxText = 400
 
-// errorOf returns the error of a kubectl that has ended with a code other than 0. said is what
-// kubectl has printed. errorOf returns nil if the code is that of the command in the pod.
+// errorOf returns the error for a kubectl that has ended with a code other than 0. said is what kubectl has printed.
+// errorOf returns nil if the code is the exit code of the command in the pod.
 func errorOf(pod, said string) error {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	last := lines[len(lines)-1]

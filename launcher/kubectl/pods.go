@@ -44,7 +44,7 @@ func Find(read func(path string) ([]byte, error)) (Pods, error) {
 	return Pods{program, containerOf(script)}, nil
 }
 
-// containerOption is how the operator writes the container into Agent.
+// containerOption matches the option by which the script Agent names the container.
 var containerOption = regexp.MustCompile(`(?m)kubectl exec .*--container ([a-z0-9-]+)`)
 
 // containerOf returns the container that the script Agent names, or "".
@@ -125,5 +125,5 @@ func (p *Pod) Close() error {
 	return nil
 }
 
-// Err returns nil: a Pod has no connection that could be lost while no command runs.
+// Err returns nil, because a Pod has no connection that could be lost while no command runs.
 func (p *Pod) Err() error { return nil }

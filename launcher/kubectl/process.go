@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// drainLimit is how long a program that kubectl has started, such as one that gets credentials,
-// may hold standard error open after kubectl has ended.
+// drainLimit limits the wait for the end of standard error after kubectl has ended. A program that kubectl has started,
+// for instance to get credentials, may still hold it open.
 const drainLimit = time.Second
 
 // Process is a command that runs in a pod, together with the kubectl that forwards its input and output.
@@ -30,11 +30,11 @@ type Process struct {
 	err    error
 }
 
-// errClosed is why the exit code of a process is not known.
+// errClosed is the error if the exit code of a process is not known because Close has ended kubectl.
 var errClosed = errors.New("kubectl was ended before the command")
 
-// start starts a kubectl that runs command in the pod. kubectl has a session of its own, so that
-// neither a Ctrl-C nor a question for a password reaches the terminal.
+// start starts a kubectl that runs command in the pod. kubectl gets a session of its own. So it receives no Ctrl-C from
+// the terminal, and cannot ask there for a password.
 func (p *Pod) start(command string) (*Process, error) {
 	life, kill := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(life, p.pods.Program, append(p.Words()[1:], "sh", "-c", command)...)
@@ -67,7 +67,7 @@ func (p *Pod) start(command string) (*Process, error) {
 		kill()
 		return s.output.Close()
 	})
-	go func() { // Close waits for it
+	go func() { // Close waits for this goroutine
 		defer close(s.ended)
 		_ = cmd.Wait()
 		s.code, s.err = s.result(cmd.ProcessState, life.Err() != nil)
@@ -110,21 +110,21 @@ func (s *Process) Close() error { return s.close() }
 // stdout is the standard output of a Process.
 type stdout Process
 
-// Read reads what the command has printed. At the end of the output, it returns the error of
-// kubectl, or io.EOF if there is none.
+// Read reads the output of the command. At the end of the output, it returns the error of kubectl, or io.EOF if there
+// is none.
 func (s *stdout) Read(p []byte) (int, error) {
 	n, err := s.output.Read(p)
 	if err == nil || n > 0 {
 		return n, nil
 	}
-	<-s.ended // kubectl alone holds the other end
+	<-s.ended // only kubectl holds the other end
 	if s.err != nil {
 		return 0, s.err
 	}
 	return 0, err
 }
 
-// stderrLimit is how much is kept of standard error, in bytes.
+// stderrLimit is how many bytes of standard error are kept.
 const stderrLimit = 16 << 10
 
 // tail keeps the end of what is written to it.
@@ -133,7 +133,7 @@ type tail struct {
 	data []byte
 }
 
-// Write keeps p. If there is then too much, it drops the oldest bytes.
+// Write adds p, and drops the oldest bytes if there are more than stderrLimit.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -31,8 +31,8 @@ type Dialer struct {
 	Held *os.File
 }
 
-// selfPath is this program, even if its file has been replaced: controller and agent must be
-// of one build.
+// selfPath is the path of this process's program. It works even if the file has been replaced. Thus the agent has the
+// same build as the controller.
 const selfPath = "/proc/self/exe"
 
 // Dial starts the agent of a host.
@@ -47,17 +47,16 @@ func (d Dialer) Dial(_ context.Context, host string) (agents.Link, error) {
 		return agents.Link{}, errors.Join(err, ours.Close())
 	}
 	defer lifeline.Close()
-	// Not bound to a context: the agent ends with the connection.
+	// The command is not bound to ctx, because the agent ends with the connection.
 	cmd := exec.Command(selfPath, "agent", host)
 	cmd.Args[0] = os.Args[0]
 	cmd.ExtraFiles = []*os.File{theirs, lifeline}
 	if d.Held != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, d.Held)
 	}
-	// In its own process group an agent gets no signals of the terminal; it detaches from the
-	// terminal itself. It gets no session of its own: where the kernel shares the CPU by
-	// sessions (sched(7), autogroup), ranks of simulated hosts would wait for each other up to
-	// twice as long.
+	// The agent gets its own process group, so that it receives no signals of the terminal. The agent detaches from the
+	// terminal itself. It does not get its own session: if the kernel shares the CPU by sessions (autogroup, see
+	// sched(7)), ranks of simulated hosts would wait for each other up to twice as long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.LogDir != "" {
 		log, err := d.log(host)
@@ -88,37 +87,37 @@ func socketPair() (net.Conn, *os.File, error) {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "agent"), os.NewFile(uintptr(fds[1]), "controller")
-	conn, err := net.FileConn(ours) // a duplicate
+	conn, err := net.FileConn(ours) // FileConn uses a duplicate of the descriptor
 	if err := errors.Join(err, ours.Close()); err != nil {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return conn, theirs, nil
 }
 
-// process is a started outer watchdog, with the inner one and the agent under it.
+// process is an outer watchdog that was started, with the inner watchdog and the agent below it.
 type process struct {
 	cmd  *exec.Cmd
 	conn net.Conn
 	done chan struct{}      // closed when all processes have ended
-	left []leftover.Process // processes that they left and that were killed; valid once done is closed
+	left []leftover.Process // leftover processes that this process has killed; valid once done is closed
 }
 
-// watch waits for the processes in the background. Each of them holds the pipe gone open, so
-// its end of file means that all have ended, even if some were killed.
+// watch waits for the processes in the background. Each of them holds the write end of the pipe gone open. So the end
+// of file on gone means that all of them have ended, even if some were killed.
 func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
 	p := &process{cmd: cmd, conn: conn, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_, _ = gone.Read(make([]byte, 1)) // returns io.EOF; no process writes to the pipe
 		_ = gone.Close()
-		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // the outer watchdog, which ends what is left, was killed
+		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // the outer watchdog was killed
 			p.left, _ = leftover.End(context.Background(), os.Getpid(), "", leftoverLimit)
 		}
 	}()
 	return p
 }
 
-// killed names the processes that were killed because no watchdog could do it.
+// killed returns a text that names the processes that this process has killed because no watchdog could do it.
 func (p *process) killed() string {
 	select {
 	case <-p.done:
@@ -131,18 +130,18 @@ func (p *process) killed() string {
 	return leftover.Killed(p.left)
 }
 
-// leftoverLimit bounds the killing of processes that no watchdog has ended.
+// leftoverLimit limits the time for killing processes that no watchdog has ended.
 const leftoverLimit = 5 * time.Second
 
-// forceAfter is how long an agent may take to end by itself; it gives its ranks less.
+// forceAfter is how long an agent may take to end by itself. The agent gives its ranks less time.
 const forceAfter = 5 * time.Second
 
-// forceLooks is the number of parts into which forceAfter is divided. A part in which this
-// process did not run counts little: the agent may not have run either.
+// forceLooks is the number of parts into which forceAfter is divided. If this process does not run for a while, it
+// counts only one part for that time, because the agent may not have run either.
 const forceLooks = 25
 
-// end closes the connection, which ends the agent, and waits until agent and
-// watchdog are gone. An agent that hangs is killed by its watchdog.
+// end closes the connection, which ends the agent. It waits until the agent and its watchdogs are gone. If the agent
+// hangs, end makes the watchdog kill the agent.
 func (p *process) end(ctx context.Context) error {
 	_ = p.conn.Close()
 	look := time.NewTicker(forceAfter / forceLooks)

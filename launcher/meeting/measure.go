@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	mostRounds  = 6 // largest number of other hosts to which a host measures its link
-	mostRepeats = 2 // how often a measurement with a slow result is repeated
+	mostRounds  = 6 // limits the number of other hosts to which a host measures its link
+	mostRepeats = 2 // limits how often a measurement with a slow result is repeated
 )
 
 // Measure makes all hosts measure how fast they are. If the hosts are on several machines, they also measure
@@ -41,7 +41,7 @@ func Measure(ctx context.Context, connected []*agents.Agent, hosts []job.Host, a
 	return m.speeds, err
 }
 
-// measuring is a call of Measure.
+// measuring is the state of one call of Measure.
 type measuring struct {
 	ask    job.Measure
 	agents []*agents.Agent
@@ -79,7 +79,7 @@ func (m *measuring) all(ctx context.Context) error {
 	return nil
 }
 
-// again repeats the measurements in slow.
+// again repeats the measurements that are in slow.
 func (m *measuring) again(ctx context.Context, slow []compare.Slow) error {
 	err := m.host(ctx, func(h job.Host, k job.SpeedKind) bool {
 		return slices.ContainsFunc(slow, func(s compare.Slow) bool { return s.Kind == k && slices.Contains(s.Hosts, h.Name) })
@@ -92,22 +92,21 @@ func (m *measuring) again(ctx context.Context, slow []compare.Slow) error {
 	}))
 }
 
-// add adds speeds. If there is already a better value, that one stays.
+// add adds speeds. If a better value is already there, that value stays.
 func (m *measuring) add(speeds ...job.Speed) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.speeds = compare.Faster(m.speeds, speeds)
 }
 
-// knows reports whether a host has speeds of a kind.
+// knows reports whether a host has a speed of a kind.
 func (m *measuring) knows(host string, kind job.SpeedKind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(m.speeds, func(s job.Speed) bool { return s.Host == host && s.Kind == kind })
 }
 
-// host makes all hosts measure themselves at the same time. Each measures the kinds for which wanted returns
-// true.
+// host makes all hosts measure themselves at the same time. Each host measures the kinds for which wanted returns true.
 func (m *measuring) host(ctx context.Context, wanted func(h job.Host, k job.SpeedKind) bool) error {
 	return agents.Each(len(m.agents), func(i int) error {
 		a, ask := m.agents[i], m.ask
@@ -177,8 +176,8 @@ func (m *measuring) links(ctx context.Context, wanted func(a, b string) bool) er
 	return meeting.end()
 }
 
-// rounds returns at most mostRounds rounds of pairs of n hosts. In each round, a host is in one pair at most.
-// No pair comes twice.
+// rounds returns at most mostRounds rounds of pairs of n hosts. In each round, a host is in one pair at most. No pair
+// occurs twice.
 func rounds(n int) (all [][][2]int) {
 	m := n + n%2 // if n is odd, the host that is paired with m-1 has no partner
 	for r := range min(m-1, mostRounds) {

@@ -26,9 +26,9 @@ type meeting struct {
 	peers     []*wire.Peer
 }
 
-// gather starts a meeting. When it returns, each host has opened a port. Each host has also written a test
-// file into the directory that dir returns for it, unless that is empty. The caller must call cancel, even
-// after an error.
+// gather starts a meeting. When it returns, each host has opened a port. Each host has also written a test file into
+// the directory that dir returns for that host, unless dir returns "". The caller must call cancel, even after an
+// error.
 func gather(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir func(i int) string) (*meeting, error) {
 	m := &meeting{connected: connected, hosts: hosts, streams: make([]wire.Agent_MeetClient, len(connected)), peers: make([]*wire.Peer, len(connected))}
 	m.ctx, m.cancel = context.WithCancel(ctx)
@@ -59,7 +59,7 @@ func (m *meeting) each(f func(i int) error) error {
 	})
 }
 
-// failed adds to an error the name of the host, and why its agent failed if that is known.
+// failed adds the name of the host to an error. It also adds the reason why the host's agent failed, if that is known.
 func (m *meeting) failed(i int, err error) error {
 	return fmt.Errorf("have host %s meet the others: %w", m.hosts[i].Name, m.connected[i].Failed(m.ctx, err))
 }

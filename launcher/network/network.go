@@ -25,9 +25,9 @@ func (*Error) Hint() string {
 // Host is a host with its network interfaces.
 type Host struct {
 	Name       string
-	Reached    netip.Addr // the address through which gangrun reached it
-	Local      bool       // it is this machine
-	Own        bool       // it is this machine itself, which the user has listed; false for a simulated host
+	Reached    netip.Addr // the address at which gangrun reached the host
+	Local      bool       // the host is on this machine
+	Own        bool       // the host is this machine itself, which the user has listed; false for a simulated host
 	Machine    string     // an ID of the machine that is the same under each of its names; empty if unknown
 	Interfaces []*wire.Interface
 }
@@ -35,8 +35,8 @@ type Host struct {
 // Address is an address at which other hosts reach a host.
 type Address struct {
 	IP        string
-	Interface string // the name; empty if unknown
-	Network   string // CIDR; empty if unknown
+	Interface string // the name of the interface; empty if unknown
+	Network   string // as CIDR; empty if unknown
 }
 
 // addresses lists the addresses of a host, in the order of its interfaces.
@@ -71,7 +71,7 @@ func Choose(hosts []Host, asked string) ([]Address, error) {
 			}
 			chosen[i] = h.addresses()[at]
 			if slices.ContainsFunc(chosen[:i], func(a Address) bool { return a.IP == chosen[i].IP }) {
-				return nil, false // a separate bridge on each host, as docker0
+				return nil, false // each host has its own bridge of that name, such as docker0
 			}
 		}
 		return chosen, true

@@ -2,8 +2,8 @@ package openmpi
 
 import "strings"
 
-// The shell parser takes only UTF-8, but paths and variables may hold any bytes. Each byte
-// that is not ASCII is replaced by a private character while parsing.
+// The shell parser accepts only UTF-8, but paths and variables may contain any bytes. So each byte that is not ASCII is
+// replaced by a private character before the parsing.
 const private = 0xe000
 
 // asRunes returns line with a private character for each byte that is not ASCII.

@@ -36,14 +36,14 @@ func DaemonEnv(node, tmpdir, shm string) []string {
 	return env
 }
 
-// loopback reports whether a node's name means the host on which it is used.
+// loopback reports whether the name of a node means this host on every host.
 func loopback(node string) bool {
 	addr, err := netip.ParseAddr(node)
 	return node == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// own are the parameters that differ between nodes: DaemonEnv sets them, and those that mpirun
-// passes are for its own node.
+// own lists the parameters that differ between nodes. DaemonEnv sets them for each node. mpirun passes the values for
+// its own node, which are wrong for other nodes.
 var own = []string{
 	"orte_tmpdir_base", "prte_tmpdir_base",
 	"btl_vader_backing_directory", "btl_sm_backing_directory",
@@ -87,7 +87,7 @@ func withoutOwn(argv []string) []string {
 	return kept
 }
 
-// daemonCommand is the part of a command that has been parsed.
+// daemonCommand is the part of a command that was parsed so far.
 type daemonCommand struct {
 	argv []string
 	env  []string
@@ -104,7 +104,7 @@ func (c *daemonCommand) statements(stmts []*syntax.Stmt) error {
 			if err := c.call(cmd); err != nil {
 				return err
 			}
-		case *syntax.Subshell: // for users of sh and ksh
+		case *syntax.Subshell: // mpirun writes a subshell for users of sh and ksh
 			if err := c.statements(cmd.Stmts); err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (c *daemonCommand) statements(stmts []*syntax.Stmt) error {
 	return nil
 }
 
-// profile reports whether a statement is the one that mpirun prepends for users of sh and ksh.
+// profile reports whether a statement is the statement that mpirun prepends for users of sh and ksh.
 func profile(stmt *syntax.Stmt) bool {
 	var text strings.Builder
 	err := syntax.NewPrinter().Print(&text, stmt)
@@ -178,8 +178,8 @@ func (c *daemonCommand) assign(name, text string) {
 	c.set[name] = true
 }
 
-// word expands a shell word that has only text, quotes, and the former value of the variable
-// that is being assigned.
+// word expands a shell word. The word may contain only text, quotes, and the former value of the variable that is being
+// assigned.
 func (c *daemonCommand) word(word *syntax.Word, assigned string) (string, error) {
 	if word == nil {
 		return "", nil

@@ -20,8 +20,7 @@ type Installation struct {
 	Major   int    // 5 for Open MPI 5 (PRRTE), 4 for earlier versions
 }
 
-// launchers are the names of mpirun. "mpirun" may belong to another MPI, so it is not the
-// first.
+// launchers has the names of mpirun. "mpirun" is not the first of them, because it may belong to another MPI.
 var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi"}
 
 // Find returns the installation of Open MPI with which to start a program. The second result is false if there
@@ -40,7 +39,7 @@ func Find(library string, env []string) (Installation, bool) {
 	return Installation{}, false
 }
 
-// directories returns the directories in which mpirun may be, the most likely first.
+// directories returns the directories in which mpirun may be, the most likely one first.
 func directories(library string, env []string) []string {
 	var dirs []string
 	add := func(dir string) {
@@ -90,7 +89,7 @@ func look(dir, name, library string) (Installation, bool) {
 	return found, true
 }
 
-// family returns 4 or 5 for an mpirun of Open MPI, 0 for any other file.
+// family returns 4 or 5 for an mpirun of Open MPI, and 0 for any other file.
 func family(path string) int {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -115,14 +114,14 @@ func family(path string) int {
 			}
 		}
 	}
-	switch filepath.Base(path) { // for a static program, which names no libraries
+	switch filepath.Base(path) { // a static program names no libraries
 	case "prterun":
 		return 5
 	case "orterun":
 		return 4
 	}
-	// Open MPI 5's mpirun is a small program that executes the prterun beside it. MPICH's
-	// mpirun is hydra, which has no prted but may be in the same directory as one.
+	// Open MPI 5's mpirun is a small program that executes the prterun in the same directory. MPICH's mpirun is hydra.
+	// It has no prted, but the directory may have the prted of an Open MPI.
 	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "prted")); err == nil && !foreign(path, needed) {
 		return 5
 	}
@@ -141,16 +140,16 @@ func foreign(path string, needed []string) bool {
 	return false
 }
 
-// Numbers of libmpi.so.40.MINOR: Open MPI's VERSION files give the libtool
-// triple C:R:A of libmpi (60:0:20 for 4.0, 70:0:30 for 4.1, 80:0:40 for 5.0),
-// and the file is named C-A, A, R.
+// releases maps the MINOR of libmpi.so.40.MINOR to a version of Open MPI. Open MPI's VERSION files give the libtool
+// triple C:R:A of libmpi (60:0:20 for 4.0, 70:0:30 for 4.1, 80:0:40 for 5.0). The numbers in the name of the file are
+// C-A, A and R.
 var (
 	libmpi   = regexp.MustCompile(`^libmpi\.so\.40\.(\d+)\.\d+$`)
 	releases = map[string]string{"0": "3.0", "10": "3.1", "20": "4.0", "30": "4.1", "40": "5.0"}
 )
 
-// version returns Open MPI's version from the name of libmpi; "" if the name has none, or if
-// it is not of the major version.
+// version returns the version of Open MPI, from the name of libmpi. It returns "" if the name has no version, or a
+// version of another major version.
 func version(library, prefix string, major int) string {
 	paths := []string{}
 	if library != "" {
@@ -171,12 +170,12 @@ func version(library, prefix string, major int) string {
 	return ""
 }
 
-// escaped returns a path in which filepath.Glob finds no pattern.
+// escaped returns a path in which filepath.Glob expands nothing.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// resolved returns a path without symbolic links, or the path itself if that fails.
+// resolved returns a path without symbolic links. If that fails, resolved returns the path itself.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -184,7 +183,7 @@ func resolved(path string) string {
 	return path
 }
 
-// value returns the value of the last entry of env with that name.
+// value returns the value of a variable in env. If env has the variable several times, the last entry counts.
 func value(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if text, ok := strings.CutPrefix(entry, name+"="); ok {

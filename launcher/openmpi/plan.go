@@ -54,12 +54,11 @@ func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	return argv, p.environment(sequential, userEnv)
 }
 
-// plain reports whether the plan has mpirun's own order, which fills the slots of one node
-// after the other.
+// plain reports whether the ranks are in mpirun's default order, which fills the slots of one node after the other.
 func (p Plan) plain() bool { return len(p.Apps) <= 1 && slices.IsSorted(p.Node) }
 
-// hosts returns the list of nodes of some ranks: one entry for each rank if sequential, else
-// one for each node, with its slots.
+// hosts returns the list of nodes for some ranks. If sequential is true, the list has an entry for each rank.
+// Otherwise, it has an entry for each node, with the number of slots.
 func (p Plan) hosts(node []int, sequential bool) string {
 	var names []string
 	for i := 0; i < len(node); {
@@ -76,7 +75,7 @@ func (p Plan) hosts(node []int, sequential bool) string {
 	return strings.Join(names, ",")
 }
 
-// environment returns the settings of mpirun that are variables.
+// environment returns the settings of mpirun that are environment variables.
 func (p Plan) environment(sequential bool, userEnv []string) []string {
 	rmaps := "round_robin"
 	if sequential {
@@ -93,7 +92,7 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 			env = append(env, entries...)
 		}
 	}
-	set( // how the daemons are started
+	set( // how mpirun starts the daemons
 		"OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh",
 		"OMPI_MCA_plm_rsh_agent="+agent, "PRTE_MCA_plm_ssh_agent="+agent,
 		"OMPI_MCA_plm_rsh_no_tree_spawn=1", "PRTE_MCA_plm_ssh_no_tree_spawn=1",
@@ -101,15 +100,15 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_MCA_plm_rsh_disable_llspawn=1", "PRTE_MCA_plm_ssh_disable_llspawn=1",
 		"OMPI_MCA_orte_leave_session_attached=1", "PRTE_MCA_prte_leave_session_attached=1",
 	)
-	set( // the ranks' places; a batch system's allocation is ignored
+	set( // where the ranks run; mpirun ignores the allocation of a batch system
 		"OMPI_MCA_ras=^slurm,tm,lsf,gridengine,alps", "PRTE_MCA_ras=^slurm,pbs,tm,lsf,gridengine,flux",
 		"OMPI_MCA_rmaps="+rmaps, "OMPI_MCA_rmaps_base_mapping_policy=slot", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_orte_default_hostfile=none", "PRTE_MCA_prte_default_hostfile=none",
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
-	// A daemon that has not started yet cannot receive a signal, so mpirun would end if it
-	// passed on SIGCONT.
+	// A daemon that has not started yet cannot receive a signal. If mpirun passed on SIGCONT to such a daemon, mpirun
+	// would end.
 	unless("OMPI_MCA_ess_base_forward_signals=none", "PRTE_MCA_ess_base_forward_signals=none")
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
 	if p.crowded() {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// PMIx reads the messages between a rank and its PMIx server, to find out how far the rank has
-// come. PMIx 3 to 5 all have the same frames: a header of 16 bytes (int32 index, uint32 tag,
-// size of the rest), then a packed command with its arguments. See src/mca/ptl and
-// src/mca/bfrops of OpenPMIx. The zero value is ready for a new connection.
+// PMIx reads the messages between a rank and its PMIx server, and finds out how far the rank has come. In PMIx 3 to 5,
+// each message is a header of 16 bytes (int32 index, uint32 tag, size of the rest), and then a packed command with its
+// arguments. See src/mca/ptl and src/mca/bfrops of OpenPMIx. The zero value is ready for a new connection.
 type PMIx struct {
 	client, server frames
 	asked          bool            // the first command has been received
@@ -29,7 +28,7 @@ type PMIxState struct {
 	Code      int // the exit code, if Aborted is true
 }
 
-// The commands that change the state: PMIX_*_CMD, equal in all versions so far.
+// The commands that change the state. Their names in OpenPMIx are PMIX_*_CMD. They are equal in all versions so far.
 const (
 	cmdRequest  = 0
 	cmdAbort    = 1
@@ -38,8 +37,8 @@ const (
 	cmdLog      = 16
 )
 
-// maxFrame bounds how much of one message is kept, in bytes. Help texts are shorter; of longer
-// messages, which hold keys and values, only the beginning is needed.
+// maxFrame limits how many bytes of one message are kept. Help texts are shorter. Longer messages have keys and values,
+// and only their beginning is needed.
 const maxFrame = 64 << 10
 
 // State returns how far the rank has come.
@@ -109,7 +108,7 @@ func (p *PMIx) Server(data []byte) {
 
 // frames splits a stream into messages.
 type frames struct {
-	begun  bool   // of a server: its answer to the handshake has been read
+	begun  bool   // used only for the server: its answer to the handshake has been read
 	shakes bool   // the first message is a handshake
 	broken bool   // the data has no valid frame
 	held   []byte // the part of a header or body that has been read
@@ -152,10 +151,10 @@ func (f *frames) feed(data []byte, message func(number int, tag uint32, body []b
 	}
 }
 
-// bodySize reads a size of 8 bytes. It is in the first four, in network order, or, as in a
-// handshake, in all eight, in the host's order.
+// bodySize reads a size of 8 bytes. In a handshake, the size may be a number of 8 bytes in the host's order. Otherwise
+// it is in the first 4 bytes, in network order.
 func bodySize(b []byte, handshake bool) (int, bool) {
-	const most = 1 << 30 // of a body, in bytes; no real one comes near
+	const most = 1 << 30 // limit for the size of a body in bytes, which no real body reaches
 	if size := binary.NativeEndian.Uint64(b); handshake && size <= most {
 		return int(size), true
 	}
@@ -165,9 +164,9 @@ func bodySize(b []byte, handshake bool) (int, bool) {
 	return 0, false
 }
 
-// unpackCommand reads the command of a message: the number of commands (1), which has 4 bytes
-// or, in PMIx 4.1 and later, a variable length, then the command, a byte. It does not read
-// messages that describe the types of their values.
+// unpackCommand reads the command of a message. The message begins with the number of commands, which is 1. That number
+// has 4 bytes in network order or, since PMIx 4.1, a variable length. The command follows, as one byte. unpackCommand
+// cannot read messages that describe the types of their values.
 func unpackCommand(body []byte) (command byte, rest []byte, ok bool) {
 	switch {
 	case len(body) >= 2 && body[0] == 2: // 1, in zigzag
@@ -178,7 +177,7 @@ func unpackCommand(body []byte) (command byte, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// unpackInt reads the int32 that follows a command; 0 if there is none.
+// unpackInt reads the int32 that follows a command. It returns 0 if there is none.
 func unpackInt(rest []byte) int {
 	if len(rest) >= 5 && binary.BigEndian.Uint32(rest) == 1 { // the number of values, in the format of PMIx 3
 		if len(rest) >= 13 {
@@ -196,8 +195,7 @@ func unpackInt(rest []byte) int {
 	return int(int32(uint32(value>>1) ^ -uint32(value&1)))
 }
 
-// printable returns the texts of a message that have several lines. Each text ends with a 0
-// byte.
+// printable returns the texts in a message that have several lines. In the message, each text ends with a 0 byte.
 func printable(rest []byte) string {
 	var b strings.Builder
 	for from := 0; from < len(rest); {
@@ -214,10 +212,9 @@ func printable(rest []byte) string {
 	return b.String()
 }
 
-// textStart returns the start of the text that ends before rest[to], a 0 byte. rest[from]
-// follows the previous 0 byte. The text is preceded by its size, with its 0 byte: four bytes
-// in network order, or a variable-length number in zigzag. A byte of the size may look like a
-// letter.
+// textStart returns the start of the text that ends before rest[to], a 0 byte. rest[from] follows the previous 0 byte.
+// The size of the text comes before the text, and includes the 0 byte. It has four bytes in network order, or is a
+// number of variable length in zigzag. A byte of the size may look like a letter.
 func textStart(rest []byte, from, to int) int {
 	for at := from; at <= min(from+4, to); at++ {
 		size := uint64(to - at + 1)
@@ -229,7 +226,7 @@ func textStart(rest []byte, from, to int) int {
 			return at
 		}
 	}
-	// The message may be truncated: bytes that are not text are left out.
+	// The message may be truncated. Bytes that are not text are left out.
 	unprintable := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '�' }
 	return from + bytes.LastIndexFunc(rest[from:to], unprintable) + 1
 }

@@ -2,38 +2,39 @@ package pmi1
 
 import "slices"
 
-// maxIn bounds the barriers that one rank waits in. With PMI-1.1 that is one; with PMI-1.2
-// each thread may wait in one, with a tag of its own.
+// maxIn limits the number of barriers in which one rank waits. With PMI-1.1, a rank waits in one barrier at most. With
+// PMI-1.2, each thread may wait in a barrier with its own tag.
 const maxIn = 64
 
-// barrier is the barrier of a group with ranks on this host.
+// barrier is the barrier of a group that has ranks on this host.
 type barrier struct {
 	group  group
 	here   []*rank
-	others bool // the group has ranks on other hosts
-	// came has the arrivals of each rank, in order. If a rank has several, all but the first
-	// are for later barriers of the group.
+	others bool // the group has ranks on other hosts, too
+	// came has the arrivals of each rank, in order. If a rank has several arrivals, all but the first are for later
+	// barriers of the group.
 	came map[*rank][]waiter
-	// entered: all ranks here have arrived and Enter was called; held wait for Release.
+	// entered is true if all ranks of the group on this host have arrived and Enter was called. held then has the
+	// arrivals that wait for Release.
 	entered bool
 	held    []waiter
 }
 
-// waiter is a rank's arrival, with what is needed to answer it.
+// waiter is the arrival of a rank, with what is needed to answer the rank.
 type waiter struct {
-	conn   *conn // nil if it has been answered
+	conn   *conn // nil if the arrival was answered already
 	tag    int
 	tagged bool
 }
 
-// entering is a call of Config.Enter that is due.
+// entering is a call of Config.Enter that must be made.
 type entering struct {
 	group string
 	puts  []Pair
 }
 
-// arrive records that a rank has entered a barrier, and returns the waiters to answer. It
-// returns false if the rank is not in the group or waits in too many barriers. s.mu is held.
+// arrive records that a rank has entered a barrier, and returns the waiters to answer. ok is false if the rank is not
+// in the group, or waits in too many barriers. s.mu is held.
 func (s *Server) arrive(r *rank, g group, w waiter) (free []waiter, ok bool) {
 	b := s.barriers[g.name]
 	if b == nil {
@@ -83,8 +84,8 @@ func (s *Server) meet(b *barrier) (free []waiter) {
 	return free
 }
 
-// leave removes the arrivals of a connection that has ended. Arrivals that other hosts know
-// of still count, but nothing is answered. s.mu is held.
+// leave removes the arrivals of a connection that has ended. If other hosts know about an arrival, it still counts, but
+// is not answered. s.mu is held.
 func (s *Server) leave(r *rank, c *conn) {
 	ours := func(w waiter) bool { return w.conn == c }
 	for name, b := range s.barriers {
@@ -162,12 +163,12 @@ func (s *Server) release(free []waiter, world bool) (changed []*rank) {
 	return changed
 }
 
-// callEnter makes the calls of Config.Enter that are due, in order. s.mu is not held.
+// callEnter makes the pending calls of Config.Enter, in order. s.mu is not held.
 func (s *Server) callEnter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calling {
-		return // the goroutine that is in this loop makes our calls, too
+		return // the goroutine that runs this loop makes our calls, too
 	}
 	s.calling = true
 	for len(s.entries) > 0 {

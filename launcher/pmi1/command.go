@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// handle answers one command; false ends the connection.
+// handle answers one command. It returns false if the connection must end.
 func (c *conn) handle(m *message) bool {
 	cmd := string(m.cmd)
 	if m.multi {
@@ -26,7 +26,7 @@ func (c *conn) handle(m *message) bool {
 	if !known {
 		return c.refuse(plain(cmd)+"_result", "unknown_command")
 	}
-	// Only this goroutine, or an earlier one of the rank, changes Joined.
+	// Only this goroutine changes Joined, or the goroutine of an earlier connection of the rank.
 	if s.State(c.rank.number).Joined != job.JoinedInit {
 		return c.refuse(answer, "before_init_or_after_finalize")
 	}
@@ -67,7 +67,7 @@ func (c *conn) handle(m *message) bool {
 	}
 }
 
-// answers are the names of the answers to the commands that need an init.
+// answers has the name of the answer to each command that is allowed only after init.
 var answers = map[string]string{
 	"get_maxes":         "maxes",
 	"get_appnum":        "appnum",
@@ -82,12 +82,12 @@ var answers = map[string]string{
 	"finalize":          "finalize_ack",
 }
 
-// refuse answers that a command has failed. msg must not have a space.
+// refuse answers that a command has failed. msg must not contain a space.
 func (c *conn) refuse(answer, msg string) bool {
 	return c.say("cmd=", answer, " rc=-1 msg=", msg)
 }
 
-// init begins a program. Ranks ask for version 1.1 and then use the version in the answer.
+// init handles the start of a program. Ranks ask for version 1.1, and then use the version in the answer.
 func (c *conn) init(m *message) bool {
 	version, ok := m.number("pmi_version")
 	if !ok || version != 1 {
@@ -233,9 +233,9 @@ func (c *conn) lookup(answer string, m *message) bool {
 	return c.say("cmd=", answer, " info=ok rc=0 msg=success")
 }
 
-// spawnLine reads a line of a command of several lines. After the last one it answers that
-// nothing can be spawned. To spawn several programs, a rank sends one such command for each,
-// and gets one answer in all.
+// spawnLine reads a line of a command that has several lines. After the last line, it answers that nothing can be
+// spawned. To spawn several programs, a rank sends one such command for each program, and gets one answer for all of
+// them.
 func (c *conn) spawnLine(line []byte) bool {
 	key, value, _ := strings.Cut(string(line), "=")
 	switch key {
@@ -255,7 +255,7 @@ func (c *conn) spawnLine(line []byte) bool {
 	return true
 }
 
-// plain returns the part of a command's name that may be quoted in an answer.
+// plain returns the part of a command's name that an answer may quote.
 func plain(cmd string) string {
 	end := strings.IndexFunc(cmd, func(r rune) bool {
 		return r != '_' && r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9')

@@ -10,13 +10,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// overlap is how long a rank's new connection waits for the end of the last one. If a rank
-// runs two programs in sequence, the kernel closes the first connection before the second
-// program starts, so only this process still has to read that end.
+// overlap is how long a new connection of a rank waits for the end of the previous one. If a rank runs two programs in
+// sequence, the kernel closes the first connection before the second program starts. So this process only has to read
+// the end of the first connection.
 const overlap = 5 * time.Second
 
-// overlapLooks is the number of parts into which overlap is divided: time in which this
-// process does not run counts little.
+// overlapLooks is the number of parts into which overlap is divided. If this process does not run for a while, it
+// counts only one part for that time.
 const overlapLooks = 25
 
 // conn is a connection of one rank.
@@ -27,25 +27,25 @@ type conn struct {
 	in     *bufio.Reader
 	rank   *rank
 	gone   chan struct{} // closed when the connection is no longer read
-	left   chan struct{} // closed when it is no longer the connection of the rank
+	left   chan struct{} // closed when this is no longer the connection of the rank
 
 	writing sync.Mutex
 	out     []byte
 
-	// due has the barriers to be answered. A rank that does not read must not delay the
-	// others, so each connection answers its own. Both fields are guarded by the server's mu.
+	// due has the barriers that must be answered. Each connection answers its own barriers, so that a rank that does
+	// not read does not delay the others. The server's mu guards due and wake.
 	due  []waiter
 	wake chan struct{}
 
-	// Only the goroutine that serves the connection uses these.
+	// Only the goroutine that serves the connection uses the fields below.
 	request message
 	spawn   spawn
 }
 
-// spawn is a command that a rank sends in several lines: MPI_Comm_spawn, which is refused.
+// spawn is a command of several lines by which a rank calls MPI_Comm_spawn. The Server refuses it.
 type spawn struct {
 	open      bool // between mcmd= and endcmd
-	got, want int  // the commands that have come, and their number in all
+	got, want int  // how many commands have come, and how many there will be
 	name      string
 }
 
@@ -59,7 +59,7 @@ func newConn(s *Server, peer io.ReadWriteCloser) *conn {
 	}
 }
 
-// serve serves a rank until it ends.
+// serve serves a connection of a rank until the connection ends.
 func (s *Server) serve(c *conn, rank int) {
 	if !s.attach(c, rank) {
 		return
@@ -77,7 +77,7 @@ func (s *Server) serve(c *conn, rank int) {
 	s.detach(c)
 }
 
-// attach makes c the connection of a rank, after the previous one has ended.
+// attach makes c the connection of a rank, after the previous connection has ended.
 func (s *Server) attach(c *conn, number int) bool {
 	look := time.NewTicker(overlap / overlapLooks)
 	defer look.Stop()
@@ -124,7 +124,7 @@ func (s *Server) detach(c *conn) {
 	}
 }
 
-// next reads one line and answers it. It returns false if no other line can follow.
+// next reads and answers one line. It returns false if no line can follow.
 func (c *conn) next() bool {
 	line, err := c.in.ReadSlice('\n')
 	if err != nil {
@@ -140,8 +140,7 @@ func (c *conn) next() bool {
 	return c.handle(&c.request)
 }
 
-// answerLater answers a barrier from the connection's own goroutine. The
-// server's mu is held.
+// answerLater lets the connection's own goroutine answer a barrier. The server's mu is held.
 func (c *conn) answerLater(w waiter) {
 	c.due = append(c.due, w)
 	select {
@@ -174,7 +173,7 @@ func (c *conn) answerDue() {
 	}
 }
 
-// say writes the parts as one line. It returns false if the peer is gone.
+// say writes the parts as one line. It returns false if the connection is broken.
 func (c *conn) say(parts ...string) bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -187,7 +186,7 @@ func (c *conn) say(parts ...string) bool {
 	return err == nil
 }
 
-// set changes the rank's state.
+// set changes the rank's state by calling change.
 func (c *conn) set(change func(*State)) {
 	c.server.mu.Lock()
 	before := c.rank.state

@@ -9,16 +9,16 @@ import (
 
 // group is the group of ranks that meet at a barrier.
 type group struct {
-	name    string // the same for all spellings of the group; "" is all ranks
-	world   bool   // all ranks
-	node    bool   // the ranks of one host
-	members []int  // the ranks of any other group, in order, each once
+	name    string // the same name for all spellings of the group; "" for all ranks
+	world   bool   // the group has all ranks
+	node    bool   // the group has the ranks of one host
+	members []int  // the ranks of any other group, in order and without duplicates
 	tag     int    // sent back to the rank if tagged is set
 	tagged  bool
 }
 
-// parseGroup parses the name of a group of PMI-1.2: WORLD, NODE or a list of ranks such as
-// 0,2,5, each with an optional ":TAG". Different tags make different barriers.
+// parseGroup parses the name of a group of PMI-1.2: WORLD, NODE or a list of ranks such as 0,2,5, with an optional
+// ":TAG" at the end. Groups with different tags have different barriers.
 func parseGroup(text string, size int) (group, error) {
 	who, tag, tagged := strings.Cut(text, ":")
 	g := group{tagged: tagged}

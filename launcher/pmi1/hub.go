@@ -4,8 +4,8 @@ import "slices"
 
 // Hub merges the barriers of several hosts. It is not safe for concurrent use.
 type Hub struct {
-	host     map[int]int           // of each rank
-	hosts    []int                 // those that have ranks
+	host     map[int]int           // the host of each rank
+	hosts    []int                 // the hosts that have ranks
 	meetings map[string][]*meeting // the open barriers of each group, in order
 }
 
@@ -52,7 +52,7 @@ func (h *Hub) Enter(host int, name string, entries []Pair) (merged []Pair, done 
 	m := meetings[i]
 	delete(m.missing, host)
 	m.puts = append(m.puts, entries...)
-	if done = len(m.missing) == 0; done { // it is the first: each host has entered those before
+	if done = len(m.missing) == 0; done { // this is the first one, because hosts enter them in order
 		meetings, merged = meetings[1:], m.puts
 	}
 	h.meetings[name] = meetings

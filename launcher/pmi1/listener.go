@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits on peers that have not identified themselves yet, so that they cannot block the port:
-// their number, and the time that they may take.
+// Limits for peers that have not identified themselves yet. maxStrangers limits their number, and patience the time
+// that they may take. Without these limits, such peers could block the port.
 const (
 	maxStrangers = 256
 	patience     = 30 * time.Second

@@ -31,7 +31,7 @@ func Mapping(nodes []int) string {
 	return b.String()
 }
 
-// run returns how many elements at the start of nodes are equal.
+// run returns how many elements at the start of nodes are equal to the first one.
 func run(nodes []int) int {
 	n := 1
 	for n < len(nodes) && nodes[n] == nodes[0] {

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// maxLine is the length of the longest line in bytes, with its end: the size of the buffer
-// into which MPICH reads a line.
+// maxLine limits the length of a line in bytes, including its end. It is the size of the buffer into which MPICH reads
+// a line.
 const maxLine = 1024
 
-// maxFields bounds the fields of a line; the longest known has 5.
+// maxFields limits the number of fields of a line. The longest known line has 5 fields.
 const maxFields = 32
 
 // field is one KEY=VALUE of a line. The value of a key without "=" is nil.
@@ -34,8 +34,8 @@ var (
 	errKey       = errors.New("a field must be KEY or KEY=VALUE")
 )
 
-// parse splits a line without its end. A backslash before a space keeps the space in the
-// value; backslashes stay in the value.
+// parse splits a line, which must be without its end. A backslash before a space keeps the space in the value. The
+// backslash also stays in the value.
 func (m *message) parse(line []byte) error {
 	m.line, m.cmd, m.multi, m.n = line, nil, false, 0
 	for _, c := range line {
@@ -86,7 +86,7 @@ func valueEnd(b []byte) int {
 	return len(b)
 }
 
-// get returns the value of the first field with that key; nil if there is none.
+// get returns the value of the first field that has the key. It returns nil if there is none.
 func (m *message) get(key string) []byte {
 	for _, f := range m.fields[:m.n] {
 		if string(f.key) == key {
@@ -102,7 +102,7 @@ func (m *message) number(key string) (int, bool) {
 	return n, err == nil
 }
 
-// tail returns the text from the value of a field to the end of the line: free text may have
+// tail returns the text from the value of a field to the end of the line. It is for free text, which may contain
 // spaces.
 func (m *message) tail(key string) []byte {
 	_, after, _ := bytes.Cut(m.line, []byte(" "+key+"="))

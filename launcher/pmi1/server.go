@@ -61,10 +61,10 @@ type Server struct {
 	ranks    map[int]*rank
 	store    *store
 	names    names
-	pending  map[int64]chan struct{} // names that other hosts have not confirmed yet, by ID
+	pending  map[int64]chan struct{} // for each name that the other hosts have not confirmed yet, by ID
 	lastID   int
 	barriers map[string]*barrier
-	entries  []entering // of barriers, to be reported by Enter
+	entries  []entering // barriers that Enter has yet to report
 	calling  bool
 	open     map[io.Closer]struct{} // connections and listeners
 }
@@ -73,8 +73,8 @@ type Server struct {
 type rank struct {
 	number int
 	state  State
-	conn   *conn // the connection that it uses
-	in     int   // barriers that it waits in
+	conn   *conn // the present connection of the rank
+	in     int   // number of barriers in which the rank waits
 }
 
 // NewServer returns a Server. The Server serves nobody before Serve or Listen is called.
@@ -121,8 +121,8 @@ func (s *Server) ReceiveName(n Name) {
 	}
 }
 
-// shareName sends a name to the other hosts, and returns when they have got it, or at Close.
-// s.mu must not be held.
+// shareName sends a name to the other hosts. It returns when they have received the name, or when Close is called. s.mu
+// must not be held.
 func (s *Server) shareName(n Name) {
 	if s.config.ShareName == nil || !s.store.shared {
 		return
@@ -130,7 +130,7 @@ func (s *Server) shareName(n Name) {
 	known := make(chan struct{})
 	s.mu.Lock()
 	s.lastID++
-	n.ID = int64(s.lastID)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host's
+	n.ID = int64(s.lastID)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host uses this ID
 	s.pending[n.ID] = known
 	s.mu.Unlock()
 	s.config.ShareName(n)
@@ -159,8 +159,8 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
-// begin notes that a goroutine is about to use c, which Close must close. If the server is closed
-// already, begin closes c and returns false.
+// begin records that a goroutine will use c, so that Close closes c. If the server is closed already, begin closes c
+// and returns false.
 func (s *Server) begin(c io.Closer) bool {
 	s.mu.Lock()
 	if !s.closed {
@@ -213,8 +213,8 @@ func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool
 	return address, nil
 }
 
-// locals returns the ranks of this host that belong to a group, and whether
-// there are others elsewhere.
+// locals returns the ranks of this host that belong to a group. others is true if ranks on other hosts belong to the
+// group, too.
 func (s *Server) locals(g group) (here []*rank, others bool) {
 	if g.world || g.node {
 		for _, r := range s.ranks {
@@ -230,7 +230,7 @@ func (s *Server) locals(g group) (here []*rank, others bool) {
 	return here, len(here) < len(g.members)
 }
 
-// changed reports that states of ranks have changed. s.mu must not be held.
+// changed calls Config.Changed for ranks whose states have changed. s.mu must not be held.
 func (s *Server) changed(ranks ...*rank) {
 	if s.config.Changed == nil {
 		return

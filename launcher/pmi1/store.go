@@ -1,40 +1,39 @@
 package pmi1
 
-// Limits of the protocol, as get_maxes returns them, in bytes.
+// The limits of the protocol that get_maxes returns, in bytes.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
 )
 
-// The longest values that fit the lines that answer get and lookup_name.
+// The longest values that fit into the lines that answer get and lookup_name.
 const (
 	maxAnswer = maxLine - len("cmd=get_result rc=0 value=\n")
 	maxPort   = maxLine - len("cmd=lookup_result info=ok rc=0 port=\n")
 )
 
-// What one rank may keep in the store and in the published names. MPICH puts a
-// few addresses of under 1 KiB a rank; the limits keep a faulty rank from filling
-// the agent's memory.
+// Limits for what one rank can keep in the store and in the published names. They prevent a faulty rank from filling
+// the agent's memory. MPICH puts a few addresses for each rank, of less than 1 KiB each.
 const (
 	maxEntries = 4096
 	maxBytes   = 1 << 20
 )
 
-// elsewhere owns the entries that came from other hosts.
+// elsewhere is the owner of the entries that came from other hosts.
 const elsewhere = -1
 
 // Pair is one entry of the key-value store.
 type Pair struct{ Key, Value string }
 
-// entry is a value, the rank that put it, and whether other hosts have not got it yet.
+// entry is a value. owner is the rank that put it. fresh is true if other hosts have not received it yet.
 type entry struct {
 	value string
 	owner int
 	fresh bool
 }
 
-// usage is what one rank has stored.
+// usage is how much one rank has stored.
 type usage struct{ entries, bytes int }
 
 // store is the key-value store of one host.
@@ -42,14 +41,14 @@ type store struct {
 	entries map[string]entry
 	used    map[int]usage
 	fresh   []string // keys of fresh entries, each once, in the order of their puts
-	shared  bool     // other hosts have ranks too
+	shared  bool     // other hosts have ranks, too
 }
 
 func newStore(shared bool) *store {
 	return &store{entries: map[string]entry{}, used: map[int]usage{}, shared: shared}
 }
 
-// put sets a value for a rank. It returns false if the rank would store too much.
+// put stores a value for a rank. It returns false if the rank would store too much.
 func (s *store) put(owner int, key, value string) bool {
 	old, had := s.entries[key]
 	use := s.used[owner]
@@ -73,8 +72,8 @@ func (s *store) put(owner int, key, value string) bool {
 	return true
 }
 
-// merge stores what the ranks of other hosts have put. What this host has put and not sent
-// yet is newer.
+// merge stores the entries that ranks of other hosts have put. It keeps an entry that this host has put but not sent
+// yet, because that entry is newer.
 func (s *store) merge(puts []Pair) {
 	for _, p := range puts {
 		old, had := s.entries[p.Key]
@@ -98,8 +97,8 @@ func (s *store) disown(owner int, key, value string) {
 	s.used[owner] = use
 }
 
-// news returns what other hosts have not got yet. If all is true, the barrier is one of all ranks,
-// after which the other hosts have everything.
+// news returns the entries that other hosts have not received yet. If all is true, the entries are for a barrier of all
+// ranks, after which all other hosts have them.
 func (s *store) news(all bool) []Pair {
 	puts := make([]Pair, 0, len(s.fresh))
 	for _, key := range s.fresh {
@@ -127,8 +126,8 @@ type Name struct {
 // names are the published names of one host's ranks.
 type names map[string]entry
 
-// publish publishes a name. It returns false if another rank has the name, or the rank has too
-// many.
+// publish publishes a name. It returns false if another rank has published the name, or if the rank has published too
+// many names.
 func (n names) publish(owner int, service, port string) bool {
 	if old, had := n[service]; had && old.owner != owner {
 		return false
@@ -147,7 +146,7 @@ func (n names) publish(owner int, service, port string) bool {
 	return true
 }
 
-// forget drops the names of a rank.
+// forget removes the names that a rank has published.
 func (n names) forget(owner int) {
 	for name, e := range n {
 		if e.owner == owner {

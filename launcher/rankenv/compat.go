@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// compatOf returns the variables that mpirun and mpiexec set for a rank, for programs
-// that read them and do not use MPI.
+// compatOf returns the variables that mpirun and mpiexec set for a rank. They are for programs that read these
+// variables but do not use MPI.
 func compatOf(a job.Attempt, r job.Rank) (env []string) {
 	set := func(name string, value int) { env = append(env, name+"="+strconv.Itoa(value)) }
 	size := len(a.Placement.Ranks)
@@ -16,7 +16,7 @@ func compatOf(a job.Attempt, r job.Rank) (env []string) {
 		set("OMPI_COMM_WORLD_SIZE", size)
 		set("OMPI_COMM_WORLD_LOCAL_RANK", r.LocalRank)
 		set("OMPI_COMM_WORLD_LOCAL_SIZE", r.LocalSize)
-		set("OMPI_COMM_WORLD_NODE_RANK", r.LocalRank) // despite its name, the rank's number on its host
+		set("OMPI_COMM_WORLD_NODE_RANK", r.LocalRank) // despite its name, this is the number of the rank on its host
 	}
 	if a.EnvCompat.Includes(job.EnvCompatMPICH) {
 		set("PMI_RANK", r.Rank)

@@ -32,8 +32,7 @@ func Gang(a job.Attempt, at Rendezvous) []string {
 		"TORCHELASTIC_RUN_ID=" + a.Run,
 		"TORCHELASTIC_RESTART_COUNT=" + strconv.Itoa(max(a.Number-1, 0)),
 		"TORCHELASTIC_MAX_RESTARTS=" + strconv.Itoa(a.Retries),
-		// With True, rank 0 would look for a store of the launcher's at MASTER_PORT
-		// instead of making one there.
+		// With True, rank 0 would expect that the launcher has a store at MASTER_PORT. It would not make a store there.
 		"TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=" + a.Run,
 		"GANGRUN_ATTEMPT=" + strconv.Itoa(a.Number),
@@ -42,8 +41,8 @@ func Gang(a job.Attempt, at Rendezvous) []string {
 		"GANGRUN_STOP_FILE=" + a.StopFile,
 	}
 	if at.Address == Loopback {
-		// Gloo resolves the host's own name, which may fail. Ranks that are all on
-		// this machine meet on its loopback interface.
+		// Gloo resolves the host's own name, which may fail. If all ranks are on this machine, they meet on the
+		// loopback interface.
 		env = append(env, "GLOO_SOCKET_IFNAME=lo")
 	}
 	return env
@@ -77,14 +76,14 @@ func Rank(a job.Attempt, r job.Rank) []string {
 // Hints returns the variables of a rank that have the lowest precedence. The caller sets such a variable only
 // if neither the user nor the inherited environment sets it. spread is true if the gang is on several machines.
 func Hints(a job.Attempt, r job.Rank, spread bool) []string {
-	// As torchrun sets it. NCCL_ASYNC_ERROR_HANDLING, its name up to PyTorch 2.1, is
-	// left out: later versions warn about it.
+	// torchrun sets this variable, too. Its name up to PyTorch 2.1, NCCL_ASYNC_ERROR_HANDLING, is not set, because
+	// later versions warn about that name.
 	own := append(threadsOf(a, r, spread), "TORCH_NCCL_ASYNC_ERROR_HANDLING=1")
 	return slices.Concat(a.Hints, own, interfacesOf(a, r))
 }
 
-// interfacesOf returns variables that make the ranks of a gang on several hosts use the
-// right interfaces: the interface of the gang's network, and for GPUs the nearest NICs.
+// interfacesOf returns variables that make the ranks of a gang on several hosts use the right interfaces. These are the
+// interface of the gang's network and, for GPUs, the nearest NICs.
 func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	if len(a.Placement.Hosts) < 2 {
 		return nil
@@ -92,13 +91,13 @@ func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	h := a.Placement.Hosts[r.Node]
 	if h.Interface != "" {
 		hints = append(hints, "GLOO_SOCKET_IFNAME="+h.Interface, "NCCL_SOCKET_IFNAME="+h.Interface, "TP_SOCKET_IFNAME="+h.Interface)
-		if len(h.NICs) == 0 { // with RDMA NICs, UCX finds a faster one itself
+		if len(h.NICs) == 0 { // with RDMA NICs, UCX itself finds a faster interface
 			hints = append(hints, "UCX_NET_DEVICES="+h.Interface)
 		}
 	}
 	var ports, names []string
 	for _, name := range topology.NICs(h, r.Devices) {
-		if strings.HasPrefix(name, "NIC") { // nvidia-smi printed no legend: this is not the NIC's name
+		if strings.HasPrefix(name, "NIC") { // nvidia-smi printed no legend, so this is not the name of a NIC
 			continue
 		}
 		names = append(names, name)
@@ -110,7 +109,7 @@ func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	return hints
 }
 
-// Args returns the command of one rank, with its templates expanded.
+// Args returns the command line of one rank, with its templates expanded.
 func Args(a job.Attempt, r job.Rank) ([]string, error) {
 	app, _ := a.App(r.Rank)
 	return template.Expand(app.Command, template.Fields{

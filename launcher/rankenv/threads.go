@@ -7,15 +7,15 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// threadsOf returns OMP_NUM_THREADS for a rank that shares its machine with other ranks. Without
-// it, each rank would start one thread per core. Its value is the rank's share of the cores.
-// (torchrun sets 1, which leaves cores idle.)
+// threadsOf returns OMP_NUM_THREADS for a rank that shares its machine with other ranks. Without the variable, each
+// rank would start one thread per core. The value is the rank's share of the cores. (torchrun sets 1, which leaves
+// cores idle.)
 //
-// It is not set for ranks that use MPI, because mpirun does not set it either, and programs such as
-// GROMACS refuse a value that differs from their own arguments.
+// threadsOf returns nothing for ranks that use MPI, because mpirun does not set it either, and programs such as GROMACS
+// refuse a value that differs from their own arguments.
 func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 	host := a.Placement.Hosts[r.Node]
-	beside := a.Placement.Ranks // ranks on the same machine; simulated hosts are one machine
+	beside := a.Placement.Ranks // ranks on the same machine as r; all simulated hosts are one machine
 	if spread {
 		beside = a.Placement.On(host.Name)
 	}
@@ -23,7 +23,7 @@ func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 		return nil
 	}
 	share := host.Cores
-	gpus, bound := 0, 0 // of the gang, and ranks bound to the same CPUs as r
+	gpus, bound := 0, 0 // number of GPUs of the gang, and of ranks that are bound to the same CPUs as r
 	for _, other := range beside {
 		if other.Node == r.Node {
 			gpus += len(other.Devices)

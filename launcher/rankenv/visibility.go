@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// visibleDevices is the variable that CUDA reads, and HIP if HIP_VISIBLE_DEVICES is not
-// set. ROCR_VISIBLE_DEVICES is not set, because ROCm would apply both in turn.
+// visibleDevices is the variable that CUDA reads. HIP reads it, too, if HIP_VISIBLE_DEVICES is not set. gangrun does
+// not set ROCR_VISIBLE_DEVICES, because ROCm would then apply both variables, one after the other.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
 // GPUs returns two variables: CUDA_VISIBLE_DEVICES lists the GPUs that rank r sees, and GANGRUN_GPUS lists the
@@ -25,11 +25,10 @@ func GPUs(v job.GPUVisibility, onHost []job.Rank, r job.Rank) []string {
 	}
 }
 
-// visibleGPUs lists the GPUs that a rank sees, in the order in which CUDA numbers them.
-// With job.GPUVisibilityRank they are its own. Otherwise they are the GPUs of all ranks on
-// its host, in the order of LOCAL_RANK: with k GPUs per rank, those of LOCAL_RANK r have
-// the numbers r*k to r*k+k-1. A process that uses a MIG instance sees no other GPU. If any
-// rank on a host has a MIG instance, each rank there therefore sees only its own GPUs.
+// visibleGPUs lists the GPUs that a rank sees, in the order in which CUDA numbers them. With job.GPUVisibilityRank,
+// these are the rank's own GPUs. Otherwise, they are the GPUs of all ranks on its host, in the order of LOCAL_RANK.
+// With k GPUs per rank, the GPUs of LOCAL_RANK r have the numbers r*k to r*k+k-1. A process that uses a MIG instance
+// sees no other GPU. So if any rank on a host has a MIG instance, each rank on that host sees only its own GPUs.
 func visibleGPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 	if v == job.GPUVisibilityRank {
 		return r.Devices
@@ -45,7 +44,7 @@ func visibleGPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 	return all
 }
 
-// isInstance reports whether a UUID is that of a MIG instance.
+// isInstance reports whether a UUID belongs to a MIG instance.
 func isInstance(uuid string) bool { return strings.HasPrefix(uuid, "MIG-") }
 
 // SharedView reports whether gangrun lets the ranks on a host see each other's GPUs. It returns

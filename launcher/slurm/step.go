@@ -15,26 +15,26 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/stepserver"
 )
 
-// Times of the end of a step. Slurm itself needs up to a second.
+// Limits for the end of a step. Slurm itself needs up to a second.
 const (
-	endLimit  = 3 * time.Second // for servers to end when they are asked to
-	termLimit = 5 * time.Second // from SIGTERM to SIGKILL of srun
+	endLimit  = 3 * time.Second // how long servers may take to end after they were asked to
+	termLimit = 5 * time.Second // time between SIGTERM and SIGKILL to srun
 )
 
-// step is one srun.
+// step is one call of srun.
 type step struct {
 	nodes    []string
 	cmd      *exec.Cmd
 	out, err string // files
 	done     chan struct{}
 	reported map[string]bool // guarded by Steps.mu
-	taken    bool            // its failure was returned; guarded by Steps.mu
+	taken    bool            // the failure of the step was returned; guarded by Steps.mu
 }
 
 // start starts servers on nodes. The caller holds s.mu.
 func (s *Steps) start(nodes []string) error {
 	name := ""
-	for i := 0; ; i++ { // an earlier controller may have had steps
+	for i := 0; ; i++ { // an earlier controller may have used some names
 		name = s.path(fmt.Sprintf("%04d", i))
 		if _, err := os.Lstat(name + ".out"); errors.Is(err, os.ErrNotExist) {
 			break
@@ -72,7 +72,7 @@ func (s *Steps) start(nodes []string) error {
 	return nil
 }
 
-// watch takes up what the servers of a step report, until the step ends.
+// watch reads the reports of the servers of a step until the step ends.
 func (s *Steps) watch(st *step, ended <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -113,12 +113,12 @@ func (s *Steps) watch(st *step, ended <-chan struct{}) {
 	}
 }
 
-// signalCounts is how often each signal has come to the server that has got it most often. The
-// batch system signals all servers of a step.
+// signalCounts is how often each signal has arrived. It counts the server that has received the signal most often,
+// because the batch system signals all servers of a step.
 type signalCounts map[syscall.Signal]int
 
-// news returns the signals that have come since the last call. lines is all that the servers have
-// printed so far.
+// news returns the signals that have arrived since the last call. lines has all lines that the servers have printed so
+// far.
 func (c signalCounts) news(lines []string) (all []syscall.Signal) {
 	type key struct {
 		node string
@@ -139,7 +139,7 @@ func (c signalCounts) news(lines []string) (all []syscall.Signal) {
 	return all
 }
 
-// signal wakes those who wait for a change. The caller holds s.mu.
+// signal wakes the goroutines that wait for a change. The caller holds s.mu.
 func (s *Steps) signal() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -155,7 +155,7 @@ func (st *step) over() bool {
 	}
 }
 
-// end waits for the end of srun, and ends it if that takes too long.
+// end waits for the end of srun. If that takes too long, end ends srun.
 func (st *step) end() error {
 	for _, next := range []struct {
 		signal os.Signal
@@ -212,9 +212,9 @@ func (st *step) failure(node string) error {
 	return &StepError{Node: node, Text: strings.ToValidUTF8(text, "?")}
 }
 
-// srunArgs returns the arguments of srun for a server on each of some nodes. Without them, srun
-// would take what the user's script has set for its own steps, wait for free CPUs (--overlap), or
-// end all servers when one ends.
+// srunArgs returns the arguments for an srun that starts a server on each of some nodes. Without these arguments, srun
+// would use the settings that the user's script has for its own steps, wait for free CPUs (--overlap), or end all
+// servers when one ends.
 func srunArgs(nodes []string, program string) []string {
 	n := strconv.Itoa(len(nodes))
 	return []string{
@@ -223,7 +223,7 @@ func srunArgs(nodes []string, program string) []string {
 	}
 }
 
-// srunEnv returns the environment of srun: without the variables that would be options for it, or
+// srunEnv returns the environment of srun. It leaves out variables that would be options for srun, and variables that
 // describe the step of this process.
 func srunEnv(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {

@@ -51,13 +51,13 @@ type Steps struct {
 
 	mu      sync.Mutex
 	steps   []*step
-	servers map[string]stepserver.Report // the newest of each node
+	servers map[string]stepserver.Report // the newest report of each node
 	closing bool
-	changed chan struct{} // closed and replaced when a server has reported itself, or a step has ended
+	changed chan struct{} // closed and replaced when a server has reported itself, or when a step has ended
 }
 
-// Times between two looks at what the servers of a step have printed: until all have reported
-// themselves, and then.
+// watch reads the output of the servers of a step at these intervals: at watchEvery until all servers have reported
+// themselves, and then at signalEvery.
 const (
 	watchEvery  = 10 * time.Millisecond
 	signalEvery = 200 * time.Millisecond
@@ -78,7 +78,7 @@ func Open(o Options) (*Steps, error) {
 		return nil, err
 	}
 	slices.Sort(outputs)
-	for _, file := range outputs { // of an earlier controller
+	for _, file := range outputs { // outputs of an earlier controller
 		for _, r := range reports(printed(file)) {
 			s.servers[r.Node] = r
 		}
@@ -90,7 +90,7 @@ func (s *Steps) path(names ...string) string {
 	return filepath.Join(append([]string{s.options.Dir, "steps"}, names...)...)
 }
 
-// loadKey reads the private key of the run, or makes it.
+// loadKey reads the private key of the run. If there is none, loadKey makes it.
 func loadKey(path string) (ed25519.PrivateKey, error) {
 	seed, err := os.ReadFile(path)
 	if err == nil && len(seed) == ed25519.SeedSize {
@@ -109,7 +109,7 @@ func loadKey(path string) (ed25519.PrivateKey, error) {
 	return key, os.WriteFile(path, key.Seed(), 0o600)
 }
 
-// printed returns what servers have printed into the output of a step, without Mark.
+// printed returns the lines that the servers have printed into the output file of a step, without Mark.
 func printed(file string) (all []string) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
@@ -120,7 +120,7 @@ func printed(file string) (all []string) {
 	return all
 }
 
-// reports returns the reports among what servers have printed.
+// reports returns the reports in the lines that servers have printed.
 func reports(printed []string) (all []stepserver.Report) {
 	for _, text := range printed {
 		if r, err := stepserver.ParseReport(text); err == nil {
@@ -150,7 +150,7 @@ func (s *Steps) Client(ctx context.Context, node string) (*sshclient.Client, err
 		if !gone || tried.Port != 0 {
 			return nil, err
 		}
-		tried = r // the server has ended: start another
+		tried = r // the server has ended, so start another
 	}
 }
 
@@ -171,8 +171,8 @@ func (s *Steps) connect(ctx context.Context, r stepserver.Report) (*sshclient.Cl
 	return nil, last
 }
 
-// server returns the report of the server on a node other than tried. If there is none, it starts
-// servers: on all nodes that have none if this is the first step, otherwise on the node.
+// server returns the report of the server on a node, unless that is tried. If there is no other report, it starts
+// servers. The first step starts a server on all nodes that have none. Later steps start one on this node.
 func (s *Steps) server(ctx context.Context, node string, tried stepserver.Report) (stepserver.Report, error) {
 	for {
 		s.mu.Lock()
@@ -192,7 +192,7 @@ func (s *Steps) server(ctx context.Context, node string, tried stepserver.Report
 				return r, err
 			}
 		} else if running == nil {
-			failed.taken = true // the next call tries again
+			failed.taken = true // the next call starts a server again
 			s.mu.Unlock()
 			return r, failed.failure(node)
 		}
@@ -206,9 +206,9 @@ func (s *Steps) server(ctx context.Context, node string, tried stepserver.Report
 	}
 }
 
-// stepOf returns the newest step that includes the node and in which no server on the node has
-// reported itself. The step either runs, or has ended and its failure has not been returned yet.
-// The caller holds s.mu.
+// stepOf returns the newest step that includes the node and in which no server on the node has reported itself. If the
+// step runs, it is in running. If the step has ended and its failure has not been returned yet, it is in failed. The
+// caller holds s.mu.
 func (s *Steps) stepOf(node string) (running, failed *step) {
 	for _, st := range slices.Backward(s.steps) {
 		if !slices.Contains(st.nodes, node) {
@@ -240,7 +240,7 @@ func (s *Steps) Close(ctx context.Context) error {
 		wg.Go(func() {
 			c, err := s.connect(asking, r)
 			if err != nil {
-				return // it has ended, or its step is ended below
+				return // the server has ended, or its step is ended below
 			}
 			defer c.Close()
 			if session, err := c.Exec(asking, stepserver.End); err == nil {

@@ -29,13 +29,13 @@ type agent struct {
 	ended  chan struct{} // closed when maintain has returned
 
 	mu    sync.Mutex
-	gone  bool  // the agent is known to be gone, with its processes
+	gone  bool  // the agent and its processes are known to be gone
 	wrong error // why the agent cannot be reached, if that is known
 
-	rebooted bool // the host was booted again since an earlier controller started its agent
-	// left is when the last connection was closed. The agent has received nothing since then,
-	// unless relayed is set: a jump host or a program may have passed on data later. Only
-	// maintain uses left and relayed until it has returned.
+	rebooted bool // the host was booted after an earlier controller had started its agent
+	// left is the time when the last connection was closed. The agent has received nothing since then, unless relayed
+	// is true. In that case, a jump host or a program may have passed on data later. Until maintain has returned, only
+	// maintain uses left and relayed.
 	left    time.Time
 	relayed bool
 }
@@ -68,22 +68,23 @@ func (g *agent) setGone() {
 	g.mu.Unlock()
 }
 
-// setTrouble records why the agent cannot be reached, or nil if it can.
+// setTrouble records why the agent cannot be reached. why is nil if the agent can be reached.
 func (g *agent) setTrouble(why error) {
 	g.mu.Lock()
 	g.wrong = why
 	g.mu.Unlock()
 }
 
-// trouble returns why the agent cannot be reached, or nil if it can or the reason is not known.
+// trouble returns why the agent cannot be reached. It returns nil if the agent can be reached, or if the reason is not
+// known.
 func (g *agent) trouble() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.wrong
 }
 
-// adopt connects to the agent that an earlier controller has started. It returns nil if there
-// is none any more. If the agent is ending, adopt waits for its end.
+// adopt connects to the agent that an earlier controller has started. It returns nil if there is no such agent any
+// more. If the agent is ending, adopt waits for its end.
 func (g *agent) adopt(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 	at, ok := g.agents.Held[g.host]
 	if !ok {
@@ -96,13 +97,13 @@ func (g *agent) adopt(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 		case err != nil:
 			return nil, err
 		case said.state == bridge.Ready:
-			g.at.Program = said.program // it may have been installed again
+			g.at.Program = said.program // the program may have been installed again at another path
 			return b, nil
 		case said.state != bridge.Ending || said.boot != at.Boot:
 			g.rebooted = said.boot != at.Boot
 			return nil, nil
 		}
-		_ = b.process.Close() // the connection stays
+		_ = b.process.Close() // this closes only the process; the connection stays open
 		select {
 		case <-time.After(retryFirst):
 		case <-ctx.Done():
@@ -111,9 +112,9 @@ func (g *agent) adopt(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 	}
 }
 
-// ask runs a bridge with the command what, about the agent. The bridge is the program that started
-// the agent. If the host has lost that program, for instance because its /tmp was emptied at a
-// boot, the bridge is the program of this process.
+// ask runs a bridge with the command what, which is about the agent. It runs the bridge by the program that started the
+// agent. If the host has lost that program, for instance because its /tmp was emptied at a boot, ask uses the program
+// of this process.
 func (g *agent) ask(ctx context.Context, c *Conn, what string, more ...string) (*bridgeProcess, answer, error) {
 	args := append([]string{"bridge", what, g.at.Token}, more...)
 	b, said, err := runBridge(ctx, c, runLine(g.at.Program, args...))
@@ -139,10 +140,10 @@ func (g *agent) start(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 	return b, nil
 }
 
-// startError is a host whose bridge cannot start an agent.
+// startError is the error if a bridge cannot start an agent on a host.
 type startError struct {
 	host       Host
-	words, fix string // of the bridge
+	words, fix string // what the bridge has printed
 }
 
 // Error returns the reason that the bridge gives.
@@ -161,8 +162,7 @@ func (e *startError) Hint() string {
 	return "on " + e.host.Name + ": " + e.fix
 }
 
-// install runs a bridge that is the program of this process, which it first installs if the host
-// lacks it.
+// install runs a bridge by the program of this process. If the host lacks the program, install first installs it there.
 func (g *agent) install(ctx context.Context, c *Conn, args ...string) (*bridgeProcess, answer, error) {
 	if c.Self != nil {
 		return runBridge(ctx, c, c.Self(args...))
@@ -177,8 +177,8 @@ func (g *agent) install(ctx context.Context, c *Conn, args ...string) (*bridgePr
 	return readAnswer(ctx, c, p)
 }
 
-// plainWord returns the name of a host as an argument, without special characters: it only shows
-// people who use ps whose agent that is.
+// plainWord returns the name of a host as an argument, without special characters. The argument only shows users of ps
+// which host an agent belongs to.
 func plainWord(host string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {

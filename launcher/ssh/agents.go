@@ -31,7 +31,7 @@ type Agents struct {
 	Held map[string]job.Agent
 }
 
-// startLimit limits the start of an agent, with the installation of the program.
+// startLimit limits the time for starting an agent, which includes the installation of the program.
 const startLimit = 2 * time.Minute
 
 // Dial implements agents.Dialer.
@@ -62,9 +62,9 @@ func (a *Agents) dial(ctx context.Context, host string) (agents.Link, error) {
 	for _, note := range c.Notes {
 		g.note(note)
 	}
-	g.begun = time.Now() // its bridge has just answered
+	g.begun = time.Now() // the bridge of the agent has just answered
 	g.life, g.cancel = context.WithCancel(context.Background())
-	go func() { // ends with the stream, or when end cancels it
+	go func() { // the goroutine ends with the stream, or when end cancels it
 		defer close(g.ended)
 		g.maintain(first)
 	}()

@@ -8,17 +8,17 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
-// Times of an agent's end.
+// Limits for the end of an agent.
 const (
 	// endSlack is how long an agent takes at most to end its ranks after OrphanGrace.
 	endSlack = 5 * time.Second
-	// byeLimit is how long an agent may take to end after it has been asked to.
+	// byeLimit is how long an agent may take to end after it was told to end.
 	byeLimit = 10 * time.Second
 )
 
-// end closes the stream and waits until the agent is gone: it has ended in order, the host reports
-// that it is gone, or it has received nothing for OrphanGrace and endSlack. The error says until
-// when the host may have ranks.
+// end closes the stream and waits until the agent is gone. The agent is gone if it has ended normally, if the host
+// reports that it is gone, or if it has received nothing for OrphanGrace and endSlack. If end returns an error, the
+// error says until when the host may have ranks.
 func (g *agent) end(ctx context.Context) error {
 	defer func() { g.cancel(); <-g.ended }()
 	_ = g.stream.Close()
@@ -29,7 +29,7 @@ func (g *agent) end(ctx context.Context) error {
 			return nil
 		}
 	}
-	g.cancel() // from here on the agent receives nothing
+	g.cancel() // from now on, the agent receives nothing
 	<-g.ended
 	if g.isGone() {
 		return nil
@@ -40,8 +40,8 @@ func (g *agent) end(ctx context.Context) error {
 	return g.outlive(ctx)
 }
 
-// outlive waits until an agent that receives nothing any more has ended. Meanwhile it asks the host
-// whether the agent is still there. The agent does not count these questions as contact.
+// outlive waits until an agent that receives nothing any more has ended. Meanwhile it asks the host whether the agent
+// is still there. These questions do not count as contact with the agent.
 func (g *agent) outlive(ctx context.Context) error {
 	lives := g.agents.OrphanGrace + endSlack
 	deadline := g.left.Add(lives)
@@ -64,11 +64,11 @@ func (g *agent) outlive(ctx context.Context) error {
 		}
 		switch there := found.state != bridge.Failed; {
 		case there && !moved:
-			// The host or the network may have delayed what was sent before, so that the
-			// agent may have received something until now.
+			// The agent may have received something until now, because the host or the network may have delayed earlier
+			// data.
 			moved, answered = true, true
 			deadline = time.Now().Add(lives)
-		case !asked.Before(deadline): // only the answer of now counts
+		case !asked.Before(deadline): // only an answer from after the deadline counts
 			if !there {
 				return nil
 			}
@@ -83,7 +83,7 @@ func (g *agent) outlive(ctx context.Context) error {
 	}
 }
 
-// find asks the host whether the agent is there, until a time.
+// find asks the host whether the agent is there. It gives up at the time until.
 func (g *agent) find(ctx context.Context, until time.Time) try {
 	limit := time.Now().Add(retryLimit)
 	if until.Before(limit) {
@@ -96,8 +96,8 @@ func (g *agent) find(ctx context.Context, until time.Time) try {
 	return found
 }
 
-// mayReceive reports whether an agent that has been silent may have received the end of the
-// stream. An agent that counts as lost has not.
+// mayReceive reports whether an agent that has been silent may still receive the end of the stream. An agent that
+// counts as lost cannot receive it.
 func mayReceive(silence, hostTimeout time.Duration) bool {
 	limit := retrySilent
 	if hostTimeout > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
-// process is a process of which a part of the output has been read.
+// process is a process with a buffered reader of its output.
 type process struct {
 	*Process
 	out *bufio.Reader
@@ -19,8 +19,8 @@ type process struct {
 
 func newProcess(p *Process) *process { return &process{p, bufio.NewReaderSize(p.Stdout, maxGreeting)} }
 
-// bridgeProcess is a process that runs a bridge, with its connection. A bridge passes data on
-// between this side and an agent.
+// bridgeProcess is a process that runs a bridge, with the connection to its host. A bridge passes on data between this
+// process and an agent.
 type bridgeProcess struct {
 	*process
 	conn *Conn
@@ -29,14 +29,14 @@ type bridgeProcess struct {
 // Read reads what the agent has sent.
 func (b *bridgeProcess) Read(p []byte) (int, error) { return b.out.Read(p) }
 
-// Write sends to the agent.
+// Write sends data to the agent.
 func (b *bridgeProcess) Write(p []byte) (int, error) { return b.Stdin.Write(p) }
 
-// Close closes the connection to the host. Data that is under way may be lost.
+// Close closes the connection to the host. Data that has not arrived yet may be lost.
 func (b *bridgeProcess) Close() error { return b.conn.Close() }
 
-// closedByHost reports whether the host closed the connection, which otherwise ended because
-// the host was silent.
+// closedByHost reports whether the host closed the connection. Otherwise, the connection ended because the host was
+// silent.
 func (b *bridgeProcess) closedByHost() bool { return !isTimeout(b.conn.Err()) }
 
 // isTimeout reports whether err is a timeout.
@@ -51,7 +51,7 @@ type answer struct {
 	boot, program, words, fix string
 }
 
-// noAnswerError is a command that was to run a bridge and ended without an answer of one.
+// noAnswerError is the error if a command that should run a bridge ended without the answer of a bridge.
 type noAnswerError struct {
 	host            Host
 	code            int
@@ -76,10 +76,10 @@ func (e *noAnswerError) Hint() string {
 	return fmt.Sprintf("see %s; see: %s true", suspect, e.host.Login)
 }
 
-// noisyError is a login shell that prints more than is read before the answer of a bridge.
+// noisyError is the error if a login shell prints more than maxGreeting before the answer of a bridge.
 type noisyError struct {
 	host    Host
-	printed string // the beginning
+	printed string // the beginning of the output
 }
 
 // Error says what the login shell printed.
@@ -92,10 +92,10 @@ func (e *noisyError) Hint() string {
 	return fmt.Sprintf("see what prints that: %s true; let the start files of the login shell there (.bashrc and the like) print nothing unless the shell is interactive: case $- in *i*) ;; *) return;; esac", e.host.Login)
 }
 
-// maxWords limits how much an error quotes of what a host has printed, in bytes.
+// maxWords limits how many bytes an error quotes of a host's output.
 const maxWords = 160
 
-// brief returns the beginning of what a host has printed.
+// brief returns the beginning of a host's output.
 func brief(text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) > maxWords {
@@ -104,10 +104,10 @@ func brief(text string) string {
 	return text
 }
 
-// maxGreeting limits what a login shell may print before the answer of a bridge, in bytes.
+// maxGreeting limits how many bytes a login shell may print before the answer of a bridge.
 const maxGreeting = 64 << 10
 
-// runBridge runs a command that is a bridge, and reads its answer.
+// runBridge runs a command that is a bridge, and reads the answer of the bridge.
 func runBridge(ctx context.Context, c *Conn, command string) (*bridgeProcess, answer, error) {
 	p, err := c.Run(ctx, command)
 	if err != nil {
@@ -116,9 +116,8 @@ func runBridge(ctx context.Context, c *Conn, command string) (*bridgeProcess, an
 	return readAnswer(ctx, c, newProcess(p))
 }
 
-// readAnswer reads the answer of a bridge that has been started. If there is none, it ends the
-// process. If ctx ends, it closes the whole connection, because ending only the process needs an
-// answer of the host.
+// readAnswer reads the answer of a bridge that was started. If there is no answer, readAnswer ends the process. If ctx
+// ends, readAnswer closes the whole connection, because ending only the process would need an answer of the host.
 func readAnswer(ctx context.Context, c *Conn, p *process) (*bridgeProcess, answer, error) {
 	b := &bridgeProcess{p, c}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -152,8 +151,8 @@ func readAnswer(ctx context.Context, c *Conn, p *process) (*bridgeProcess, answe
 // errNoisy means that a login shell prints more than maxGreeting.
 var errNoisy = errors.New("the login shell prints too much")
 
-// greeting reads up to the answer of a bridge. What a login shell prints before it may lack the
-// end of its line. If there is no answer, printed is the beginning of the output.
+// greeting reads the output up to the answer of a bridge. The text that a login shell prints before the answer may not
+// end with a newline. If there is no answer, printed is the beginning of the output.
 func (b *bridgeProcess) greeting() (said answer, printed string, err error) {
 	var before []byte
 	for len(before) <= maxGreeting {
@@ -171,7 +170,7 @@ func (b *bridgeProcess) greeting() (said answer, printed string, err error) {
 	return answer{}, string(before), errNoisy
 }
 
-// parseAnswer parses what follows bridge.Greeting in the answer.
+// parseAnswer parses the text after bridge.Greeting in the answer of a bridge.
 func parseAnswer(line string) (answer, bool) {
 	words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
 	if len(words) < 3 {

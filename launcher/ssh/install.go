@@ -38,8 +38,8 @@ func (e *InstallError) Unwrap() error { return e.Err }
 // Hint says what the user should do.
 func (e *InstallError) Hint() string { return e.Fix }
 
-// install installs p on the host of c if the host lacks it. It returns the path there, as
-// installAndRun does.
+// install installs p on the host of c if the host lacks it. It returns the path of p there, and a note as installAndRun
+// does.
 func install(ctx context.Context, c *Conn, p Program) (path, note string, err error) {
 	s, path, note, err := installAndRun(ctx, c, p)
 	if err != nil {
@@ -49,14 +49,12 @@ func install(ctx context.Context, c *Conn, p Program) (path, note string, err er
 	return path, note, nil
 }
 
-// installAndRun installs p on the host of c if the host lacks it. If there are arguments, it then
-// runs p with them.
+// installAndRun installs p on the host of c if the host lacks it. If there are arguments, it then runs p with them.
 //
-// The program is $XDG_CACHE_HOME/gangrun/HASH/gangrun, or ~/.cache/gangrun/HASH/gangrun. If no
-// program can be installed or run there, it is below $XDG_RUNTIME_DIR, /tmp/gangrun-UID or
-// /dev/shm/gangrun-UID, and note says why. The file gets its name only after the host has
-// checked its hash and run it, so that several controllers may install it at once. If ctx ends
-// before the program is installed, the connection is closed.
+// The program is $XDG_CACHE_HOME/gangrun/HASH/gangrun, or ~/.cache/gangrun/HASH/gangrun. If no program can be installed
+// or run there, it is below $XDG_RUNTIME_DIR, /tmp/gangrun-UID or /dev/shm/gangrun-UID, and note says why. The file
+// gets its name only after the host has checked its hash and run it. So several controllers may install it at the same
+// time. If ctx ends before the program is installed, installAndRun closes the connection.
 func installAndRun(ctx context.Context, c *Conn, p Program, args ...string) (s *process, path, note string, err error) {
 	if err := p.check(); err != nil {
 		return nil, "", "", err
@@ -99,7 +97,7 @@ func (i *installation) failed(text, fix string, err error) error {
 	return &InstallError{Host: i.conn.Host, Tries: i.tries, Text: text, Fix: fix, Err: err}
 }
 
-// note returns why the program was sent again, and why it is not in the first directory.
+// note returns a text that says why the program was sent again, and why it is not in the first directory.
 func (i *installation) note(where string) string {
 	var notes []string
 	if len(i.damaged) > 0 {
@@ -111,18 +109,18 @@ func (i *installation) note(where string) string {
 	return strings.Join(notes, "; ")
 }
 
-// maxReport limits how much of the output of the script is read, in bytes.
+// maxReport limits how many bytes of the output of the script are read.
 const maxReport = 64 << 10
 
-// run runs installScript and returns its last report. It adds the directories that are not usable
-// to i.tries. If the program is there, the script has become the program.
+// run runs installScript and returns its last report. It adds the directories that are not usable to i.tries. If the
+// program is there and has arguments, the process p that runs the script continues as the program.
 func (i *installation) run(ctx context.Context, command string) (p *process, last report, err error) {
 	started, err := i.conn.Run(ctx, command)
 	if err != nil {
 		return nil, report{}, i.ended(ctx, err)
 	}
-	// To end only the process is not enough: the host might not receive that while what was
-	// sent before fills the connection.
+	// It is not enough to end only the process. If data that was sent before fills the connection, the host does not
+	// receive the order to end the process.
 	stop := context.AfterFunc(ctx, func() { _ = i.conn.Close() })
 	defer stop()
 	p = newProcess(started)
@@ -131,13 +129,13 @@ func (i *installation) run(ctx context.Context, command string) (p *process, las
 		last = i.count(reports)
 	}
 	if err == nil {
-		err = ctx.Err() // which has closed the connection
+		err = ctx.Err() // ctx has ended, and so the connection was closed
 	}
 	if err == nil && last.verdict == "there" {
 		return p, last, nil
 	}
 	_ = p.Close()
-	code, _ := p.Wait() // it has ended, or its code is of no interest
+	code, _ := p.Wait() // the process has ended, or its code does not matter
 	switch {
 	case err != nil && len(reports) == 0 && brief(said) != "" && ctx.Err() == nil:
 		return nil, report{}, fmt.Errorf("starting gangrun on the host, which printed %q: %w", brief(said), err)
@@ -154,8 +152,7 @@ func (i *installation) run(ctx context.Context, command string) (p *process, las
 	return p, last, nil
 }
 
-// ended returns the error for the end of the process: the cause of ctx if ctx has ended, otherwise
-// err.
+// ended returns the error for the end of the process. If ctx has ended, it is the cause of ctx. Otherwise it is err.
 func (i *installation) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: installing gangrun: %w", i.conn.Host, context.Cause(ctx))
@@ -163,8 +160,8 @@ func (i *installation) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// follow reads the output of the script until the script ends or reports that the program is
-// there. It sends the program if the script asks for it.
+// follow reads the output of the script until the script ends or reports that the program is there. If the script asks
+// for the program, follow sends it.
 func (i *installation) follow(ctx context.Context, p *process) (said string, reports []report, err error) {
 	sent, took := make(chan error, 1), make(chan struct{}, 1)
 	sending := false
@@ -175,7 +172,7 @@ func (i *installation) follow(ctx context.Context, p *process) (said string, rep
 		if sending && string(line) == tookPiece {
 			select {
 			case took <- struct{}{}:
-			default: // it confirms more than was sent
+			default: // the script confirms more pieces than were sent
 			}
 			continue
 		}
@@ -193,7 +190,7 @@ func (i *installation) follow(ctx context.Context, p *process) (said string, rep
 			go func() {
 				err := i.send(p.Stdin, form(reports[last].path), took)
 				if err != nil {
-					_ = p.Stdin.Close() // the script waits for more
+					_ = p.Stdin.Close() // otherwise the script would wait for more
 				}
 				sent <- err
 			}()
@@ -212,7 +209,7 @@ func (i *installation) follow(ctx context.Context, p *process) (said string, rep
 	}
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 		if sending {
-			_ = i.conn.Close() // or a write may block for as long as there is a connection
+			_ = i.conn.Close() // otherwise a write may block as long as the connection exists
 			<-sent
 		}
 		return string(text), nil, err

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// fetchLimit is how long a host may take to find what an agent has left there.
+	// fetchLimit is how long a host may take to find the output that an agent has left there.
 	fetchLimit = retryLimit
 	// whyLimit is how long a bridge that has failed may take to say why.
 	whyLimit = time.Second
 )
 
-// fetch fetches what the agent has left on its host, over a connection of its own. It implements
-// launcher.Link.Rest.
+// fetch fetches the output that the agent has left on its host. It makes its own connection for that. It implements
+// agents.Link.Rest.
 func (g *agent) fetch(ctx context.Context, want agents.RestRequest) error {
 	asking, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
@@ -32,10 +32,10 @@ func (g *agent) fetch(ctx context.Context, want agents.RestRequest) error {
 	}
 	defer c.Close()
 	b, said, err := g.findLeft(asking, c, want.Gang)
-	if err != nil || said.state == bridge.Gone { // it has left nothing
+	if err != nil || said.state == bridge.Gone { // the agent has left nothing
 		return err
 	}
-	// To end only the process would take the consent of the host.
+	// Ending only the process would need the cooperation of the host.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	if err = b.fetch(want, said.boot == g.at.Boot); err == nil {
@@ -44,7 +44,7 @@ func (g *agent) fetch(ctx context.Context, want agents.RestRequest) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", g.host, context.Cause(ctx))
 	}
-	why, stopWaiting := context.WithTimeout(ctx, whyLimit) // its message may be under way
+	why, stopWaiting := context.WithTimeout(ctx, whyLimit) // the message of the bridge may not have arrived yet
 	defer stopWaiting()
 	defer context.AfterFunc(why, func() { _ = b.process.Close() })()
 	_, _ = b.Wait()
@@ -54,15 +54,15 @@ func (g *agent) fetch(ctx context.Context, want agents.RestRequest) error {
 	return fmt.Errorf("%s: %w", g.host, err)
 }
 
-// findLeft runs a bridge that finds what the agent has left of a gang. If the agent is ending,
-// findLeft waits for its end.
+// findLeft runs a bridge that finds the output that the agent has left of a gang. If the agent is ending, findLeft
+// waits for its end.
 func (g *agent) findLeft(ctx context.Context, c *Conn, gang string) (*bridgeProcess, answer, error) {
 	for {
 		b, said, err := g.ask(ctx, c, "rest", gang)
 		if err != nil || said.state == bridge.Ready || said.state == bridge.Gone {
 			return b, said, err
 		}
-		_ = b.process.Close() // the connection stays
+		_ = b.process.Close() // this closes only the process; the connection stays open
 		select {
 		case <-time.After(retryFirst):
 		case <-ctx.Done():
@@ -71,8 +71,8 @@ func (g *agent) findLeft(ctx context.Context, c *Conn, gang string) (*bridgeProc
 	}
 }
 
-// fetch fetches what an agent has left from a bridge that is ready. After a boot, it may be less
-// than the ranks have printed.
+// fetch fetches the output that an agent has left, from a bridge that is ready. If the host was booted in the meantime,
+// the output may be less than the ranks have printed.
 func (b *bridgeProcess) fetch(want agents.RestRequest, sameBoot bool) error {
 	request, err := json.Marshal(want.Have)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *bridgeProcess) fetch(want agents.RestRequest, sameBoot bool) error {
 	if _, err := b.Write([]byte{taken}); err != nil {
 		return err
 	}
-	_, _ = io.Copy(io.Discard, b) // everything has arrived, so that an error does not matter
+	_, _ = io.Copy(io.Discard, b) // everything has arrived, so an error does not matter
 	return nil
 }
 

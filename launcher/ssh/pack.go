@@ -10,11 +10,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// form is how a program is sent to a host. The host asks for the first of zstd, gzip and plain
-// that it can unpack.
+// form is the form in which a program is sent to a host. The host asks for the first of zstd, gzip and plain that it
+// can unpack.
 type form string
 
-// The forms.
 const (
 	formZstd  form = "zstd"
 	formGzip  form = "gzip"
@@ -24,7 +23,7 @@ const (
 // packer returns a writer that compresses into to.
 func (f form) packer(to io.Writer) (io.WriteCloser, error) {
 	if f == formZstd {
-		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest)) // the host unpacks it faster, too
+		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest)) // the host also unpacks it faster
 	}
 	return gzip.NewWriterLevel(to, gzip.BestSpeed)
 }
@@ -47,10 +46,10 @@ func (p Program) pack(f form) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// packings holds the compressed forms of a program, each of which is made once for all hosts.
+// packings has the compressed forms of a program. Each form is made once for all hosts.
 type packings struct{ zstd, gzip func() ([]byte, error) }
 
-// packings returns the compressed forms, which are made when they are asked for.
+// packings returns the compressed forms. Each of them is made at the first call of its function.
 func (p Program) packings() *packings {
 	once := func(f form) func() ([]byte, error) {
 		return sync.OnceValues(func() ([]byte, error) { return p.pack(f) })
@@ -58,7 +57,7 @@ func (p Program) packings() *packings {
 	return &packings{zstd: once(formZstd), gzip: once(formGzip)}
 }
 
-// open returns the program in a form, and its size in that form.
+// open returns the program in the form f, and its size in that form.
 func (p Program) open(f form) (io.ReadCloser, int64, error) {
 	packed := p.packed
 	if packed == nil {

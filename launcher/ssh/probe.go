@@ -17,9 +17,9 @@ const (
 	probeEvery = 100 * time.Millisecond
 )
 
-// answers reports whether the kernel of a host answers: it accepts a connection, or refuses it
-// because only its sshd is gone. It returns true if ctx ends first. It asks again if this process
-// was stopped meanwhile.
+// answers reports whether the kernel of a host answers. It answers if it accepts a connection, or if it refuses the
+// connection because only sshd is gone. answers returns true if ctx ends first. If this process was stopped meanwhile,
+// answers asks again.
 func answers(ctx context.Context, at netip.AddrPort) bool {
 	for {
 		if answered, paused := answersNow(ctx, at); answered || !paused {
@@ -28,8 +28,8 @@ func answers(ctx context.Context, at netip.AddrPort) bool {
 	}
 }
 
-// answersNow is answers without asking again. paused means that this process was stopped for so
-// long that there may be an answer which it has not read.
+// answersNow is like answers, but asks only once. paused is true if this process was stopped for so long that it may
+// not have read an answer that has arrived.
 func answersNow(ctx context.Context, at netip.AddrPort) (answered, paused bool) {
 	asking, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -63,8 +63,8 @@ func answersNow(ctx context.Context, at netip.AddrPort) (answered, paused bool) 
 	}
 }
 
-// probe asks a host whether it answers, at growing intervals, and closes silent when it does not.
-// Without an address it does nothing, and silent is nil.
+// probe asks a host again and again whether it answers, at growing intervals. When the host does not answer, probe
+// closes silent. If there is no address, probe does nothing, and silent is nil.
 func probe(ctx context.Context, at netip.AddrPort) (silent <-chan struct{}, stop func()) {
 	if !at.IsValid() {
 		return nil, func() {}

@@ -20,10 +20,10 @@ type Program struct {
 	Size int64  // in bytes
 	Open func() (io.ReadCloser, error)
 
-	packed *packings // nil: it is compressed for each host again
+	packed *packings // if it is nil, the program is compressed again for each host
 }
 
-// fileName returns the name of the file on a host.
+// fileName returns the name of the program's file on a host.
 func (p Program) fileName() string {
 	if p.Name == "" {
 		return "gangrun"
@@ -31,7 +31,7 @@ func (p Program) fileName() string {
 	return p.Name
 }
 
-// check returns an error if a field must not become part of a command line.
+// check returns an error if a field is not valid, and so must not be part of a command line.
 func (p Program) check() error {
 	if raw, err := hex.DecodeString(p.Hash); err != nil || len(raw) != 32 || p.Hash != strings.ToLower(p.Hash) {
 		return fmt.Errorf("program hash %q is not a SHA-256 in lower-case hexadecimal digits", p.Hash)
@@ -45,10 +45,10 @@ func (p Program) check() error {
 	return nil
 }
 
-// selfPath is the program of this process, even if its file has been replaced since.
+// selfPath is the path of this process's program. It works even if the file has been replaced.
 const selfPath = "/proc/self/exe"
 
-// errDynamic means that the program cannot be installed on other hosts.
+// errDynamic is the error if the program is dynamically linked, and so cannot be installed on other hosts.
 var errDynamic = errors.New("this gangrun is dynamically linked, and would not run on every host and in every image")
 
 // Self returns the program of this process. It returns an error if the program is not static.

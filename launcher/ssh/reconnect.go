@@ -12,47 +12,47 @@ import (
 	"github.com/gangrun/gangrun/internal/runclock"
 )
 
-// Times of a connection that is broken or silent.
+// Limits for a connection that is broken or silent.
 const (
-	// retrySilent is the silence after which a second connection is tried, beside the one that
-	// may be dead.
+	// retrySilent is the silence after which maintain tries to make a second connection, although the first one may
+	// still work.
 	retrySilent = 2500 * time.Millisecond
-	// retryFirst and retryMost limit the wait between two tries, which doubles each time.
+	// retryFirst and retryMost limit the wait between two tries. The wait doubles after each try.
 	retryFirst, retryMost = 100 * time.Millisecond, time.Second
-	// A try that has not ended after retryEvery does not hold up the next one. There are at most
-	// retries tries at a time, and each has the time limit retryLimit.
+	// If a try has not ended after retryEvery, the next try starts beside it. There are at most retries tries at the
+	// same time. Each try has the time limit retryLimit.
 	retryEvery = 3 * time.Second
 	retries    = 3
 	retryLimit = 12 * time.Second
 )
 
-// Why a stream ends whose agent is gone.
+// Errors that end the stream to an agent that is gone.
 var (
 	errHostAnew = fmt.Errorf("%w, and its agent is gone", agents.ErrRestarted)
 )
 
-// maintainer keeps the stream to an agent on a connection. Only one goroutine uses it.
+// maintainer keeps the stream to an agent on a connection. Only one goroutine uses the maintainer.
 type maintainer struct {
 	*agent
 	ctx     context.Context
 	silence runclock.Silence // measured at least once every retryFirst
 
-	carrying int       // connections that carry the stream
-	carried  chan bool // one of these has ended: whether the host closed it
+	carrying int       // number of connections that carry the stream
+	carried  chan bool // a connection has ended; the value says whether the host closed it
 
-	trying int // tries under way
+	trying int // number of tries that have not ended
 	tried  chan try
-	wait   time.Duration // between the last try and the next
-	next   time.Time     // not before this is the next try
+	wait   time.Duration // wait between the last try and the next try
+	next   time.Time     // the earliest time of the next try
 
 	first     *Conn
-	probing   <-chan struct{} // closed when the host does not answer the probe; nil if there is none
+	probing   <-chan struct{} // closed when the host does not answer the probe; nil if there is no probe
 	stopProbe func()
 }
 
-// maintain keeps the stream on a connection until the stream or g.life ends. It begins with first.
-// When a connection breaks or falls silent, it makes another. If a try to connect takes long,
-// maintain starts the next one beside it, and uses the one that succeeds first.
+// maintain keeps the stream on a connection until the stream ends or g.life ends. first is the first connection. When a
+// connection breaks or falls silent, maintain makes another connection. If a try to connect takes long, maintain starts
+// the next try beside it, and uses the connection that is ready first.
 func (g *agent) maintain(first *bridgeProcess) {
 	ctx, cancel := context.WithCancel(g.life)
 	m := &maintainer{
@@ -87,7 +87,7 @@ func (g *agent) maintain(first *bridgeProcess) {
 	}
 }
 
-// drain waits for all connections and tries. The context has ended.
+// drain waits for the end of all connections and tries. m.ctx has ended.
 func (m *maintainer) drain() {
 	for m.carrying+m.trying > 0 {
 		select {
@@ -106,14 +106,14 @@ func (m *maintainer) healthy() bool {
 	return m.silence.Since(m.lastContact()) < retrySilent && m.carrying > 0
 }
 
-// carry puts the stream on a connection.
+// carry makes a connection carry the stream.
 func (m *maintainer) carry(b *bridgeProcess) {
 	m.carrying++
 	if b.conn.Relayed {
 		m.relayed = true
 	}
 	go func() { // Carry returns when the context ends
-		if m.stream.Carry(m.ctx, b) == nil { // the agent ends the stream last of all
+		if m.stream.Carry(m.ctx, b) == nil { // the agent is the last to end the stream
 			m.setGone()
 		}
 		closed := b.closedByHost()
@@ -122,8 +122,8 @@ func (m *maintainer) carry(b *bridgeProcess) {
 	}()
 }
 
-// connectionEnded handles the end of a connection that carried the stream. If the host closed it,
-// and it was the last one, the host is probed: a host that shuts down closes its connections.
+// connectionEnded handles the end of a connection that carried the stream. If it was the last connection, and the host
+// closed it, connectionEnded starts to probe the host, because a host that shuts down closes its connections.
 func (m *maintainer) connectionEnded(closedByHost bool) {
 	m.left = time.Now()
 	if m.carrying--; m.carrying > 0 {
@@ -187,7 +187,7 @@ func (g *agent) join(ctx context.Context) try {
 	c, err := g.agents.Dialer.Dial(ctx, g.host)
 	if err != nil {
 		if isTimeout(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			err = nil // the silence of the host says as much
+			err = nil // the silence of the host says the same
 		}
 		return try{nil, bridge.Failed, err}
 	}
@@ -197,7 +197,7 @@ func (g *agent) join(ctx context.Context) try {
 		said.state = bridge.Failed
 	case said.state == bridge.Ready:
 		return try{b, bridge.Ready, nil}
-	case said.boot != g.at.Boot: // whatever the bridge finds there
+	case said.boot != g.at.Boot: // the agent is gone, whatever the bridge finds there
 		said.state, err = bridge.Gone, errHostAnew
 	case said.state == bridge.Gone:
 		err = agents.ErrGone

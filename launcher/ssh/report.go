@@ -13,7 +13,7 @@ type report struct {
 	words   string // what the tools of the host printed
 }
 
-// reportMark begins a report. What a login shell prints before is ignored.
+// reportMark is the beginning of a report. A login shell may print other text before it.
 const reportMark = "@gangrun "
 
 // parseReports parses the output of the script.

@@ -7,13 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/shell"
 )
 
-// places is the number of directories that a program may be in.
+// places is the number of directories in which a program may be.
 const places = 5
 
-// The scripts below are constant. Their arguments are hexadecimal digits, numbers and plain
-// names. They have no single quote, exclamation mark or backslash and are joined to one line, so
-// that every login shell (sh, csh, fish) passes them to /bin/sh unchanged. They use POSIX shell
-// and test -O.
+// The scripts below are constant. Their arguments are hexadecimal digits, numbers and plain names. They contain no
+// single quote, exclamation mark or backslash, and are joined to one line. So every login shell (sh, csh, fish) passes
+// them to /bin/sh unchanged. They use POSIX shell and test -O.
 
 // preludeScript defines the shell functions of installScript.
 //
@@ -73,8 +72,8 @@ T() {
 };
 `
 
-// takeScript BYTES copies that many bytes of its input, in pieces, and confirms each on
-// descriptor 3.
+// takeScript BYTES copies that many bytes of its input to its output, in pieces. It confirms each piece on descriptor
+// 3.
 var takeScript = fmt.Sprintf(`
 n=$1;
 while [ $n -gt 0 ]; do

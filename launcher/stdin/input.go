@@ -19,12 +19,12 @@ type Input struct {
 	source *os.File
 	limit  int64 // how many bytes of a pipe are kept at most
 	kind   inputKind
-	start  int64    // of a file, its offset when gangrun was started
+	start  int64    // for a file: the offset when gangrun was started
 	kept   *os.File // what was read from a pipe so far; nil before the first piece
-	size   int64    // of kept
-	tail   []byte   // what follows kept and could not be written to it
-	stuck  error    // why no more can be kept; nil while more can
-	lost   bool     // some of it was not kept
+	size   int64    // number of bytes in kept
+	tail   []byte   // data that follows kept, but could not be written to it
+	stuck  error    // why no more data can be kept; nil while more can
+	lost   bool     // some data was not kept
 }
 
 // inputKind is what standard input is.
@@ -33,7 +33,7 @@ type inputKind int
 const (
 	inputFile inputKind = iota
 	inputPipe
-	inputTerminal // not kept: a person types it
+	inputTerminal // a person types it, so it is not kept
 )
 
 // New returns the Input that reads source, or nil if source is nil. It keeps at most limit
@@ -53,8 +53,8 @@ func New(source *os.File, limit int64) *Input {
 	return in
 }
 
-// read reads the input from offset on, for an attempt that has read the bytes before it.
-// It waits for input until ctx ends.
+// read reads the input from offset on, for an attempt that has read the bytes before offset. It waits for input until
+// ctx ends.
 func (in *Input) read(ctx context.Context, offset int64, buffer []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -78,12 +78,12 @@ func (in *Input) read(ctx context.Context, offset int64, buffer []byte) (int, er
 	return n, err
 }
 
-// keep appends a piece that was read from a pipe to what is kept.
+// keep keeps a piece that was read from a pipe.
 func (in *Input) keep(piece []byte) {
 	if in.stuck == nil && in.size+int64(len(piece)) > in.limit {
 		in.stuck = fmt.Errorf("it is longer than the %d bytes that are kept", in.limit)
 	}
-	if in.stuck != nil { // a later attempt cannot get all of it
+	if in.stuck != nil { // a later attempt cannot get all of the input
 		in.lost = true
 		in.Close()
 		return
@@ -99,7 +99,7 @@ func (in *Input) keep(piece []byte) {
 	in.tail = slices.Clone(piece[n:])
 }
 
-// unnamed returns a file without a name, which disappears with this process.
+// unnamed returns a file without a name. The file disappears with this process.
 func unnamed() (*os.File, error) {
 	file, err := os.CreateTemp("", "gangrun-stdin-")
 	if err != nil {
@@ -108,8 +108,8 @@ func unnamed() (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-// full reports whether the next bytes of a pipe could not be kept. A trial does not get
-// them, so that the gang gets all of the input.
+// full reports whether the next bytes of a pipe could not be kept. A trial does not get these bytes, so that the gang
+// gets all of the input.
 func (in *Input) full(next int) bool {
 	return in.kind == inputPipe && (in.stuck != nil || in.size+int64(next) > in.limit)
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readReady waits for input until ctx ends, and reads it. It does not read from a terminal
-// while gangrun is in the background: the kernel would stop the process (SIGTTIN).
+// readReady waits for input until ctx ends, and reads it. It does not read from a terminal while gangrun is in the
+// background, because the kernel would then stop the process (SIGTTIN).
 func readReady(ctx context.Context, file *os.File, buffer []byte) (int, error) {
 	fd := int(file.Fd())
 	for ctx.Err() == nil {
@@ -40,8 +40,7 @@ func readReady(ctx context.Context, file *os.File, buffer []byte) (int, error) {
 	return 0, ctx.Err()
 }
 
-// pollMillis is how long a wait for input takes at most to notice that its attempt has
-// ended, in milliseconds.
+// pollMillis is how long a wait for input may take to notice that the attempt has ended, in milliseconds.
 const pollMillis = 20
 
 // pause waits pollMillis, or less if ctx ends.

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// contained: a gang whose file changes are discarded gets input, prints, fails and ends as any
-// other gang, and its agents can run another one.
+// contained: a gang whose file changes are discarded reads input, prints, fails and ends like any other gang. Its
+// agents can run another gang after it.
 func contained(t *testing.T, b Bed) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -61,7 +61,7 @@ func contained(t *testing.T, b Bed) {
 		}
 	}
 
-	// A rank that is killed ends the others. A cancelled gang ends, and so do its strays.
+	// If a rank is killed, the other ranks end. If the gang is cancelled, it ends. In both cases, its strays end, too.
 	sleeper := `echo ready; (setsid sleep 1000 &); while :; do sleep 1; done`
 	for name, end := range map[string]func(cancel context.CancelFunc){
 		"killed":    func(context.CancelFunc) { _ = unix.Kill(g.pid(1), unix.SIGKILL) },

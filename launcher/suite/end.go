@@ -98,7 +98,8 @@ func hurry(t *testing.T, b Bed) {
 	}
 }
 
-// signals: ranks that handle a signal get it, even below a shell; no other rank ends by it.
+// signals: a rank that handles a signal receives it, even if the rank is below a shell. No other rank ends because of
+// the signal.
 func signals(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`
 case $RANK in
@@ -177,8 +178,8 @@ func stoppedRanks(t *testing.T, b Bed) {
 	}
 }
 
-// kill: when any of gangrun's processes on a host is killed, no process of the gang is left
-// once the next attempt starts. That attempt gets a new agent.
+// kill: if any process of gangrun on a host is killed, no process of the gang is left when the next attempt starts.
+// That attempt gets a new agent.
 func kill(t *testing.T, b Bed) {
 	const hidden = `(setsid sh -c 'trap "" TERM; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; while [ ! -s pid$RANK ]; do sleep 0.01; done; echo ready > ready$RANK; exec sleep 1000`
 	for name, whom := range map[string][]string{

@@ -39,7 +39,7 @@ func failures(t *testing.T, b Bed) {
 	}
 }
 
-// missing: a program that cannot be started.
+// missing: a rank whose program cannot be started is reported as unstarted.
 func missing(t *testing.T, b Bed) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -74,7 +74,7 @@ func firstFailure(t *testing.T, b Bed) {
 	}
 }
 
-// echo: a rank that dies because another failed does not cut off that rank's output.
+// echo: a rank that dies because another rank has failed does not cut off the other rank's output.
 func echo(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`
 if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:12345' >&2; exit 1; fi

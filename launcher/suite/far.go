@@ -17,13 +17,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// farTests are for agents whose connections can break.
+// farTests are the tests for agents whose connections can break.
 var farTests = []test{
 	{"a connection that is cut and restored", cut}, {"a connection that breaks", broken}, {"lost agent", lostAgent},
 	{"two controllers", twoControllers}, {"nothing is left", nothingLeft}, {"given up", givenUp},
 }
 
-// cutFor is how long connections are silent at least: gangrun then tries a second one.
+// cutFor is how long the connections are silent at least. In this time, gangrun tries a second connection.
 const cutFor = 4 * time.Second
 
 // numbered prints numbered lines until the file "enough" exists, and then END.
@@ -63,8 +63,8 @@ func (g *gang) enough() {
 	}
 }
 
-// cut: while connections are silent the gang keeps running, and no output is lost or repeated.
-// Each host is reported as silent, and later as in contact again.
+// cut: while the connections are silent, the gang continues to run, and no output is lost or repeated. Each host is
+// reported as silent, and later as in contact again.
 func cut(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
 	wait := g.start(t.Context())
@@ -73,7 +73,7 @@ func cut(t *testing.T, b Bed) {
 	restore := sync.OnceFunc(b.Far.Restore)
 	defer restore()
 	since := time.Now()
-	hosts := func(kind job.Kind) int { // named by events of that kind
+	hosts := func(kind job.Kind) int { // the hosts that events of that kind name
 		named := map[string]bool{}
 		for _, e := range g.find(kind) {
 			named[e.Host] = true
@@ -111,8 +111,8 @@ func broken(t *testing.T, b Bed) {
 	}
 }
 
-// lostAgent: the death of an agent is reported long before its host would count as silent, and
-// when its ranks are gone.
+// lostAgent: the death of an agent is reported long before its host would count as silent. When the gang has ended, the
+// ranks of the agent are gone.
 func lostAgent(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: []string{"sleep", "1000"}})
 	wait := g.start(t.Context())
@@ -186,7 +186,7 @@ func (b Bed) leftNothing(t *testing.T, before []string) {
 	t.Errorf("left are %q", left)
 }
 
-// givenUp: a controller that gives up while it starts its agents leaves no agent.
+// givenUp: a controller that ends while it starts its agents leaves no agent behind.
 func givenUp(t *testing.T, b Bed) {
 	before := b.Far.Left()
 	for n := range 12 {
@@ -205,8 +205,8 @@ func givenUp(t *testing.T, b Bed) {
 	b.leftNothing(t, before)
 }
 
-// none waits until there is no agent. An agent whose controller is gone before its first
-// message ends long before its orphan grace is over.
+// none waits until there is no agent. An agent ends long before its orphan grace is over if its controller is gone
+// before the agent has received a message.
 func (b Bed) none(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// logs: every byte that a rank prints is in its log before its end is reported.
+// logs: before the end of a rank is reported, the rank's log has every byte that the rank has printed.
 func logs(t *testing.T, b Bed) {
 	const size = 8 << 20
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`[ -e rank-000$RANK.out ] && [ -e rank-000$RANK.err ] || exit 9
@@ -101,7 +101,7 @@ func output(t *testing.T, b Bed) {
 	}
 }
 
-// stuckTerminal: output that cannot be written neither ends a gang nor keeps it running.
+// stuckTerminal: if output cannot be written to the terminal, that neither ends a gang nor keeps it running.
 func stuckTerminal(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 1, show: job.OutputAll, command: sh(`seq 1 2000000`)})
 	g.mu.Lock() // Output blocks
@@ -154,8 +154,8 @@ func progress(t *testing.T, b Bed) {
 	}
 }
 
-// burst: when many steps are printed at once, the last one is reported even if the rank then
-// hangs. So is a loss that is not a number.
+// burst: if a rank prints many steps at once, the last one is reported even if the rank then hangs. A loss that is not
+// a number is reported, too.
 func burst(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`i=1; while [ $i -le 500 ]; do loss=0.5; [ $i -lt 250 ] || loss=nan; echo "step $i/900 loss $loss"; i=$((i+1)); done; sleep 1000`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -218,7 +218,7 @@ func stdin(t *testing.T, b Bed) {
 			}
 		}
 	}
-	// A rank that reads nothing, or ends while input is still to come.
+	// A rank may read nothing, or may end while input is still coming.
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -239,8 +239,8 @@ func logsExist(t *testing.T, b Bed) {
 		t.Fatal(err)
 	}
 	o := g.run(t.Context())
-	// The log of a rank on another machine is fetched, perhaps by several controllers in turn:
-	// what is fetched is appended.
+	// The log of a rank on another machine is fetched. Several controllers may fetch it, one after the other. So each
+	// of them appends what it fetches.
 	first, ok := o.First()
 	if b.Far == nil && (!ok || first.Status != job.Unstarted || !strings.Contains(first.Text, path)) {
 		t.Errorf("first is %+v, want it unstarted, naming %s", first, path)

@@ -23,7 +23,7 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// limit bounds every wait of the suite. A test that reaches it has failed.
+// limit limits every wait of the suite. A test that waits longer fails.
 const limit = 2 * time.Minute
 
 // Bed is the test bed on which the suite runs.
@@ -58,7 +58,7 @@ type Far struct {
 	Left func() []string
 }
 
-// The limits on silence of the launcher. No host of the suite is silent for as long.
+// The launcher's limits for silence. No host of the suite is silent for so long.
 const hostTimeout, orphanGrace = limit, limit + 30*time.Second
 
 // Marker is the environment variable by which the suite finds all processes of a gang.
@@ -81,7 +81,7 @@ func Marked(mark string) []int {
 	return pids
 }
 
-// gang is one test's job.
+// gang is the job of one test.
 type gang struct {
 	t        *testing.T
 	launcher *launcher.Launcher
@@ -94,7 +94,7 @@ type gang struct {
 	seen   chan struct{} // has a value if there are new events
 }
 
-// Options of a gang.
+// options are the options of a gang.
 type options struct {
 	ranks, hosts int
 	command      []string
@@ -111,7 +111,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 		o.hosts = 1
 	}
 	if o.grace == 0 {
-		o.grace = limit / 2 // no rank needs so long
+		o.grace = limit / 2 // no rank needs that much time
 	}
 	if o.feeds == "" {
 		o.feeds = job.StdinNone
@@ -159,12 +159,12 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	return g
 }
 
-// box returns the containers of a gang that works in a directory; nil for none.
+// box returns the containers for a gang that works in dir. It returns nil if the gang has no containers.
 func (b Bed) box(dir string) *job.Box {
 	if b.Box == nil {
 		return nil
 	}
-	box, all := *b.Box, filepath.Dir(dir) // what t.TempDir returns is below one directory
+	box, all := *b.Box, filepath.Dir(dir) // the directories of a test are below one directory
 	box.Mounts = append(slices.Clone(box.Mounts), job.Mount{Source: all, Target: all, Write: true})
 	return &box
 }
@@ -179,7 +179,7 @@ func (g *gang) run(ctx context.Context) job.Outcome {
 	return outcome
 }
 
-// try is run for a goroutine other than the test's.
+// try is like run, but may be called in another goroutine than the test's.
 func (g *gang) try(ctx context.Context) (job.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -198,8 +198,8 @@ func (g *gang) try(ctx context.Context) (job.Outcome, error) {
 	return outcome, err
 }
 
-// start runs the gang in the background and waits until every rank has been
-// started; the returned function waits for the outcome.
+// start runs the gang in the background and waits until every rank has been started. The function that it returns waits
+// for the outcome.
 func (g *gang) start(ctx context.Context) func() job.Outcome {
 	g.t.Helper()
 	var outcome job.Outcome

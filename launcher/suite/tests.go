@@ -63,7 +63,7 @@ func oneAgent(t *testing.T, b Bed) {
 	for range 4 {
 		asking.Go(func() {
 			_, unreached, err := g.launcher.Probe(t.Context())
-			if err != nil && b.Far == nil { // the hosts of Far are one machine and have no network in common
+			if err != nil && b.Far == nil { // the hosts of Far are one machine, and so have no network in common
 				t.Error(err)
 			}
 			for _, u := range unreached {

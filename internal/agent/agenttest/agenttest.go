@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// aloneEnv names the test that a process has to itself.
+// aloneEnv is a variable that names the test which has a process for itself.
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
 // Alone runs the calling test again in a new process. It returns true in the new process, and false in the

@@ -31,14 +31,14 @@ type Box struct {
 	scratch *scratch
 }
 
-// Where a container has what gangrun brings into it.
+// Paths in a container at which gangrun places its own files.
 const (
 	dirInside = "/.gangrun"
 	program   = dirInside + "/gangrun"
 	socket    = dirInside + "/agent"
 )
 
-// endLimit bounds the time for removing a container.
+// endLimit limits the time for removing a container.
 const endLimit = 10 * time.Second
 
 // Close kills every process of the container, and removes the container and its directories. If Close
@@ -77,7 +77,7 @@ func New(ctx context.Context, sockets []string, gang, host, logs string, want jo
 		}
 	}()
 	removeDirs()
-	_, _ = runtime.Sweep(ctx, false) // what could not be removed in time
+	_, _ = runtime.Sweep(ctx, false) // containers that could not be removed in time
 	image, err := runtime.Find(ctx, want.Image)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func New(ctx context.Context, sockets []string, gang, host, logs string, want jo
 	}
 	b := &Box{Container: started, runtime: runtime, image: image, scratch: dirs}
 	undo = []func(){b.Close}
-	if logs != "" && os.Geteuid() == 0 && b.User.UID != 0 { // the agent in the container writes there
+	if logs != "" && os.Geteuid() == 0 && b.User.UID != 0 { // the agent in the container writes its logs there
 		if err := os.Chown(logs, int(b.User.UID), int(b.User.GID)); err != nil {
 			return nil, nil, err
 		}
@@ -142,7 +142,7 @@ func New(ctx context.Context, sockets []string, gang, host, logs string, want jo
 func accept(ctx context.Context, listener *net.UnixListener, b *Box) (net.Conn, error) {
 	done := make(chan struct{})
 	defer close(done)
-	go func() { // ends with this function
+	go func() { // the goroutine ends with this function
 		select {
 		case <-b.Exited():
 		case <-ctx.Done():
@@ -158,7 +158,7 @@ func accept(ctx context.Context, listener *net.UnixListener, b *Box) (net.Conn, 
 		if peer, err := peerPID(conn); err == nil && peer == b.PID {
 			return conn, nil
 		}
-		_ = conn.Close() // another process of this host
+		_ = conn.Close() // the connection is from another process of this host
 	}
 }
 
@@ -195,7 +195,7 @@ func labelsOf(gang, host string) map[string]string {
 	return map[string]string{labelRun: run, labelGang: gang, labelHost: host}
 }
 
-// userOf returns the user of the processes of a container. In a rootless one, root is this user.
+// userOf returns the user of the processes of a container. In a rootless container, root is the user of this process.
 func userOf(c job.Container, rootless bool) (container.User, error) {
 	if rootless && c.User == "" {
 		return container.User{}, nil

@@ -21,13 +21,13 @@ func EndDead() {
 	defer cancel()
 	runtime, err := container.Open(ctx, container.Sockets(os.Getenv)...)
 	if err != nil {
-		return // the next agent here tries again if it finds other directories, and so does gangrun clean
+		return // the next agent here tries again if it finds other directories, and gangrun clean tries again, too
 	}
 	defer runtime.Close()
 	_, _ = runtime.Sweep(ctx, false)
 }
 
-// removeDirs removes the directories of agents that were killed, and returns how many there were.
+// removeDirs removes the directories of agents that were killed, and returns how many it has removed.
 func removeDirs() int {
 	return tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll) + tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
 }

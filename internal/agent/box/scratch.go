@@ -16,10 +16,10 @@ import (
 
 // scratch are the directories that an agent makes for one container.
 type scratch struct {
-	own    string // what the container sees as dirInside
-	memory string // on a file system in memory, for what is discarded; empty until it is needed
+	own    string // the directory that the container sees as dirInside
+	memory string // a directory in memory, for discarded changes; empty until it is needed
 	locks  []*os.File
-	made   int // directories in memory
+	made   int // number of directories made in memory
 }
 
 // Prefixes of the names of these directories.
@@ -38,8 +38,8 @@ func newScratch() (*scratch, error) {
 			continue
 		}
 		s := &scratch{own: lock.Name(), locks: []*os.File{lock}}
-		// Root in the container, or another user, must reach the socket; the file is where the program is
-		// mounted.
+		// Root in the container, or another user, must be able to reach the socket. The file is the place where the
+		// program is mounted.
 		if err := errors.Join(os.Chmod(s.own, 0o755), os.WriteFile(filepath.Join(s.own, filepath.Base(program)), nil, 0o755)); err != nil {
 			s.remove()
 			return nil, err
@@ -57,7 +57,7 @@ func (s *scratch) listen() (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // it goes with the directory
+	l.SetUnlinkOnClose(false) // the socket file is removed with the directory
 	return l, os.Chmod(filepath.Join(s.own, filepath.Base(socket)), 0o666)
 }
 
@@ -87,7 +87,7 @@ func (s *scratch) layer() (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
-// mountError reports that a mount which the user has named is not possible.
+// mountError is the error if a mount that the user has named is not possible.
 type mountError struct {
 	mount job.Mount
 	err   error
@@ -95,8 +95,8 @@ type mountError struct {
 
 func (e *mountError) Error() string { return fmt.Sprintf("cannot mount %s: %v", e.mount, e.err) }
 
-// mounts returns the mounts of a container, parents before children. The checkpoint directory is made if it
-// is missing. logs is the directory for the output of ranks.
+// mounts returns the mounts of a container, parents before children. mounts makes the checkpoint directory if it is
+// missing. logs is the directory for the output of ranks.
 func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err error) {
 	for _, m := range want.Mounts {
 		if m.Target == want.Empty && want.Discard {
@@ -110,13 +110,13 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 		}
 		switch {
 		case err != nil && m.Auto:
-			continue // the preflight reports it
+			continue // the preflight reports this error
 		case err != nil:
 			return nil, &mountError{m, err}
 		}
 		to := container.Mount{Source: m.Source, Target: m.Target, Write: m.Write}
 		if want.Discard && m.Write {
-			if to.Write = info.IsDir(); to.Write { // a file stays read-only
+			if to.Write = info.IsDir(); to.Write { // a mounted file stays read-only
 				if to.Layer, err = s.layer(); err != nil {
 					return nil, err
 				}
@@ -127,7 +127,7 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 	if want.Empty != "" && want.Discard {
 		dir, err := s.layer()
 		if err == nil {
-			err = os.Chmod(dir, 0o777) // ranks may have another user; on the host, only this one gets here
+			err = os.Chmod(dir, 0o777) // ranks may have another user; on the host, only this user can get here
 		}
 		if err != nil {
 			return nil, err
@@ -148,8 +148,8 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 	return all, nil
 }
 
-// placeable returns an error if a mount is to be inside a read-only one that has nothing at its target.
-// before are the mounts that come before it.
+// placeable returns an error if a mount is inside a read-only mount that has nothing at the target of the inner mount.
+// before has the mounts that come before m.
 func placeable(m container.Mount, before []container.Mount) error {
 	for _, around := range slices.Backward(before) {
 		below, err := filepath.Rel(around.Target, m.Target)

@@ -28,9 +28,8 @@ type Group struct {
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
 
 	mu sync.Mutex
-	// killed means that the kernel may kill processes that are later forked into the group:
-	// newer kernels compare the number of kills of the group with that of the forking
-	// process's group.
+	// killed is true if the kernel may kill processes that are forked into the group later. Newer kernels compare the
+	// group's number of kills with the number of kills of the forking process's group.
 	killed bool
 }
 
@@ -51,8 +50,8 @@ func New(pid int) *Group {
 	return nil
 }
 
-// lockedDir locks the directory of a group. It returns false if another agent, which started at
-// the same time, took the group for a dead agent's and removes it.
+// lockedDir locks the directory of a group. It returns false if another agent removes the group. That agent has started
+// at the same time, and believes that the group belongs to a dead agent.
 func lockedDir(dir *os.File) bool {
 	if unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
@@ -79,8 +78,8 @@ func Open(pid int) *Group {
 	return &Group{path: path, dir: dir}
 }
 
-// cgroupPath returns the path that the group of the agent with a PID has or would have, or ""
-// if there is no version 2 hierarchy.
+// cgroupPath returns the path of the group of the agent with a PID. The group need not exist. cgroupPath returns "" if
+// there is no version 2 hierarchy.
 func cgroupPath(pid int) string {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -99,8 +98,8 @@ func cgroupPath(pid int) string {
 	return filepath.Join(root, sub, "gangrun."+identity.AgentName(pid))
 }
 
-// cgroup2Mount returns where the version 2 hierarchy is mounted, or "".
-// See proc_pid_mountinfo(5): the type follows a field that is a hyphen.
+// cgroup2Mount returns the path at which the version 2 hierarchy is mounted, or "". See proc_pid_mountinfo(5): the type
+// follows a field that is a hyphen.
 func cgroup2Mount(lines *bufio.Scanner) string {
 	for lines.Scan() {
 		before, after, ok := strings.Cut(lines.Text(), " - ")
@@ -111,7 +110,7 @@ func cgroup2Mount(lines *bufio.Scanner) string {
 	return ""
 }
 
-// cgroup2Path returns the path of a process's group in the version 2 hierarchy, given its
+// cgroup2Path returns the path of a process's group in the version 2 hierarchy. own is the text of the process's
 // /proc/PID/cgroup.
 func cgroup2Path(own string) (string, bool) {
 	for line := range strings.Lines(own) {
@@ -122,7 +121,7 @@ func cgroup2Path(own string) (string, bool) {
 	return "", false
 }
 
-// fd returns the descriptor to fork into, and whether there is one.
+// fd returns the descriptor of the group into which a process can be forked. It returns false if there is none.
 func (c *Group) fd() (int, bool) {
 	if c == nil {
 		return -1, false
@@ -135,7 +134,7 @@ func (c *Group) fd() (int, bool) {
 	return int(c.dir.Fd()), true
 }
 
-// renew replaces the group, which must be empty, by a new one.
+// renew replaces the group by a new group. The old group must be empty.
 func (c *Group) renew() bool {
 	if removeCgroup(c.path) != nil || os.Mkdir(c.path, 0o755) != nil {
 		return false
@@ -155,7 +154,7 @@ func (c *Group) Kill() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.killed = true
-		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the caller kills processes one by one too
+		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the caller also kills them one by one
 	}
 }
 
@@ -167,7 +166,7 @@ func (c *Group) Close() {
 	}
 }
 
-// removeCgroup removes a group, and those that ranks have made in it, which must be empty.
+// removeCgroup removes a group, and the groups that ranks have made in it. All of them must be empty.
 func removeCgroup(path string) error {
 	entries, _ := os.ReadDir(path) // os.Remove returns the error
 	for _, e := range entries {
@@ -178,7 +177,7 @@ func removeCgroup(path string) error {
 	return os.Remove(path)
 }
 
-// isCgroup reports whether a group's name is one that agents give; gangrun.service is not.
+// isCgroup reports whether the name of a group is one that agents use. For instance, gangrun.service is not.
 func isCgroup(path string) bool {
 	pid, namespace, ok := strings.Cut(strings.TrimPrefix(filepath.Base(path), "gangrun."), ".")
 	_, err := strconv.ParseUint(pid, 10, 32)
@@ -194,7 +193,7 @@ func EndDead() {
 	}
 }
 
-// endDeadIn does the work of EndDead below the group at parent.
+// endDeadIn does the work of EndDead for the groups below the group parent.
 func endDeadIn(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, "gangrun.*"))
 	var dead []string
@@ -214,7 +213,7 @@ func endDeadIn(parent string) {
 	}
 	for deadline := time.Now().Add(process.KillLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		dead = slices.DeleteFunc(dead, func(path string) bool {
-			return !errors.Is(removeCgroup(path), unix.EBUSY) // busy while there are processes in it
+			return !errors.Is(removeCgroup(path), unix.EBUSY) // a group is busy while there are processes in it
 		})
 	}
 }

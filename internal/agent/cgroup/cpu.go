@@ -10,8 +10,8 @@ import (
 
 // CPU is a control group that may limit the CPU time of a process (cpu.max, cpu.cfs_quota_us).
 type CPU struct {
-	stat string // the path of its cpu.stat
-	key  string // that of the time in which it held up processes
+	stat string // the path of the group's cpu.stat
+	key  string // the key in cpu.stat of the time in which the limit held up processes
 	unit time.Duration
 }
 

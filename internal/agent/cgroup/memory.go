@@ -9,7 +9,7 @@ import (
 // Memory is a control group that limits the memory of a process.
 type Memory struct {
 	Dir   string
-	Mount string // where the hierarchy is mounted
+	Mount string // the path at which the hierarchy is mounted
 	V1    bool   // the hierarchy is of version 1
 }
 

@@ -38,11 +38,10 @@ func (g Memory) Tightest() (u Usage, ok bool) {
 	return u, ok
 }
 
-// unlimited is less than the number that version 1 shows if there is no limit, which is the largest
-// multiple of a page.
+// unlimited is less than the largest multiple of a page, which is the number that version 1 shows if there is no limit.
 const unlimited = 1 << 62
 
-// numberIn reads a file of a group. ok is false if it has no number, but "max".
+// numberIn reads the number in a file of a group. ok is false if the file has no number, for instance if it has "max".
 func numberIn(dir, name string) (n int64, ok bool) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
@@ -52,8 +51,8 @@ func numberIn(dir, name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// reclaimable returns the bytes that the kernel can free at once. Files of /dev/shm and other
-// tmpfs are not among them: they are not in the lists of files.
+// reclaimable returns the bytes that the kernel can free at once. Files of /dev/shm and of other tmpfs do not count,
+// because the kernel does not have them in its lists of files.
 func (g Memory) reclaimable(dir string) (sum int64) {
 	data, err := os.ReadFile(filepath.Join(dir, "memory.stat"))
 	if err != nil {
@@ -61,7 +60,7 @@ func (g Memory) reclaimable(dir string) (sum int64) {
 	}
 	prefix := ""
 	if g.V1 {
-		prefix = "total_" // with the groups below
+		prefix = "total_" // includes the groups below
 	}
 	for line := range strings.Lines(string(data)) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")

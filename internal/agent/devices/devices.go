@@ -61,11 +61,11 @@ func (r *Reader) Read(ctx context.Context, name, nvml string, env []string) (h j
 	return h, findings, driven, nil
 }
 
-// maxProbe is how many bytes of a probe's output are kept.
+// maxProbe limits how many bytes of a probe's output are kept.
 const maxProbe = 16 << 20
 
-// probe implements probe.Runner. It starts programs through process.Children because an agent
-// reaps all of its children itself.
+// probe implements probe.Runner. It starts programs through process.Children, because that reaps all children of the
+// agent.
 func (r *Reader) probe(ctx context.Context, limit time.Duration, path string, args ...string) (out probe.Output, err error) {
 	null, err := process.DevNull()
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *Reader) probe(ctx context.Context, limit time.Duration, path string, ar
 	var texts [2][]byte
 	read := make(chan bool, len(pipes))
 	for i, pipe := range pipes {
-		go func() { // ends with the pipe, or by its deadline
+		go func() { // the goroutine ends with the pipe, or by the deadline of the pipe
 			output := probe.Outlet(pipe)
 			texts[i], _ = io.ReadAll(io.LimitReader(output, maxProbe+1))
 			more, _ := io.Copy(io.Discard, output)
@@ -108,7 +108,7 @@ func (r *Reader) probe(ctx context.Context, limit time.Duration, path string, ar
 	select {
 	case <-ch.Exited:
 	case <-timer.C:
-		out.Hung = !ch.Ended() // it may have ended too if this process was stopped meanwhile
+		out.Hung = !ch.Ended() // the program may have ended, too, if this process was stopped meanwhile
 	case <-ctx.Done():
 	}
 	if !ch.Ended() {
@@ -119,8 +119,8 @@ func (r *Reader) probe(ctx context.Context, limit time.Duration, path string, ar
 			out.Stuck = true
 		}
 	}
-	for _, pipe := range pipes { // processes that it left behind may hold them open
-		_ = pipe.SetReadDeadline(time.Unix(1, 0)) // what is in there is still read
+	for _, pipe := range pipes { // processes that the program left behind may hold the pipes open
+		_ = pipe.SetReadDeadline(time.Unix(1, 0)) // data that is in the pipe is still read
 	}
 	for range pipes {
 		out.Cut = <-read || out.Cut

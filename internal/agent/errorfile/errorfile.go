@@ -38,8 +38,8 @@ func Read(path, host string, rank int) []job.Line {
 	return lines
 }
 
-// clipped returns all lines of a traceback. Of a long one, it returns the first line, by which it is known as
-// one, and the last lines.
+// clipped returns all lines of a traceback. If the traceback is long, clipped returns only its first line, by which it
+// is recognized, and its last lines.
 func clipped(all []string) []string {
 	from, size := len(all)-1, len(all[0])+len(all[len(all)-1])+2
 	for from > 1 && size+len(all[from-1])+1 <= output.TailBytes {
@@ -49,8 +49,9 @@ func clipped(all []string) []string {
 	return append(all[:1:1], all[max(from, 1):]...)
 }
 
-// raised returns when the exception was raised: the time in the file, which is in whole seconds,
-// or within that second the time at which the file was written.
+// raised returns when the exception was raised. from is the time in the file, in whole seconds. If from is zero, raised
+// returns written, the time at which the file was written. Otherwise, it returns the time within that second that is
+// closest to written.
 func raised(from, written time.Time) time.Time {
 	to := from.Add(time.Second - time.Nanosecond)
 	switch {
@@ -64,8 +65,8 @@ func raised(from, written time.Time) time.Time {
 	return written
 }
 
-// readRegular returns the content of a regular file of at most limit bytes, and when it was last
-// written. It returns nil for any other file.
+// readRegular returns the content of a regular file of at most limit bytes, and when it was last written. For any other
+// file, it returns nil.
 func readRegular(path string, limit int64) ([]byte, time.Time) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

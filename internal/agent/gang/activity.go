@@ -20,7 +20,7 @@ func (g *Gang) reportActivity() {
 			continue
 		}
 		begun := g.begun.Add(hostclock.Offset())
-		state := job.ProcessZombie // it has just been reaped
+		state := job.ProcessZombie // the process has just been reaped
 		if s, ok := processes.Working(pid); ok {
 			state = pulse.State(s.State)
 		}
@@ -39,8 +39,8 @@ func (g *Gang) reportActivity() {
 // rounded returns a duration, to the millisecond, that is not negative.
 func rounded(d time.Duration) job.Duration { return job.Duration(max(0, d).Round(time.Millisecond)) }
 
-// quiet returns for how long the rank had printed nothing at the time now, by the
-// host's clock.
+// quiet returns for how long the rank has printed nothing at the time now. now is by the host's clock. If the rank has
+// printed nothing at all, quiet counts from begun.
 func (r *Rank) quiet(now, begun time.Time) time.Duration {
 	last := begun
 	for _, s := range []*output.Stream{r.out, r.err} {

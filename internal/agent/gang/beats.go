@@ -12,14 +12,14 @@ import (
 const (
 	// beatEvery is the time between two looks at the heartbeats of the ranks.
 	beatEvery = time.Second
-	// unreadTime and unreadLines are for how long, and how much, ranks must have printed without
-	// progress before that is reported.
+	// unreadTime and unreadLines are the time and the number of lines for which ranks must have printed without
+	// progress. After that, the agent reports that the output has no progress.
 	unreadTime  = time.Minute
 	unreadLines = 100
 )
 
-// watchBeats looks at the heartbeats of the ranks until ctx ends, and reports once if their output has
-// no progress.
+// watchBeats looks at the heartbeats of the ranks until ctx ends. If the output of the ranks has no progress,
+// watchBeats reports that once.
 func (g *Gang) watchBeats(ctx context.Context) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
@@ -45,7 +45,7 @@ func (g *Gang) watchBeats(ctx context.Context) {
 	}
 }
 
-// unread reports whether ranks have printed lines for a while, and none was progress.
+// unread reports whether ranks have printed lines for a while, but none of the lines was progress.
 func unread(all []progress.Sample, now time.Time) bool {
 	var first time.Time
 	lines := int64(0)
@@ -61,7 +61,7 @@ func unread(all []progress.Sample, now time.Time) bool {
 	return lines >= unreadLines && now.Sub(first) >= unreadTime
 }
 
-// poll reads the progress that the rank's program has told itself.
+// poll reads the progress that the rank's program has reported through the descriptor of its heartbeats.
 func (r *Rank) poll() {
 	if r.beats != nil {
 		r.beats.Poll()
@@ -75,7 +75,7 @@ type touching struct {
 	done chan struct{} // closed when the look has ended; nil before the first
 }
 
-// begin begins a look, unless the one before has not ended.
+// begin begins a look, unless the previous look has not ended.
 func (t *touching) begin() {
 	if t.done != nil {
 		select {
@@ -96,7 +96,7 @@ func (t *touching) begin() {
 	}()
 }
 
-// wait waits for the last look, but not for a file system that hangs.
+// wait waits for the end of the last look. If the file system hangs, wait gives up.
 func (t *touching) wait() {
 	if t.done == nil {
 		return

@@ -36,21 +36,20 @@ type Command struct {
 	Files []*os.File // the files that become descriptors 0, 1, 2 and so on
 }
 
-// hint sets a variable, as "NAME=VALUE", that nothing else sets.
+// hint sets a variable, which is "NAME=VALUE". The caller knows that nothing else sets it.
 func (c *Command) hint(entry string) {
 	c.Env = append(c.Env, entry)
 	c.Hints = append(c.Hints, entry)
 }
 
-// close closes this process's copies of a rank's descriptors and starts to move what the rank
-// prints. It is called after the start of the process, or when it is clear that the process will
-// never be started.
+// pump closes this process's copies of the rank's descriptors, and starts to move the rank's output. The caller calls
+// it after the start of the process, or when it is clear that the process will never be started.
 func (c *Command) pump(g *Gang) {
 	c.Rank.pump(c.Files, g.logs.release)
 }
 
-// offerErrorFile names an error file beside the rank's logs. If the rank's environment already
-// names one, that file is the user's, and gangrun does not read it.
+// offerErrorFile gives the rank an error file beside its logs. If the rank's environment already names an error file,
+// that file belongs to the user, and gangrun does not read it.
 func (c *Command) offerErrorFile(logDir string) error {
 	if environ.Lookup(c.Env, errorfile.Env) != "" {
 		return nil
@@ -64,8 +63,8 @@ func (c *Command) offerErrorFile(logDir string) error {
 	return nil
 }
 
-// offerBeats gives the rank a descriptor and the path of a file beside its logs, by which it can
-// report heartbeats. They belong to this gang even if gangrun itself runs as a rank of another.
+// offerBeats gives the rank a descriptor, and the path of a file beside its logs. The rank can report heartbeats by
+// each of them. Both belong to this gang, even if gangrun itself runs as a rank of another gang.
 func (c *Command) offerBeats(logDir string) error {
 	path, err := filepath.Abs(filepath.Join(logDir, job.LogName(c.Rank.number, "heartbeat")))
 	if err != nil {
@@ -83,7 +82,7 @@ func (c *Command) offerBeats(logDir string) error {
 	return nil
 }
 
-// offerFaulthandler has the rank's Python programs write their stacks when they are asked to.
+// offerFaulthandler makes the Python programs of the rank write their stacks when gangrun asks for them.
 func (c *Command) offerFaulthandler(start *wire.Start) error {
 	if !start.Faulthandler {
 		return nil
@@ -105,7 +104,7 @@ func (c *Command) offerFaulthandler(start *wire.Start) error {
 	return nil
 }
 
-// find finds the command's program. Programs that have been found are in paths.
+// find finds the program of the command. paths has the programs that were found before.
 func (c *Command) find(paths map[string]string) (err error) {
 	name := c.Argv[0]
 	if path, ok := paths[name]; ok {
@@ -114,15 +113,15 @@ func (c *Command) find(paths map[string]string) (err error) {
 	}
 	c.Path, err = process.LookPath(name, c.Dir, c.Env)
 	if err == nil && strings.Contains(name, "/") == filepath.IsAbs(name) {
-		paths[name] = c.Path // where a relative path leads to depends on the directory
+		paths[name] = c.Path // a relative path means another file in another directory
 	}
 	return err
 }
 
-// workdirError is that no rank can be started because of the working directory.
+// workdirError is the error if no rank can be started because of the working directory.
 type workdirError struct{ error }
 
-// unstarted is the exit of a rank that err kept from starting.
+// unstarted returns the exit of a rank that could not be started because of err.
 func unstarted(want *wire.RankStart, host string, err error) job.Exit {
 	exit := job.Exit{Rank: int(want.Rank), Host: host, Status: job.Unstarted, Text: Describe(string(want.Argv[0]), err), Code: StartCode(err)}
 	if errors.As(err, new(workdirError)) || errors.As(err, new(output.PTYError)) {
@@ -156,7 +155,7 @@ func Describe(program string, err error) string {
 	return err.Error()
 }
 
-// limit returns one of this process's limits in words.
+// limit returns the value of one of this process's limits as text.
 func limit(resource int) string {
 	var l unix.Rlimit
 	switch err := unix.Getrlimit(resource, &l); {

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// This file is what a Wireup may ask of its gang, from any goroutine.
+// The methods in this file are those that a Wireup may call on its gang, from any goroutine.
 
 // Ready returns a channel that is closed when the ranks have been started. If the Wireup is a Runtime, the
 // channel is closed when the ranks are ready for the Runtime to start them.
@@ -48,7 +48,7 @@ func (g *Gang) Adopt(c *Command, pid int, onStart func()) (child *process.Child)
 		onStart()
 		c.pump(g)
 		g.watch(c.Rank)
-		switch phase { // signalAll may not have seen the process
+		switch phase { // signalAll may not have signalled the process
 		case Killing:
 			_ = unix.Kill(pid, unix.SIGKILL)
 		case Ending:

@@ -14,13 +14,13 @@ import (
 const (
 	// StrayGrace is the longest grace period of processes whose rank is dead or whose controller is gone.
 	StrayGrace = 2 * time.Second
-	// scanLimit bounds the wait for a look at the ranks' shared memory before they are
-	// ended, and at the end.
+	// scanLimit limits the wait for a scan of the ranks' shared memory. The agent waits before it ends the ranks, and
+	// again at the end of the gang.
 	scanLimit = 250 * time.Millisecond
 )
 
-// ending is the end of a gang. It sends SIGTERM to every process. After StrayGrace, it kills the
-// processes that descend from no living rank. After the grace period, it kills all that are left.
+// ending is the end of a gang. It sends SIGTERM to every process. After StrayGrace, it kills the processes that do not
+// descend from a living rank. After the grace period, it kills all processes that are left.
 type ending struct {
 	gang            *Gang
 	strayAt, killAt time.Time
@@ -35,7 +35,7 @@ func (e *ending) begin(grace time.Duration) {
 	g := e.gang
 	if g.phase.advance(Ending) {
 		g.reportActivity()
-		notify.Wait(g.memory.Scan(), scanLimit) // while the ranks live
+		notify.Wait(g.memory.Scan(), scanLimit) // while the ranks are alive
 	}
 	if g.runtime != nil {
 		g.runtime.Ending()
@@ -45,8 +45,8 @@ func (e *ending) begin(grace time.Duration) {
 	e.kill, e.stray = time.After(time.Until(e.killAt)), time.After(time.Until(e.strayAt))
 }
 
-// sweep ends the processes that the ranks have left behind. It is called when no rank lives any
-// more. A second call does nothing.
+// sweep ends the processes that the ranks have left behind. It is called when no rank is alive any more. Only the first
+// call has an effect.
 func (e *ending) sweep() {
 	phase := e.gang.phase.get()
 	if e.swept || phase >= Killing {
@@ -59,7 +59,7 @@ func (e *ending) sweep() {
 	e.begin(min(e.gang.grace(), StrayGrace))
 }
 
-// sooner returns the earlier of set and the time after wait. A zero set does not count.
+// sooner returns the earlier of two times: set, and the time wait from now. If set is zero, it does not count.
 func sooner(set time.Time, wait time.Duration) time.Time {
 	if at := time.Now().Add(wait); set.IsZero() || at.Before(set) {
 		return at
@@ -117,8 +117,7 @@ func (e *ending) startKilling() {
 	e.giveUpAt, e.round = time.Now().Add(process.KillLimit), time.After(0)
 }
 
-// killRound kills every process, and returns false once that has been tried for long
-// enough.
+// killRound kills every process. When it has tried that for long enough, it returns false.
 func (e *ending) killRound() bool {
 	if time.Now().After(e.giveUpAt) {
 		return false
@@ -128,7 +127,7 @@ func (e *ending) killRound() bool {
 	return true
 }
 
-// left returns the ranks that outlived SIGKILL.
+// left returns the ranks that are still alive after SIGKILL.
 func (g *Gang) left() (ranks []int32) {
 	for _, r := range g.ranks {
 		if _, ok := r.Living(); ok {
@@ -138,8 +137,7 @@ func (g *Gang) left() (ranks []int32) {
 	return ranks
 }
 
-// finish waits for the last bytes to reach the logs and closes everything. It ends the
-// wire-up by stopWireup.
+// finish waits until the last output is in the logs, and then closes everything. It calls stopWireup to end the wireup.
 func (g *Gang) finish(stopWireup func()) {
 	pumped := make(chan struct{})
 	go func() {
@@ -148,7 +146,7 @@ func (g *Gang) finish(stopWireup func()) {
 			r.pumps.Wait()
 		}
 	}()
-	if !notify.Wait(pumped, StrayGrace) { // a full disk, or a process that cannot be killed holds the pipe
+	if !notify.Wait(pumped, StrayGrace) { // a disk is full, or a process that cannot be killed holds the pipe
 		close(g.logs.release)
 		for _, r := range g.ranks {
 			_ = r.out.CloseInput()
@@ -174,7 +172,7 @@ func (g *Gang) finish(stopWireup func()) {
 	stopWireup()
 	if len(g.left()) == 0 {
 		g.living.watches.Wait()
-		notify.Wait(g.memory.Scan(), scanLimit) // a scan that is under way ends with the processes
+		notify.Wait(g.memory.Scan(), scanLimit) // a scan that has begun ends with the processes
 		g.memory.Remove(g.begun)
 	}
 }

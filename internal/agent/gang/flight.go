@@ -15,31 +15,31 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// The variables of PyTorch's flight recorder. PyTorch 2.9 has given most of them new names, and still knows
-// the old ones.
+// The variables of PyTorch's flight recorder. PyTorch 2.9 has given most of them new names, and still accepts the old
+// names.
 const (
-	bufferVariable     = "TORCH_FR_BUFFER_SIZE" // how many calls it keeps; 0, which was the default before, means none
+	bufferVariable     = "TORCH_FR_BUFFER_SIZE" // number of calls to keep; 0, the default before, means none
 	oldBufferVariable  = "TORCH_NCCL_TRACE_BUFFER_SIZE"
 	dumpVariable       = "TORCH_FR_DUMP_TEMP_FILE" // a dump has this path with the number of the rank at its end
 	oldDumpVariable    = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
 	pipeVariable       = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE" // the FIFO has this path with the number of the rank and ".pipe"
-	onTimeoutVariable  = "TORCH_NCCL_DUMP_ON_TIMEOUT"      // without it, PyTorch looks at the FIFO every eight minutes only
+	onTimeoutVariable  = "TORCH_NCCL_DUMP_ON_TIMEOUT"      // if unset, PyTorch looks at the FIFO only every 8 minutes
 	flightRecorderSize = "2000"                            // the default of the newest PyTorch
 )
 
-// dumpPrefix is the name of dumps, except for the number of the rank. It is the name that PyTorch itself uses.
+// dumpPrefix is the beginning of the name of a dump. The number of the rank follows. PyTorch itself uses this name.
 const dumpPrefix = "comm_lib_trace_rank_"
 
 // flight is the flight recorder of a rank.
 type flight struct {
 	stacks.Flight
-	ownDump, ownPipe bool // the path is beside the logs of the rank, and not one of the user's
+	ownDump, ownPipe bool // the path is beside the logs of the rank, and was not chosen by the user
 }
 
-// offerFlightRecorder has PyTorch write down the collectives of the rank, and keep its dumps beside the logs,
-// unless the rank's environment says otherwise. With --faulthandler, PyTorch also makes a FIFO through which
-// gangrun asks for a dump when the gang hangs. It is not made by default: PyTorch ends a program that cannot
-// make it, such as one that another host starts with the same environment.
+// offerFlightRecorder makes PyTorch record the collectives of the rank, and store its dumps beside the logs, unless the
+// rank's environment says otherwise. With --faulthandler, PyTorch also makes a FIFO, through which gangrun asks for a
+// dump when the gang hangs. Without --faulthandler, PyTorch makes no FIFO, because PyTorch ends a program that cannot
+// make it, such as a program that another host starts with the same environment.
 func (c *Command) offerFlightRecorder(start *wire.Start) error {
 	logs, err := filepath.Abs(string(start.LogDir))
 	if err != nil {
@@ -60,8 +60,8 @@ func (c *Command) offerFlightRecorder(start *wire.Start) error {
 	return nil
 }
 
-// offer sets variables to a value, unless one of them is set. It returns the value that they have then, and
-// whether that is the offered one.
+// offer sets variables to a value, unless one of them is set already. It returns the value that the variables then
+// have, and whether that is the offered value.
 func (c *Command) offer(value string, names ...string) (string, bool) {
 	for _, name := range names {
 		if set := environ.Lookup(c.Env, name); set != "" {
@@ -85,13 +85,12 @@ func (c *Command) absolute(path string) string {
 // holdsFIFO reports whether the file system can hold a FIFO at path.
 func holdsFIFO(path string) bool { return unix.Mkfifo(path, 0o600) == nil && os.Remove(path) == nil }
 
-// flightTime bounds how long the dumps of the ranks are read at the end of a gang. One of 2,000 calls takes
-// some 0.2 s.
+// flightTime limits the time for reading the dumps of the ranks at the end of a gang. A dump of 2,000 calls takes about
+// 0.2 s.
 const flightTime = 3 * time.Second
 
-// reportFlight reports what the flight recorders of the ranks have written down, if a rank has
-// failed. It ignores dumps at paths that the user has chosen, because they may be those of an
-// earlier job.
+// reportFlight reports what the flight recorders of the ranks have recorded, if a rank has failed. It ignores dumps at
+// paths that the user has chosen, because an earlier job may have written them.
 func (g *Gang) reportFlight() {
 	failed := func(r *Rank) bool {
 		child := r.child.Load()

@@ -40,7 +40,7 @@ type Gang struct {
 	grew   notify.Broadcast // output has grown or ended
 	logs   logFailure
 	kernel *kernellog.Watch
-	memory tempfiles.SharedMemory // that the ranks share
+	memory tempfiles.SharedMemory // shared memory that the ranks use
 	begun  time.Time
 	phase  progression
 	living living
@@ -49,7 +49,7 @@ type Gang struct {
 	ready   chan struct{} // closed when the ranks have been started
 	ranks   []*Rank       // complete once ready is closed
 	wireup  Wireup
-	runtime Runtime // the wireup, if it starts the ranks; else nil
+	runtime Runtime // the wireup if it starts the ranks; otherwise nil
 }
 
 // New returns a gang that has not been started. Run starts it.
@@ -106,13 +106,13 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 	case early.asked:
 		end.begin(early.grace)
 	case g.living.count() < len(g.Start.Ranks):
-		end.begin(g.grace()) // a rank could not be started: there is no gang
+		end.begin(g.grace()) // a rank could not be started, so there is no gang
 	}
 	gone := ctx.Done()
 	for {
 		empty, orphans := g.Children.Empty()
 		if g.living.count() > 0 {
-			orphans = nil // exits receives instead
+			orphans = nil // from now on, this loop receives from exits instead
 		} else if empty {
 			return nil
 		} else {
@@ -150,18 +150,18 @@ func (g *Gang) steps() (all [][]saves.Step) {
 	return all
 }
 
-// grace is how long ranks may take to end after SIGTERM.
+// grace returns how long ranks may take to end after SIGTERM.
 func (g *Gang) grace() time.Duration { return time.Duration(g.Start.GraceMs) * time.Millisecond }
 
-// exited reports the end of a rank, with its last lines when it failed.
+// exited reports the end of a rank. If the rank has failed, exited also reports its last lines.
 func (g *Gang) exited(r *Rank) {
 	g.living.add(-1)
-	r.poll() // what it has told at last comes before its end
+	r.poll() // the last heartbeats come before the report of the rank's end
 	child := r.child.Load()
 	exit := exitOf(r.number, child, g.Host, g.phase.endingBefore(child.When))
 	g.wireup.Mark(&exit)
 	if !exit.Good() {
-		g.memory.Scan() // what the ranks that are left share with it
+		g.memory.Scan() // find the shared memory that the remaining ranks share with it
 		// A rank whose GPU has failed may end with any exit code.
 		if !exit.Stopped || exit.Core {
 			g.Reports.Lines(g.kernel.Lines(g.Host, g.started())...)

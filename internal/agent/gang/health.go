@@ -21,7 +21,7 @@ func (g *Gang) watchHealth(ctx context.Context) {
 	health.Watch(ctx, health.Options{Host: g.Host, Ranks: g.livingPIDs, Paths: paths, Emit: g.Reports.Event})
 }
 
-// livingPIDs returns the ranks whose processes live, by their PIDs.
+// livingPIDs maps the PID of each living rank to the number of the rank.
 func (g *Gang) livingPIDs() map[int]int {
 	pids := make(map[int]int, len(g.ranks))
 	for _, r := range g.ranks {

@@ -8,13 +8,13 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// inbox takes the controller's requests.
+// inbox receives the controller's requests.
 type inbox struct {
-	stop     chan time.Duration     // to end the gang, with a grace period
-	signal   chan unix.Signal       // to pass to the ranks
-	stacks   chan *wire.Stacks      // requests for their stacks
-	requests chan *wire.GangRequest // all others: they are the wire-up's
-	ended    chan struct{}          // closed when nobody reads the others any more
+	stop     chan time.Duration     // requests to end the gang, with a grace period
+	signal   chan unix.Signal       // signals to send to the ranks
+	stacks   chan *wire.Stacks      // requests for the stacks of the ranks
+	requests chan *wire.GangRequest // all other requests, which are for the wireup
+	ended    chan struct{}          // closed when nobody reads the other channels any more
 }
 
 func newInbox() inbox {
@@ -30,21 +30,21 @@ func (g *Gang) Take(r *wire.GangRequest) bool {
 	if signal := r.GetSignal(); signal != nil {
 		select {
 		case g.inbox.signal <- unix.Signal(signal.Number):
-		default: // several wait until the ranks have been started
+		default: // several signals wait until the ranks have been started
 		}
 		return true
 	}
 	if stacks := r.GetStacks(); stacks != nil {
 		select {
 		case g.inbox.stacks <- stacks:
-		default: // the controller does not wait for the answers of many
+		default: // the controller does not wait for so many answers
 		}
 		return true
 	}
 	return give(g.inbox.requests, r, g.inbox.ended)
 }
 
-// give sends v to whoever reads c, unless ended is closed first.
+// give sends v on c. It returns false if ended is closed before v is received.
 func give[T any](c chan<- T, v T, ended <-chan struct{}) bool {
 	select {
 	case c <- v:

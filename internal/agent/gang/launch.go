@@ -19,20 +19,19 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// launchBatch is how many ranks are started in a row before gangrun looks at their output and
-// exits. Each rank needs nine descriptors until then, and five afterwards.
+// launchBatch is how many ranks are started before gangrun looks at their output and exits. Until then, each rank needs
+// nine descriptors. Later it needs five.
 const launchBatch = 16
 
 // launch is the start of a gang's ranks.
 type launch struct {
 	*Gang
 	stdout  output.Opener
-	pattern *curve.Pattern    // of the lines that are progress; nil means the forms that gangrun knows
-	paths   map[string]string // of programs that were found, by their names
+	pattern *curve.Pattern    // matches the lines that are progress; nil means the forms that gangrun knows
+	paths   map[string]string // the paths of programs that were found, by their names
 }
 
-// start starts the ranks in order, or has the runtime start them. It stops at the first rank that
-// cannot be started.
+// start starts the ranks in order, or makes the runtime start them. It stops at the first rank that cannot be started.
 func (g *Gang) start() {
 	defer close(g.ready)
 	l := launch{Gang: g, stdout: g.stdout(output.OpenPTY), paths: map[string]string{}}
@@ -69,8 +68,8 @@ func (l *launch) makeCheckpointDir() error {
 	return nil
 }
 
-// prepare makes a rank's log files and pipes, and finds its program. If it returns an error, the
-// command is nil, or the caller must close the command's files.
+// prepare makes a rank's log files and pipes, and finds its program. If prepare returns an error, the command is nil,
+// or the caller must close the files of the command.
 func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	number := int(want.Rank)
 	found := &progress.Rank{Steps: int(l.Start.Steps), Emit: func(p job.Progress) {
@@ -116,7 +115,7 @@ func (l *launch) prepare(want *wire.RankStart) (*Command, error) {
 	return c, c.offerBeats(string(l.Start.LogDir))
 }
 
-// byRuntime has the runtime start the ranks. From this moment, all of them count as living.
+// byRuntime makes the runtime start the ranks. From this moment, all of them count as living.
 func (l *launch) byRuntime() (err error) {
 	var commands []*Command
 	for _, want := range l.Start.Ranks {
@@ -151,11 +150,11 @@ func (l *launch) byFork() error {
 	return nil
 }
 
-// forkBatch starts ranks up to the first failure. It prepares them, forks them in a row, and only
-// then looks at their output and exits.
+// forkBatch starts ranks until one cannot be started. It prepares all of them, and then forks them. Only after that, it
+// looks at their output and exits.
 func (l *launch) forkBatch(wants []*wire.RankStart) (err error) {
 	var batch []*Command
-	able := 0 // of the batch
+	able := 0 // number of ranks in the batch that can be started
 	for _, want := range wants {
 		c, failed := l.prepare(want)
 		if c != nil {
@@ -187,7 +186,7 @@ func (l *launch) forkBatch(wants []*wire.RankStart) (err error) {
 		}
 	}
 	if err != nil {
-		// The kernel gives the same error for a directory that cannot be entered.
+		// The kernel returns the same error for a directory that cannot be entered.
 		if dirErr := process.Enterable(string(l.Start.Workdir)); dirErr != nil {
 			return workdirError{fmt.Errorf("the working directory %q cannot be entered: %w", l.Start.Workdir, dirErr)}
 		}
@@ -201,9 +200,9 @@ func (l *launch) fork(start process.Starter, c *Command) error {
 	for _, f := range c.Files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	// Each rank has a process group of its own, but no session of its own. Where the kernel shares
-	// the CPU by sessions (sched(7), autogroup), ranks that wait for each other are faster in one
-	// session: by a tenth for 8 to 32 ranks on two cores.
+	// Each rank has its own process group, but not its own session. If the kernel shares the CPU by sessions
+	// (autogroup, see sched(7)), ranks that wait for each other are faster in one session: by a tenth for 8 to 32 ranks
+	// on two cores.
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	child, err := l.Group.Start(start, c.Path, c.Argv, &attr)
 	if err != nil {

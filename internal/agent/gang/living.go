@@ -15,7 +15,7 @@ type living struct {
 
 	mu      sync.Mutex
 	ranks   int
-	changed chan struct{} // wakes supervise when ranks has changed, except for exits
+	changed chan struct{} // wakes supervise when the number of ranks has changed without an exit
 }
 
 func newLiving(size int) living {
@@ -38,8 +38,8 @@ func (l *living) add(n int) {
 	}
 }
 
-// watch reports the start of a rank's process. When the process has ended and everything that it
-// had written is in its logs, watch passes its exit to supervise.
+// watch reports the start of a rank's process. It sends the rank to supervise when the process has ended and all of its
+// output is in its logs.
 func (g *Gang) watch(r *Rank) {
 	child := r.child.Load()
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.Host, PID: child.PID})

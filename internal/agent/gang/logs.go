@@ -8,14 +8,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// logFailure records that output of ranks cannot be written to their logs.
+// logFailure records whether the output of ranks could not be written to their logs.
 type logFailure struct {
 	once    sync.Once
 	release chan struct{} // closed when pumps must stop trying to write
 }
 
-// logStuck is called by pumps that cannot write their log. The first time it asks for the
-// end of the gang, unless that has ended already.
+// logStuck is called by pumps that cannot write to their log. At the first call, it asks for the end of the gang,
+// unless the gang is over already.
 func (g *Gang) logStuck(err error) {
 	g.logs.once.Do(func() {
 		if g.phase.get() < Over {
@@ -26,8 +26,8 @@ func (g *Gang) logStuck(err error) {
 	})
 }
 
-// reportLostOutput reports ranks that exited with code 0 but whose output could not all be
-// written: they have failed.
+// reportLostOutput reports ranks that exited with code 0, but whose output could not be written completely. Such a rank
+// has failed.
 func (g *Gang) reportLostOutput() {
 	for _, r := range g.ranks {
 		child := r.child.Load()

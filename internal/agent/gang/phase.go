@@ -30,11 +30,11 @@ func (p Phase) String() string {
 	return phaseNames[p]
 }
 
-// progression is the phase of a gang, which other goroutines read.
+// progression is the phase of a gang. Several goroutines read it.
 type progression struct {
 	mu    sync.Mutex
 	phase Phase
-	ended time.Time // when it became Ending, by the host's clock
+	ended time.Time // when the phase became Ending, by the host's clock
 }
 
 // get returns the phase.
@@ -44,7 +44,7 @@ func (p *progression) get() Phase {
 	return p.phase
 }
 
-// advance sets the phase if it is a later one, and reports whether it is.
+// advance sets the phase if to is a later phase. It reports whether that is so.
 func (p *progression) advance(to Phase) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,15 +58,15 @@ func (p *progression) advance(to Phase) bool {
 	return true
 }
 
-// endingBefore reports whether the gang was being ended before the time at.
+// endingBefore reports whether the end of the gang had begun before the time at.
 func (p *progression) endingBefore(at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.phase >= Ending && at.After(p.ended)
 }
 
-// unlessOver calls f with the phase, which stays the same meanwhile, and returns true. It
-// does nothing once the gang is over. f must not ask for the phase.
+// unlessOver calls f with the phase, and returns true. The phase does not change meanwhile. If the gang is over,
+// unlessOver does nothing and returns false. f must not call other methods of p.
 func (p *progression) unlessOver(f func(Phase)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// sendPulses reports the pulses of the ranks, as often as the controller wants. If a report takes
-// much CPU time, sendPulses reports less often. It returns when ctx ends.
+// sendPulses reports the pulses of the ranks, as often as the controller wants. If the reports take much CPU time,
+// sendPulses reports less often. It returns when ctx ends.
 func (g *Gang) sendPulses(ctx context.Context) {
 	least := time.Duration(g.Start.PulseMs) * time.Millisecond
 	if least <= 0 {
@@ -77,7 +77,7 @@ func (g *Gang) pids() (all []int) {
 	return all
 }
 
-// started returns the PIDs of all ranks that were started, also of those that have ended.
+// started returns the PIDs of all ranks that were started, including those that have ended.
 func (g *Gang) started() (all []int) {
 	for _, r := range g.ranks {
 		if child := r.child.Load(); child != nil {

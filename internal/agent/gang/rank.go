@@ -21,12 +21,12 @@ type Rank struct {
 	out, err  *output.Stream
 	pumps     sync.WaitGroup
 	progress  *progress.Rank
-	beats     *progress.Beats               // nil if it could not be prepared
-	stdin     *os.File                      // write end; nil when the rank has /dev/null
-	child     atomic.Pointer[process.Child] // nil while it has not been started
-	stackFile string                        // to which its Python programs write their stacks; "" if they do not
+	beats     *progress.Beats               // nil if the heartbeats could not be prepared
+	stdin     *os.File                      // write end; nil if the rank reads /dev/null
+	child     atomic.Pointer[process.Child] // nil before the process is started
+	stackFile string                        // where its Python programs write their stacks; "" if they do not
 	flight    flight                        // the dumps of its flight recorder
-	errorFile string                        // to which it may write its exception; empty where that is not gangrun's
+	errorFile string                        // for the exception of the rank; empty if the file is the user's
 }
 
 // Number returns the rank's number in the gang.
@@ -45,10 +45,9 @@ func (r *Rank) Living() (pid int, ok bool) {
 // Started reports whether the rank's process has been started.
 func (r *Rank) Started() bool { return r.child.Load() != nil }
 
-// newRank makes the log files of a rank in the directory logDir, and the pipes or pseudoterminals
-// that connect them with its streams. fork starts the rank's process. stdout opens the rank's
-// standard output; options is called for each of the two streams. If newRank returns an error,
-// nothing is left open, and there is no file that was not there before.
+// newRank makes the log files of a rank in the directory logDir, and the pipes or pseudoterminals that connect them
+// with its streams. fork starts the rank's process. stdout opens the rank's standard output. newRank calls options for
+// each of the two streams. If newRank returns an error, it has closed and removed everything that it made.
 func newRank(number int, logDir string, feeds bool, stdout output.Opener, options func() output.Options) (r *Rank, child []*os.File, err error) {
 	r = &Rank{number: number}
 	defer func() {
@@ -86,8 +85,8 @@ func newRank(number int, logDir string, feeds bool, stdout output.Opener, option
 	return r, append(child, errs), nil
 }
 
-// openStdin returns the process's end of its standard input: /dev/null, or a
-// pipe of which the rank keeps the other end.
+// openStdin returns the process's end of its standard input. That is /dev/null or a pipe. The rank keeps the other end
+// of the pipe.
 func (r *Rank) openStdin(feeds bool) (*os.File, error) {
 	if !feeds {
 		return process.DevNull()
@@ -103,8 +102,8 @@ func (r *Rank) openStdin(feeds bool) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "stdin"), nil
 }
 
-// pump closes the process's ends of its streams and starts to move what comes
-// through them. A rank that has no process has nothing to be fed with.
+// pump closes the process's ends of its streams, and starts to move the output that comes through them. If the rank has
+// no process, pump also closes the rank's standard input.
 func (r *Rank) pump(streams []*os.File, release <-chan struct{}) {
 	for _, f := range streams {
 		_ = f.Close()
@@ -122,7 +121,7 @@ func (r *Rank) evidence(host string) []job.Line {
 	return append(r.out.Evidence(host), r.err.Evidence(host)...)
 }
 
-// exitOf returns the Exit of a process that the kernel has reported.
+// exitOf returns the Exit for a process whose end the kernel has reported.
 func exitOf(rank int, child *process.Child, host string, stopped bool) job.Exit {
 	e := job.Exit{Rank: rank, Host: host, Time: child.When, PID: child.PID, Stopped: stopped}
 	if w := child.Status; w.Signaled() {

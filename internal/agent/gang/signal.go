@@ -10,9 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// pass sends a signal to each rank that handles it. If the process of a rank does not handle the
-// signal, for instance because it is a shell around the program, the signal goes to its nearest
-// descendants that do. It never goes to a process that it would end.
+// pass sends a signal to each rank that handles it. The process of a rank may not handle the signal, for instance
+// because it is a shell around the program. The signal then goes to the nearest descendants that handle it. It never
+// goes to a process that it would end.
 func (g *Gang) pass(sig unix.Signal) {
 	got, living := 0, 0
 	for _, r := range g.ranks {
@@ -36,8 +36,8 @@ func (g *Gang) pass(sig unix.Signal) {
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindSignal, Host: g.Host, Reached: &got, Text: text})
 }
 
-// handlers returns the process if it handles a signal. Otherwise it returns, on each branch of its
-// descendants, the first one that does.
+// handlers returns the process if it handles a signal. Otherwise, it returns the first process on each branch of the
+// descendants that handles the signal.
 func handlers(pid int, sig unix.Signal) (found []process.Process) {
 	p, ok := process.Read(pid)
 	if !ok {
@@ -46,7 +46,7 @@ func handlers(pid int, sig unix.Signal) (found []process.Process) {
 	if process.Handles(pid, sig) {
 		return []process.Process{p}
 	}
-	passed := map[int]bool{}                     // processes whose descendants get nothing more
+	passed := map[int]bool{}                     // processes whose descendants must not get the signal
 	for _, d := range process.Descendants(pid) { // parents come first
 		if passed[d.Parent] {
 			passed[d.PID] = true

@@ -7,16 +7,15 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// earlyStop is a request to stop that came while the ranks were being started.
+// earlyStop is a request to stop that arrived while the ranks were being started.
 type earlyStop struct {
 	asked bool
 	grace time.Duration
 }
 
-// launchUntil starts the ranks. On a file system that hangs, the kernel may never finish executing
-// a program. If the gang must end, because of a request or of ctx, launchUntil waits for the grace
-// period. Then it kills the processes that have not executed their program, until the launch is
-// over.
+// launchUntil starts the ranks. If a file system hangs, the kernel may never finish executing a program. If the gang
+// must end, because of a request or because ctx ends, launchUntil waits for the grace period. It then kills the
+// processes that have not executed their program yet, until the launch is over.
 func (g *Gang) launchUntil(ctx context.Context) (early earlyStop) {
 	launched := make(chan struct{})
 	go func() { defer close(launched); g.start() }()

@@ -15,17 +15,17 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A rank of a trial waits for its standard input when it was seen reading the empty pipe
-// this many times in a row.
+// A rank of a trial counts as waiting for standard input if stdinLooks looks in a row, one every stdinEvery, have found
+// it reading the empty pipe.
 const (
 	stdinEvery = 100 * time.Millisecond
 	stdinLooks = 10
 )
 
-// watchStdin reports each rank that waits for standard input that does not come, once, if the
-// controller wants to know that. It returns when ctx ends.
+// watchStdin reports each rank that waits for standard input although none comes. It reports a rank once, and only if
+// the controller wants to know that. It returns when ctx ends.
 func (g *Gang) watchStdin(ctx context.Context) {
-	looks := map[*Rank]int{} // that have seen it waiting, in a row
+	looks := map[*Rank]int{} // how many looks in a row have found the rank waiting
 	for _, r := range g.ranks {
 		if r.stdin != nil && g.Start.TellStdin {
 			looks[r] = 0
@@ -56,8 +56,7 @@ func (g *Gang) watchStdin(ctx context.Context) {
 	}
 }
 
-// waitsForStdin reports whether the rank, or a process below it, is reading its standard
-// input while that is empty.
+// waitsForStdin reports whether the rank, or a descendant of it, is reading its standard input while that is empty.
 func (r *Rank) waitsForStdin() bool {
 	pid, ok := r.Living()
 	if !ok {
@@ -67,8 +66,8 @@ func (r *Rank) waitsForStdin() bool {
 	return empty && readsFrom(pipe, pid)
 }
 
-// stdinPipe returns the name by which /proc knows the pipe to a rank, and whether all
-// that was written into it has been read.
+// stdinPipe returns the name that /proc has for the pipe to a rank. empty is true if all data in the pipe has been
+// read.
 func (r *Rank) stdinPipe() (name string, empty bool) {
 	raw, err := r.stdin.SyscallConn()
 	if err != nil {
@@ -83,8 +82,8 @@ func (r *Rank) stdinPipe() (name string, empty bool) {
 	return name, err == nil && empty
 }
 
-// readsFrom reports whether a process, or one below it, is blocked in read(2) on its descriptor 0,
-// and that descriptor is the pipe. See proc_pid_syscall(5).
+// readsFrom reports whether a process or one of its descendants is blocked in read(2) on its descriptor 0, and whether
+// that descriptor is the pipe. See proc_pid_syscall(5).
 func readsFrom(pipe string, pid int) bool {
 	pids := []int{pid}
 	for _, p := range process.Descendants(pid) {

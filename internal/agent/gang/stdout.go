@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// stdout returns how the standard output of the gang's ranks is opened: as a pipe, or by
-// pty as a pseudoterminal.
+// stdout returns the function that opens the standard output of the gang's ranks. That is output.OpenPipe, or pty for a
+// pseudoterminal.
 func (g *Gang) stdout(pty output.Opener) output.Opener {
 	tty := job.TTY(g.Start.Tty)
 	if !tty.For(job.MPI(g.Start.Mpi)) {

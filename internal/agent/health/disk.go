@@ -10,7 +10,7 @@ import (
 const (
 	fullShare  = 100              // a file system is full if less than 1/fullShare of it is free,
 	fullBytes  = 1 << 30          // and less than fullBytes bytes
-	saveLimit  = 2 * time.Minute  // steady growth of the checkpoint directory is reported if less time is left
+	saveLimit  = 2 * time.Minute  // steady growth of a checkpoint directory is reported if less time is left
 	frozenTime = 30 * time.Second // a file system that has not answered for so long is frozen
 )
 

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statLimit bounds the wait of a sample for a file system. A frozen one, such as a hard NFS mount whose
-// server is gone, may never answer.
+// statLimit limits how long a sample waits for a file system. A frozen file system may never answer, for instance a
+// hard NFS mount whose server is gone.
 const statLimit = 200 * time.Millisecond
 
 // fileSystem reads the state of the file system of a directory.

@@ -45,7 +45,7 @@ const (
 	UseTemporary   Use = "tmp"
 )
 
-// words has the uses as they are written in texts.
+// words has the texts for the uses.
 var words = map[Use]string{
 	UseCheckpoints: "the checkpoint directory",
 	UseLogs:        "the directory of the logs",
@@ -107,7 +107,7 @@ func (j *Judge) Judge(now time.Time, s Sample) (signs []Sign) {
 	return signs
 }
 
-// maxStates bounds the number of groups, and of file systems, that a Judge remembers.
+// maxStates limits the number of groups, and the number of file systems, that a Judge remembers.
 const maxStates = 256
 
 // stateOf returns the state of a group or file system, or nil if there are too many.
@@ -127,12 +127,12 @@ type worse struct {
 }
 
 const (
-	maxTold = 8                // reports of one sign of one resource
+	maxTold = 8                // limits the reports of one sign of one resource
 	healed  = 10 * time.Minute // if the resource was not short for so long, the next shortage is a new one
 )
 
-// again reports whether a shortage is to be reported, if the resource will be used up after the time left.
-// This is so for a new shortage, and if left is less than a third of what it was at the last report.
+// again reports whether a shortage must be reported. left is the time until the resource is used up. A shortage is
+// reported if it is new, or if left is less than a third of what it was at the last report.
 func (w *worse) again(now time.Time, left time.Duration) bool {
 	first := w.told == 0 || now.Sub(w.since) > healed
 	w.since = now

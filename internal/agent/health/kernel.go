@@ -40,8 +40,8 @@ type kernelCount struct {
 }
 
 const (
-	maxKernel = 256 // different signs in an attempt
-	maxLine   = 160 // characters of a line that is quoted
+	maxKernel = 256 // limits the different signs of an attempt
+	maxLine   = 160 // limits the characters of a line that is quoted
 )
 
 // line returns the sign that a line of the kernel's log shows, if the count of that sign is now a power of

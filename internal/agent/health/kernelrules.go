@@ -12,7 +12,8 @@ const (
 	hintPCI    = "reseat or replace the device if this goes on; until then, leave the host out"
 )
 
-// kernelRules are the kinds of lines that are signs of illness. The first rule that matches a line counts.
+// kernelRules describes the lines that are signs that something is wrong with the host. The first rule that matches a
+// line counts.
 var kernelRules = []kernelRule{
 	// Memory: drivers/edac/edac_mc.c, mm/memory-failure.c, arch/x86/kernel/cpu/mce,
 	// drivers/firmware/efi/cper.c.

@@ -85,7 +85,7 @@ type sampler struct {
 	mounts string
 	groups map[int][]cgroup.Memory // by PID
 	taken  int
-	seen   map[int]int // all ranks so far, by PID; the kernel may report one that has ended
+	seen   map[int]int // all ranks so far, by PID; the kernel may report a rank that has ended
 }
 
 func newSampler(o Options) *sampler {
@@ -175,8 +175,8 @@ func (s *sampler) memory(ranks map[int]int) (all []Memory, kills []Kills) {
 	return all, kills
 }
 
-// killsOf returns the number of OOM kills of a group. If the group does not count them because its memory is
-// not controlled, the nearest group above that does counts. dir is the group that counts.
+// killsOf returns the number of OOM kills of a group. If the memory of the group is not controlled, the group does not
+// count its kills. In that case, the nearest group above it that counts them is used. dir is the group that counts.
 func killsOf(g cgroup.Memory) (dir string, n int64, ok bool) {
 	for dir = g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
 		if n, ok = kernellog.Kills(kernellog.CountFile(cgroup.Memory{Dir: dir, V1: g.V1})); ok {

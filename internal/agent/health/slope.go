@@ -14,7 +14,7 @@ type point struct {
 // series has the latest points, the oldest first.
 type series []point
 
-// maxPoints bounds a series. With a sample every 5 s, it is 5 minutes.
+// maxPoints limits the length of a series. With a sample every 5 s, a series is 5 minutes long.
 const maxPoints = 60
 
 // add appends a point, and removes the oldest if there are more than maxPoints.
@@ -58,7 +58,7 @@ const (
 	fewShare   = 0.9              // the share of the pairs of points that must rise in a fast rise
 	nearlyAll  = 0.95
 	slowShare  = 0.8
-	loud       = 8 // a fast rise must be larger than so many times the usual change between two points
+	loud       = 8 // a fast rise must be larger than this many times the usual change between two points
 )
 
 // growth predicts when a value that grows reaches a limit.

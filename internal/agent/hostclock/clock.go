@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// testEnv is a variable that tests set to start an agent with a wrong clock: how far it is
-// ahead, in the format of time.ParseDuration.
+// testEnv is a variable with which tests give an agent a wrong clock. Its value is how far the clock is ahead, in the
+// format of time.ParseDuration.
 const testEnv = "GANGRUN_TEST_CLOCK"
 
 // Offset returns how far a test has set this host's clock ahead. Outside of tests it is 0.
 var Offset = sync.OnceValue(func() time.Duration {
-	by, _ := time.ParseDuration(os.Getenv(testEnv)) // 0 if it is not set
+	by, _ := time.ParseDuration(os.Getenv(testEnv)) // by is 0 if the variable is not set
 	return by
 })
 

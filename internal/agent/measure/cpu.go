@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	mostCores  = 8                     // how many cores are measured
+	mostCores  = 8                     // limits how many cores are measured
 	coreTime   = 40 * time.Millisecond // for each core
 	loopTurns  = 200_000               // about 1 ms
-	mostNodes  = 8                     // NUMA nodes
+	mostNodes  = 8                     // limits how many NUMA nodes are measured
 	nodeTime   = 150 * time.Millisecond
-	copySize   = 64 << 20 // bytes; more than the caches of most CPUs
+	copySize   = 64 << 20 // in bytes; more than the caches of most CPUs have
 	memoryPart = 4        // a copy may take 1/memoryPart of the memory that a measurement may take
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// disk writes files until diskTime is over. Each file is diskGrowth times as long as the one before, and has
-// at most diskMost bytes.
+// disk writes files until diskTime is over. The first file has diskLeast bytes. Each file is diskGrowth times as long
+// as the one before, but has at most diskMost bytes.
 const (
 	diskLeast  = 256 << 10
 	diskMost   = 8 << 20

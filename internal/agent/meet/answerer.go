@@ -20,8 +20,8 @@ type answerer struct {
 	cancel   context.CancelFunc
 }
 
-// answer opens a port on an address, and answers there until close. If the host has no such
-// address, because it is translated on the way, the port is open on all addresses.
+// answer opens a port on an address, and answers there until close. If the host does not have the address, because the
+// address is translated on the way, the port is open on all addresses.
 func answer(address string, question, answer []byte) (*answerer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if errors.Is(err, unix.EADDRNOTAVAIL) {
@@ -40,7 +40,7 @@ func answer(address string, question, answer []byte) (*answerer, error) {
 				return
 			}
 			if err != nil {
-				select { // the host is out of descriptors or memory for now
+				select { // the host is short of descriptors or memory at the moment
 				case <-time.After(10 * time.Millisecond):
 					continue
 				case <-a.ctx.Done():
@@ -79,8 +79,8 @@ func (a *answerer) close() {
 	a.wg.Wait()
 }
 
-// closing closes conn when ctx ends or when the returned function is called. If ctx ends, the
-// peer sees a reset, not the end of a complete answer.
+// closing closes conn when ctx ends. The returned function also closes conn. If ctx ends, the peer sees a reset, and
+// not the end of a complete answer.
 func closing(ctx context.Context, conn net.Conn) func() {
 	stop := context.AfterFunc(ctx, func() {
 		if tcp, ok := conn.(*net.TCPConn); ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// What a host asks of a peer that has proved its name, as one byte.
+// The commands that a host sends to a peer after the peer has proved its name. Each is one byte.
 const (
 	linkEcho = 'e' // send back each byte
 	linkSink = 's' // read for linkTime, then send the rate in bytes per second
@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	linkTime  = 250 * time.Millisecond // for each direction
+	linkTime  = 250 * time.Millisecond // time for each direction
 	tripsTime = 50 * time.Millisecond
 	mostTrips = 200
 	linkChunk = 256 << 10
@@ -61,14 +61,14 @@ func (m *Meeting) link(ctx context.Context, p *wire.Peer, command byte, measure 
 		return 0, cause(ctx, err)
 	}
 	defer closing(ctx, conn)()
-	// What is still on its way does not matter, and must not delay the next measurement.
+	// Data that is still on its way does not matter, and must not delay the next measurement.
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	answer := make([]byte, sha256.Size)
 	if _, err = conn.Write(proof(m.secret, "")); err == nil {
 		_, err = io.ReadFull(conn, answer)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errOtherHost // it does not know the secret
+		err = errOtherHost // the peer does not know the secret
 	}
 	if err != nil {
 		return 0, cause(ctx, err)
@@ -83,7 +83,7 @@ func (m *Meeting) link(ctx context.Context, p *wire.Peer, command byte, measure 
 	return value, cause(ctx, err)
 }
 
-// cause returns why ctx has ended, if it has, and otherwise err.
+// cause returns the reason why ctx has ended. If ctx has not ended, it returns err.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -103,8 +103,8 @@ func serveLink(conn net.Conn) {
 	case linkSink:
 		if rate, err := received(conn); err == nil {
 			_, _ = conn.Write(binary.BigEndian.AppendUint64(nil, uint64(rate)))
-			// To close a connection with unread data would reset it, perhaps before the peer has
-			// the rate.
+			// If conn were closed while it has unread data, the connection would be reset, perhaps before the peer has
+			// received the rate.
 			_, _ = io.Copy(io.Discard, conn)
 		}
 	case linkFlow:
@@ -112,8 +112,8 @@ func serveLink(conn net.Conn) {
 	}
 }
 
-// echoed measures round trips: it returns how many there would be in a second if each took as
-// long as the shortest.
+// echoed measures round trips. It returns how many round trips a second would have if each took as long as the shortest
+// one.
 func echoed(conn net.Conn) (float64, error) {
 	one, shortest := []byte{1}, time.Hour
 	begun := time.Now()
@@ -132,7 +132,7 @@ func echoed(conn net.Conn) (float64, error) {
 	return 1 / max(shortest, time.Nanosecond).Seconds(), nil
 }
 
-// received reads for linkTime from the first byte on, and returns how many bytes came in a second.
+// received reads for linkTime after the first byte. It returns how many bytes arrived per second.
 func received(conn net.Conn) (float64, error) {
 	buffer := make([]byte, linkChunk)
 	if _, err := conn.Read(buffer); err != nil {
@@ -148,7 +148,7 @@ func received(conn net.Conn) (float64, error) {
 	return float64(bytes) / time.Since(begun).Seconds(), nil
 }
 
-// sent sends until the peer has told how fast it receives.
+// sent sends data until the peer has reported how fast it receives.
 func sent(conn net.Conn) (float64, error) {
 	told := make(chan error, 1)
 	rate := make([]byte, 8)

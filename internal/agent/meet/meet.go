@@ -21,7 +21,7 @@ type Meeting struct {
 	Peer *wire.Peer
 
 	secret   []byte
-	answerer *answerer // nil if no port could be opened
+	answerer *answerer // nil if the host could not open a port
 	mark     shareMark
 }
 
@@ -66,8 +66,8 @@ func (m *Meeting) Close() {
 	}
 }
 
-// proof returns the answer by which a host proves its name and that it knows the secret of the
-// meeting. The proof of an empty name is the question.
+// proof returns the answer by which a host proves its name, and proves that it knows the secret of the meeting. The
+// proof for an empty name is the question.
 func proof(secret []byte, host string) []byte {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte(host))

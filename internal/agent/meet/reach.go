@@ -19,9 +19,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// reachLimit bounds the time for all of a host's connections to the others. If a peer does not
-// answer, it is asked again after reachAgain, while earlier attempts continue: where packets
-// are lost, TCP alone repeats them too rarely.
+// reachLimit limits the time for all connections of a host to the others. If a peer does not answer, the host asks it
+// again after reachAgain, while earlier tries continue. TCP alone repeats packets too rarely if they are lost.
 const (
 	reachLimit = 5 * time.Second
 	reachAgain = time.Second
@@ -30,8 +29,7 @@ const (
 // reachAtOnce is how many connections a host makes, or answers, at the same time.
 const reachAtOnce = 64
 
-// reachAll asks every peer until ctx ends. It returns no fact about a peer that it had no time
-// to ask.
+// reachAll asks every peer until ctx ends. If there was no time to ask a peer, the result has no fact about it.
 func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.ReachFact {
 	facts := make([]job.ReachFact, len(peers))
 	slots := make(chan struct{}, reachAtOnce)
@@ -103,14 +101,14 @@ func reachOne(ctx context.Context, secret []byte, p *wire.Peer) job.ReachFact {
 
 // try is the result of asking a peer once.
 type try struct {
-	time time.Duration // until the answer came
+	time time.Duration // until the answer arrived
 	err  error
 }
 
-// errNoAnswer is the error of a peer that does not answer in time.
+// errNoAnswer is the error if a peer does not answer in time.
 var errNoAnswer = errors.New("no answer within " + reachLimit.String())
 
-// errOtherHost is the error of a wrong answer.
+// errOtherHost is the error if an answer is wrong.
 var errOtherHost = errors.New("another host answers at that address")
 
 // ask asks a peer once.

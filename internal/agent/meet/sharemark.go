@@ -13,21 +13,20 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// shareLimit is how long a host looks for the files of the others. A network file system may
-// need that long to show the files of another host.
+// shareLimit is how long a host looks for the files of the other hosts. A network file system may need that long to
+// show the files of another host.
 const shareLimit = 3 * time.Second
 
-// shareEvery is how often it looks.
+// shareEvery is the time between two looks.
 const shareEvery = 100 * time.Millisecond
 
-// shareMark is a set of files, one of each host, by which hosts find out whether they share a
-// directory.
+// shareMark is a set of files, one for each host. By these files, the hosts find out whether they share a directory.
 type shareMark struct {
 	dir    string
 	secret []byte
 }
 
-// path returns the path of a host's file, and its content.
+// path returns the path of the file of a host, and the content of that file.
 func (m shareMark) path(host string) (path, text string) {
 	text = hex.EncodeToString(proof(m.secret, "file of "+host))
 	return m.dir + "/.gangrun-" + text[:32] + ".tmp", text
@@ -48,11 +47,11 @@ func (m shareMark) write(host string) error {
 
 func (m shareMark) remove(host string) {
 	path, _ := m.path(host)
-	_ = os.Remove(path) // a file system that refuses this also fails the survey
+	_ = os.Remove(path) // if a file system refuses this, the survey fails, too
 }
 
-// look returns the hosts whose files are visible here. It waits for missing files until
-// shareLimit or the end of ctx.
+// look returns the hosts whose files are visible here. It waits for missing files until shareLimit has passed or ctx
+// ends.
 func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
 	begun := time.Now()
 	ctx, cancel := runclock.WithTimeoutCause(ctx, shareLimit, context.DeadlineExceeded)

@@ -17,12 +17,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Bounds of the search for an MPI library. It is found early even in a program with hundreds
-// of libraries.
+// Limits of the search for an MPI library. The search finds the library early, even in a program with hundreds of
+// libraries.
 const (
-	mostLibraries = 256      // that are opened
-	mostStatic    = 64 << 20 // bytes of a static program that are read
-	mostConfig    = 64       // files of the dynamic loader's configuration
+	mostLibraries = 256      // the libraries that are opened
+	mostStatic    = 64 << 20 // the bytes of a static program that are read
+	mostConfig    = 64       // the files of the dynamic loader's configuration that are read
 )
 
 // Part is the role of a library in an MPI installation.
@@ -54,18 +54,17 @@ func Classify(name string) (job.MPI, Part) {
 		switch major {
 		case "", "12":
 			return job.MPIMPICH, Ambiguous
-		case "4": // Intel MPI 4
+		case "4": // the libmpi of Intel MPI 4
 			return job.MPIMPICH, Library
 		}
-		return job.MPIOpenMPI, Library // 0, 1, 20 and 40 so far
+		return job.MPIOpenMPI, Library // the version is 0, 1, 20 or 40 so far
 	case "libmpi_abi":
 		return job.MPIMPICH, Ambiguous
 	case "libmpi_cxx", "libmpi_f77", "libmpi_f90", "libmpi_mpifh", "libmpi_usempi",
 		"libmpi_usempi_ignore_tkr", "libmpi_usempif08", "libmpi_java":
 		return job.MPIOpenMPI, Binding
 	}
-	// Cray's are named after the compiler that they are for, as in
-	// libmpi_gnu_91.so.12.
+	// Cray's libraries are named after their compiler, as in libmpi_gnu_91.so.12.
 	if strings.HasPrefix(stem, "libmpi_") && major == "12" {
 		return job.MPIMPICH, Library
 	}
@@ -100,15 +99,15 @@ func Of(path string, env []string) (mpi job.MPI, library string) {
 type librarySearch struct {
 	program     *object
 	environment []string // the directories of LD_LIBRARY_PATH
-	system      []string // those of the loader's configuration; read when first needed
+	system      []string // the directories of the loader's configuration; read when they are first needed
 	seen        map[string]bool
 }
 
 func (s *librarySearch) run() (mpi job.MPI, library string) {
-	var guess, guessed = job.MPI(""), "" // family and path of a binding, if the library itself is not found
+	var guess, guessed = job.MPI(""), "" // a binding, in case the library itself is not found
 	level := []*object{s.program}
 	for len(level) > 0 {
-		// The libraries that this level needs are searched before those that they need.
+		// The libraries that this level needs are searched before the libraries of the next level.
 		for _, o := range level {
 			for _, name := range o.needed {
 				switch family, p := Classify(filepath.Base(name)); p {
@@ -171,12 +170,12 @@ func systemLibrary(name string) bool {
 	return strings.HasPrefix(stem, "libc.musl-")
 }
 
-// find opens the library with a name that the loader would load for o; nil if there is none.
+// find opens the library that the loader would load for o under that name. It returns nil if there is none.
 func (s *librarySearch) find(o *object, name string) *object {
 	try := func(path string) *object {
 		found, err := openObject(path)
 		if err != nil || found.class != s.program.class || found.machine != s.program.machine {
-			return nil // the loader searches no further, either
+			return nil // the loader does not search further, either
 		}
 		return found
 	}
@@ -212,15 +211,15 @@ func (s *librarySearch) find(o *object, name string) *object {
 	return nil
 }
 
-// object is a program or library with what its dynamic section says.
+// object is a program or library, with the data of its dynamic section.
 type object struct {
 	path           string
 	class          elf.Class
 	machine        elf.Machine
-	static         bool // it has neither a dynamic section that names libraries nor a loader
+	static         bool // it has no loader, and no dynamic section that names libraries
 	needed         []string
 	rpath, runpath []string
-	parent         *object // the object that needs it
+	parent         *object // the object that needs this one
 }
 
 func openObject(path string) (*object, error) {
@@ -230,7 +229,7 @@ func openObject(path string) (*object, error) {
 	}
 	defer file.Close()
 	o := &object{path: path, class: file.Class, machine: file.Machine}
-	// In a damaged file the loader finds nothing, either.
+	// In a damaged file, the loader finds nothing, either.
 	o.needed, _ = file.DynString(elf.DT_NEEDED)
 	if list, _ := file.DynString(elf.DT_RPATH); len(list) > 0 {
 		o.rpath = o.directories(list[0])
@@ -310,7 +309,7 @@ func ScriptInterpreter(path string, env []string) string {
 	return fields[0]
 }
 
-// staticMarks are strings that MPI libraries contain.
+// staticMarks has strings that MPI libraries contain.
 var staticMarks = []struct {
 	text []byte
 	mpi  job.MPI
@@ -336,7 +335,7 @@ func staticMPI(path string) job.MPI {
 }
 
 func markedMPI(r io.Reader) job.MPI {
-	const longest = 32 // at least the length of any mark, in bytes
+	const longest = 32 // no mark is longer, in bytes
 	buffer := make([]byte, 256<<10)
 	kept := 0
 	for {

@@ -37,7 +37,7 @@ func IsDescendant(conn *net.TCPConn, likely int) bool {
 	return slices.ContainsFunc(process.Descendants(os.Getpid()), func(p process.Process) bool { return holds(p.PID, link) })
 }
 
-// holds reports whether a process has a descriptor with that target.
+// holds reports whether a process has a descriptor that links to link.
 func holds(pid int, link string) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
 	fds, err := os.ReadDir(dir)
@@ -53,8 +53,8 @@ func holds(pid int, link string) bool {
 // socket is a socket as the kernel describes it.
 type socket struct{ uid, inode uint32 }
 
-// findSocket asks the kernel for the IPv4 TCP socket with these ends. See sock_diag(7). To read
-// /proc/net/tcp instead would take milliseconds.
+// findSocket asks the kernel for the IPv4 TCP socket with these ends. See sock_diag(7). Reading /proc/net/tcp instead
+// would take milliseconds.
 func findSocket(local, remote *net.TCPAddr) (socket, error) {
 	from, to := local.IP.To4(), remote.IP.To4()
 	if from == nil || to == nil {
@@ -95,7 +95,7 @@ func findSocket(local, remote *net.TCPAddr) (socket, error) {
 	return socket{uid: native.Uint32(answer[header+64:]), inode: native.Uint32(answer[header+68:])}, nil
 }
 
-// established is TCP_ESTABLISHED, a state.
+// established is the state TCP_ESTABLISHED.
 const established = 1
 
 // ProcessOf returns the process at the other end of a unix socket. ok is false if the process belongs to

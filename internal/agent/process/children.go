@@ -20,20 +20,20 @@ import (
 // Children starts the child processes of this process, and reaps every child, including adopted orphans.
 // Nothing else in this process may call wait(2).
 type Children struct {
-	fork   chan func()   // what the forker is asked to do
-	done   chan struct{} // closed by close
+	fork   chan func()   // functions for the forker to call
+	done   chan struct{} // closed by Close
 	wg     sync.WaitGroup
 	ending atomic.Bool // nothing may be started any more
 
 	killFirst atomic.Bool // see KillFirst
 
-	// forking is held while a batch is forked, which on a slow file system takes long.
-	// Only the reaper waits for it: it must not reap a PID that is not in live yet.
+	// forking is held while a batch is forked. On a slow file system, that takes long. Only the reaper waits for
+	// forking, because it must not reap a PID that is not in live yet.
 	forking sync.Mutex
 
 	mu     sync.Mutex     // never held across a system call that may block
-	live   map[int]*Child // by PID, until reaped
-	none   bool           // the kernel says that there is no child at all
+	live   map[int]*Child // by PID, until the child is reaped
+	none   bool           // the kernel reports that there is no child at all
 	change chan struct{}  // closed and replaced when none changes
 }
 
@@ -102,11 +102,10 @@ func (c *Children) Batch(f func(Starter)) bool {
 		c.forking.Lock()
 		defer c.forking.Unlock()
 		c.mu.Lock()
-		c.setNone(false) // what is being forked is in no list yet
+		c.setNone(false) // a process that is being forked is in no list yet
 		c.mu.Unlock()
-		// syscall.ForkExec blocks its thread until the program has been executed. A
-		// garbage collection waits for that thread and stops all others meanwhile, so
-		// that an exec that hangs would stop the whole agent.
+		// syscall.ForkExec blocks its thread until the program has been executed. A garbage collection waits for that
+		// thread and meanwhile stops all others. So an exec that hangs would stop the whole agent.
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		f(c.forkHere)
 	}:
@@ -117,9 +116,8 @@ func (c *Children) Batch(f func(Starter)) bool {
 	}
 }
 
-// forker does every fork on one thread that lives as long as the agent:
-// PR_SET_PDEATHSIG, which ends a rank with its agent, fires when the thread
-// that forked it ends.
+// forker makes every fork on one thread, which lives as long as the agent. PR_SET_PDEATHSIG, which ends a rank with its
+// agent, takes effect when the thread that forked the rank ends.
 func (c *Children) forker() {
 	defer c.wg.Done()
 	runtime.LockOSThread()
@@ -128,13 +126,13 @@ func (c *Children) forker() {
 		case f := <-c.fork:
 			f()
 		case <-c.done:
-			return // the thread ends with the goroutine, locked as it is
+			return // the thread is locked, so it ends with the goroutine
 		}
 	}
 }
 
-// forkHere is the Starter that Batch passes to f. It runs on the forker's thread with
-// forking held. A process that is killed before its program was executed counts as started.
+// forkHere is the Starter that Batch passes to f. It runs on the forker's thread, and forking is held. A process that
+// is killed before it has executed its program counts as started.
 func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) (*Child, error) {
 	if c.ending.Load() {
 		return nil, errEnding
@@ -144,7 +142,7 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 		return nil, err
 	}
 	if c.killFirst.Load() {
-		_ = os.WriteFile(procfs.Path(pid, "oom_score_adj"), []byte("1000"), 0) // it may have ended
+		_ = os.WriteFile(procfs.Path(pid, "oom_score_adj"), []byte("1000"), 0) // the process may have ended
 	}
 	return c.Adopt(pid), nil
 }
@@ -180,13 +178,13 @@ func (c *Children) Settle(ch *Child, status unix.WaitStatus) {
 	if c.live[ch.PID] == ch {
 		delete(c.live, ch.PID)
 	}
-	if !ch.Ended() { // its PID may be another's already
+	if !ch.Ended() { // another process may already have its PID
 		ch.Status, ch.When = status, hostclock.Now()
 		close(ch.Exited)
 	}
 }
 
-// setNone sets none and announces a change. The caller holds mu.
+// setNone sets c.none. If the value changes, setNone announces that. The caller holds mu.
 func (c *Children) setNone(none bool) {
 	if c.none != none {
 		c.none = none
@@ -195,13 +193,13 @@ func (c *Children) setNone(none bool) {
 	}
 }
 
-// reaper waits for whatever child ends next.
+// reaper waits for the end of any child.
 func (c *Children) reaper() {
 	defer c.wg.Done()
 	for {
 		var info unix.Siginfo
-		// WNOWAIT leaves the zombie, so that its PID stays taken until the lock is
-		// held: signal never hits a PID that has been given to somebody else.
+		// WNOWAIT leaves the zombie, so that no other process gets its PID before the lock is held. So Signal never
+		// signals another process that has got the PID.
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
 		seen := hostclock.Now()
 		switch {
@@ -219,11 +217,11 @@ func (c *Children) reaper() {
 	}
 }
 
-// idle waits until there is a child again. It returns false when the agent is ending.
+// idle waits until there is a child again. It returns false if the agent is ending.
 func (c *Children) idle() bool {
 	c.forking.Lock()
 	c.mu.Lock()
-	// A fork between waitid and here is seen in live.
+	// If there was a fork between waitid and this line, live has its child.
 	c.setNone(len(c.live) == 0)
 	none, change := c.none, c.change
 	c.mu.Unlock()
@@ -269,7 +267,7 @@ func (c *Children) Signal(ch *Child, sig unix.Signal) bool {
 	if c.live[ch.PID] != ch {
 		return false
 	}
-	_ = unix.Kill(-ch.PID, sig) // ESRCH: the group is gone, which is the aim
+	_ = unix.Kill(-ch.PID, sig) // ESRCH means that the group is gone already
 	return true
 }
 

@@ -66,7 +66,7 @@ func (c *Children) RunHelperFor(ctx context.Context, limit time.Duration, path s
 		said := probe.Outlet(r)
 		var err error
 		if out, err = io.ReadAll(io.LimitReader(said, helperBytes)); err == nil {
-			_, err = io.Copy(io.Discard, said) // or the helper would wait
+			_, err = io.Copy(io.Discard, said) // otherwise the helper would wait
 		}
 		read <- err
 	}()
@@ -81,8 +81,8 @@ func (c *Children) RunHelperFor(ctx context.Context, limit time.Duration, path s
 		case <-limit.C:
 		}
 	}
-	// A process that the helper left behind may hold the pipe open. The deadline ends
-	// the reading once the pipe is empty.
+	// A process that the helper left behind may hold the pipe open. The deadline ends the reading when the pipe is
+	// empty.
 	_ = r.SetReadDeadline(time.Unix(1, 0))
 	if err := <-read; err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (c *Children) RunHelperFor(ctx context.Context, limit time.Duration, path s
 	return out, nil
 }
 
-// memFile returns a file that holds data and is at its beginning.
+// memFile returns a file in memory that has data. Its offset is at the beginning.
 func memFile(data []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
 	if err != nil {

@@ -51,7 +51,7 @@ func Executable(path string) error {
 	case info.IsDir():
 		return &fs.PathError{Op: "execute", Path: path, Err: unix.EISDIR}
 	case !info.Mode().IsRegular():
-		return &fs.PathError{Op: "execute", Path: path, Err: unix.EACCES} // as execve(2) says of a FIFO
+		return &fs.PathError{Op: "execute", Path: path, Err: unix.EACCES} // execve(2) returns this error for a FIFO
 	}
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return &fs.PathError{Op: "execute", Path: path, Err: err}

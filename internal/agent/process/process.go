@@ -53,15 +53,15 @@ func Descendants(root int) []Process {
 func (p Process) Signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil {
-		return // it is gone
+		return // the process is gone
 	}
 	defer unix.Close(fd)
 	if now, ok := Read(p.PID); ok && now.Start == p.Start {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may end meanwhile
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // the process may end meanwhile
 	}
 }
 
-// maxListed bounds how many processes ListedDescendants returns.
+// maxListed limits the number of processes for which ListedDescendants reads the children.
 const maxListed = 64
 
 // ListedDescendants returns the PIDs of the descendants of the process pid. It is faster than Descendants,

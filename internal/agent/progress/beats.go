@@ -21,9 +21,9 @@ const (
 )
 
 const (
-	// pollBytes is how many of the last bytes that a rank has written are read by one Poll.
+	// pollBytes limits how many bytes one Poll reads. It reads the last bytes that the rank has written.
 	pollBytes = 64 << 10
-	// punchBytes is how many bytes that have been read may lie in memory.
+	// punchBytes limits how many bytes that were read stay in memory.
 	punchBytes = 1 << 20
 )
 
@@ -37,11 +37,11 @@ type Beats struct {
 	Path string // path of the file that the program may touch; the file need not exist
 
 	mu      sync.Mutex
-	file    *os.File      // nil once it is closed
-	offset  int64         // up to which the file has been read
-	freed   int64         // up to which its memory has been freed
-	written unix.Timespec // when it was last written
-	partial []byte        // the line that has not ended
+	file    *os.File      // nil after the file is closed
+	offset  int64         // the file has been read up to this offset
+	freed   int64         // the memory of the file has been freed up to this offset
+	written unix.Timespec // when the file was last written
+	partial []byte        // the last line, which has not ended yet
 	touched time.Time
 }
 
@@ -58,7 +58,7 @@ func NewBeats(rank *Rank, path string) (b *Beats, program *os.File, err error) {
 		return nil, nil, os.NewSyscallError("memfd_create", err)
 	}
 	ours := os.NewFile(uintptr(fd), "progress")
-	// Every writer appends, also one that has inherited the descriptor from a rank.
+	// Every writer appends, even a process that has inherited the descriptor from a rank.
 	if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_APPEND); err != nil {
 		return nil, nil, errors.Join(os.NewSyscallError("fcntl", err), ours.Close())
 	}
@@ -81,7 +81,7 @@ func (b *Beats) Poll() {
 	if unix.Fstat(int(b.file.Fd()), &info) != nil || info.Size == b.offset && info.Mtim == b.written {
 		return
 	}
-	if info.Size <= b.offset { // the program has truncated it, as the redirection >/dev/fd/N of a shell does
+	if info.Size <= b.offset { // the program has truncated the file, as the redirection >/dev/fd/N of a shell does
 		b.offset, b.freed, b.partial = 0, 0, nil
 	}
 	b.written = info.Mtim
@@ -96,14 +96,14 @@ func (b *Beats) Poll() {
 	b.offset += int64(n)
 	b.lines(data[:n])
 	if b.offset-b.freed > punchBytes {
-		whole := b.offset &^ (punchBytes - 1) // the kernel frees whole pages
+		whole := b.offset &^ (punchBytes - 1) // the kernel frees only whole pages
 		if unix.Fallocate(int(b.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, b.freed, whole-b.freed) == nil {
 			b.freed = whole
 		}
 	}
 }
 
-// lines takes what the program has written.
+// lines handles the lines that the program has written.
 func (b *Beats) lines(data []byte) {
 	for {
 		i := bytes.IndexByte(data, '\n')

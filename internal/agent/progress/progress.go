@@ -10,12 +10,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// scanBytes is how many bytes at the end of each piece of output are searched for progress; the
-// search begins at the start of a line. Because of this limit, gangrun does not slow down a rank
-// that prints much. curve.Parse reads as many bytes of a long line.
+// scanBytes limits how many bytes at the end of each piece of output are searched for progress. The search begins at
+// the start of a line. Because of this limit, gangrun does not slow down a rank that prints much. curve.Parse reads as
+// many bytes of a long line.
 const scanBytes = 4 << 10
 
-// progressEvery is the time between two reports, once the first steps have been reported.
+// progressEvery is the time between two reports, after the first steps have been reported.
 const progressEvery = time.Second
 
 // Rank is the progress of one rank.
@@ -27,26 +27,26 @@ type Rank struct {
 	latest   job.Progress
 	pending  bool        // latest has not been reported
 	timer    *time.Timer // reports latest when it fires; nil if nothing is pending
-	finer    bool        // steps have been seen: lines with only an epoch no longer count
+	finer    bool        // steps have been seen, so lines with only an epoch no longer count
 	reported int
 	last     time.Time // time of the last report
-	lossIs   string    // LossIs of the last loss that was reported
+	lossIs   string    // LossIs of the loss that was reported last
 	moved    time.Time // when latest was first seen at its step
 	counter  curve.Counter
-	told     bool // the program has told its progress itself: its output no longer counts
+	told     bool // the program itself has reported its progress, so its output no longer counts
 	signs    signs
-	beats    *Beats // nil if the program cannot tell its progress
+	beats    *Beats // nil if the program cannot report its progress
 }
 
 // signs are signs of life of a rank.
 type signs struct {
-	moves int64     // how often its step or epoch has changed
-	beats int64     // how often it has told its progress, or touched its heartbeat file
-	lines int64     // that it has printed
-	first time.Time // when it printed the first
-	// raised is when it printed an exception of Python; it is zero if the rank has printed more since.
+	moves int64     // how often the step or epoch of the rank has changed
+	beats int64     // how often the program has reported its progress, or touched its heartbeat file
+	lines int64     // lines that the rank has printed
+	first time.Time // when the rank printed its first line
+	// raised is when the rank printed an exception of Python. It is zero if the rank has printed more since then.
 	raised time.Time
-	// history has its newest steps.
+	// history has the newest steps of the rank.
 	history history
 }
 
@@ -57,7 +57,7 @@ type Sample struct {
 	// Beats is the sum of two counts: the progress lines that came through GANGRUN_PROGRESS_FD, and the looks
 	// at the file of GANGRUN_HEARTBEAT that found it touched since the look before.
 	Beats  int64
-	Lines  int64     // number of progress lines that were printed
+	Lines  int64     // number of lines that the rank has printed
 	First  time.Time // when the first of these lines was printed; zero if there is none
 	Raised bool      // the last output is an exception of Python
 }
@@ -81,7 +81,7 @@ func (p *Rank) beat() {
 	p.signs.beats++
 }
 
-// tell records the progress that the program has told itself.
+// tell records progress that the program itself has reported.
 func (p *Rank) tell(found job.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,16 +115,15 @@ type Scanner struct {
 
 	reader  curve.Reader
 	raise   raise
-	partial []byte // the line that has not ended
+	partial []byte // the last line, which has not ended yet
 }
 
-// Scan looks at the next piece of the stream.
+// Scan searches the next piece of the stream.
 func (l *Scanner) Scan(piece []byte) {
 	l.Rank.printed(bytes.Count(piece, []byte("\n")))
 	l.reader.Pattern = l.Pattern
 	if cut := len(piece) - scanBytes; cut > 0 {
-		// Begin at the start of a line. If the line is long, leave out what curve.Parse
-		// ignores.
+		// Begin at the start of a line. If that line is long, leave out the part that curve.Parse ignores.
 		from := max(0, cut-scanBytes-1)
 		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
 			from += i + 1
@@ -156,7 +155,7 @@ func (l *Scanner) Scan(piece []byte) {
 	}
 }
 
-// skip ignores the beginning of a piece, and the line in which that ends.
+// skip ignores the beginning of a piece, and the line in which the beginning ends.
 func (l *Scanner) skip(piece []byte) {
 	if i := bytes.IndexAny(piece, "\n\r"); i >= 0 {
 		l.reader.Skip(append(l.partial, piece[:i]...))
@@ -165,12 +164,12 @@ func (l *Scanner) skip(piece []byte) {
 	l.partial = l.partial[:0]
 }
 
-// add records the progress of a line. It is reported immediately, or, if the last report is
-// newer than progressEvery, when that is over, unless a later line replaces it. A loss that
-// becomes infinite or NaN is always reported immediately.
+// add records the progress of a line. It is reported at once if the last report is older than progressEvery. Otherwise,
+// it is reported when that time is over, unless a later line replaces it. A loss that becomes infinite or NaN is always
+// reported at once.
 func (p *Rank) add(found job.Progress) {
 	if p.beats != nil {
-		p.beats.Poll() // what the program has told before
+		p.beats.Poll() // progress that the program has reported before
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,7 +178,7 @@ func (p *Rank) add(found job.Progress) {
 	}
 }
 
-// record records progress; the caller has locked p.mu.
+// record records progress. The caller holds p.mu.
 func (p *Rank) record(found job.Progress) {
 	found = p.counter.Add(found)
 	if found.ByEpoch && p.finer {
@@ -187,7 +186,7 @@ func (p *Rank) record(found job.Progress) {
 			return
 		}
 		loss, is := found.Loss, found.LossIs
-		found = p.latest // it has the step
+		found = p.latest // the latest progress has the step
 		found.Loss, found.LossIs = loss, is
 	}
 	if p.pending && !found.HasLoss() {

@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// afterRaise is how long the lines of one exception may follow its first line: its message may have several.
+// afterRaise is how long the lines of one exception may follow its first line. The message of an exception may have
+// several lines.
 const afterRaise = time.Second
 
-// traceback is how Python begins the report of an exception.
+// traceback is the line with which Python begins the report of an exception.
 var traceback = []byte("Traceback (most recent call last):")
 
 // exceptionLine is the line with the name of an exception.

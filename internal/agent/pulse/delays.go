@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// maxThreads bounds how many threads of a rank's working process are read. The first threads of a process
-// usually work. Threads of libraries that only wait are started later.
+// maxThreads limits how many threads of a rank's working process are read. Usually, the first threads of a process
+// work. The threads of libraries, which only wait, are started later.
 const maxThreads = 16
 
 // delays is what a Sampler remembers of the delays of a rank between two rounds.
@@ -42,7 +42,7 @@ func scheduled(tree []procfs.Stat, worker int) (ran, waited int64) {
 	}
 	for _, s := range tree {
 		if s.PID != worker || s.Threads <= 1 {
-			add(procfs.Path(s.PID, "schedstat")) // of its main thread
+			add(procfs.Path(s.PID, "schedstat")) // the schedstat of the main thread
 			continue
 		}
 		for _, thread := range threads(s.PID) {
@@ -74,7 +74,7 @@ func (d *delays) held(pid int, mounts func() string) time.Duration {
 		d.own, d.limits = string(data), cgroup.CPUOf(string(data), mounts())
 		d.throttled = make([]time.Duration, len(d.limits))
 	}
-	var longest time.Duration // several limits may throttle it at the same time
+	var longest time.Duration // several limits may throttle the process at the same time
 	for i, limit := range d.limits {
 		if t, ok := limit.Throttled(); ok {
 			longest = max(longest, t-d.throttled[i])

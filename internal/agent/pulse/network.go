@@ -20,7 +20,7 @@ const (
 	// maxSockets bounds the connections of this host, and maxFiles the open files of a process, that are
 	// read.
 	maxSockets, maxFiles = 4096, 1024
-	// dumpLimit bounds the time in which the kernel lists the connections.
+	// dumpLimit limits the time in which the kernel lists the connections.
 	dumpLimit = 100 * time.Millisecond
 )
 
@@ -49,7 +49,7 @@ func Connections() Network {
 	return connections(func(from, to netip.Addr) bool { return from != to && !to.IsLoopback() })
 }
 
-// connections asks for the connections for which want returns true.
+// connections asks the kernel for the connections for which want returns true.
 func connections(want func(from, to netip.Addr) bool) Network {
 	n := Network{map[uint32]connection{}}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
@@ -146,9 +146,9 @@ func (n Network) add(message []byte, want func(from, to netip.Addr) bool) {
 	}
 }
 
-// look adds to t what the connections of a rank have done since the last call. Of all connections, it takes
-// the highest rate and the shortest round-trip time. If only one host has a slow line, all connections of
-// that host are slow, while each other host has a fast connection to a third.
+// look adds to t what the connections of a rank have done since the last call. Of all connections, it takes the highest
+// rate and the shortest round-trip time. If only one host has a slow line, all connections of that host are slow. Each
+// other host still has a fast connection to some third host.
 func (t *traffic) look(n Network, tree []procfs.Stat) {
 	if len(n.connections) == 0 {
 		return

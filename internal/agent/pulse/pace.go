@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// share limits the CPU time of the rounds: they may use 1/share of a core on average.
+// share limits the CPU time that the rounds use: on average, at most 1/share of a core.
 const share = 1000
 
 // slowest is the longest time between two rounds.

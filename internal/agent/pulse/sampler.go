@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// ticks is how many clock ticks /proc counts in a second (USER_HZ, which is 100 on every
-// architecture that Go supports).
+// ticks is the number of clock ticks per second in /proc. It is USER_HZ, which is 100 on every architecture that Go
+// supports.
 const ticks = 100
 
 // Sampler takes the pulses of ranks in rounds. The zero value is ready to use.
@@ -34,11 +34,11 @@ func (s *Sampler) Round(pids []int, spread bool) Table {
 	return Look(pids)
 }
 
-// mountinfo returns the mounts of this host, by which control groups are found. It reads them once, because
-// they hardly change.
+// mountinfo returns the mounts of this host. The Sampler needs them to find control groups. mountinfo reads them once,
+// because they hardly ever change.
 func (s *Sampler) mountinfo() string {
 	if s.mounts == "" {
-		data, _ := os.ReadFile("/proc/self/mountinfo") // without it, no limits are found
+		data, _ := os.ReadFile("/proc/self/mountinfo") // without the mounts, no limits are found
 		s.mounts = string(data)
 	}
 	return s.mounts

@@ -47,8 +47,8 @@ func (t Table) read(pid int) (s procfs.Stat, ok bool) {
 	return s, true
 }
 
-// maxWrappers bounds how many wrappers there may be between the process that was started as a rank and the
-// rank's program.
+// maxWrappers limits how many wrappers there may be between the process that was started as a rank and the rank's
+// program.
 const maxWrappers = 8
 
 // Working returns the process that does the work of a rank. pid is the process that was started as the rank. If
@@ -75,8 +75,8 @@ func (t Table) Working(pid int) (s procfs.Stat, ok bool) {
 	return s, ok
 }
 
-// waits reports whether a process that sleeps waits for its children to end. A process that has started a helper and
-// works itself does not.
+// waits reports whether a process that sleeps waits for the end of its children. A process that has started a helper,
+// and works itself, does not wait for it.
 func waits(s procfs.Stat, children int) bool {
 	if procfs.IsWrapper(s.Name) {
 		return true
@@ -85,7 +85,7 @@ func waits(s procfs.Stat, children int) bool {
 	if place := strings.TrimSpace(string(where)); err == nil && place != "" && place != "0" {
 		return children == 1 && place == "do_wait"
 	}
-	return children == 1 // the kernel does not tell
+	return children == 1 // the kernel does not say
 }
 
 // Tree returns the process with that PID and all its descendants, parents before their children. It returns

@@ -16,8 +16,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// maxReports bounds the events that wait for a controller that does not read. Above it only
-// progress is dropped.
+// maxReports limits the events that wait for a controller that does not read. If there are more, the Queue drops events
+// of progress, but no other events.
 const maxReports = 10_000
 
 // Queue collects reports. Reports that arrive while a message is being sent are combined into the next message.
@@ -28,8 +28,8 @@ type Queue struct {
 
 	mu   sync.Mutex
 	next *wire.GangReply
-	kept *wire.GangReply // what has been sent, without progress and relays
-	turn int             // the number of the Send that may send
+	kept *wire.GangReply // the reports that were sent, without progress and relays
+	turn int             // the number of the call of Send that may send
 }
 
 // Event queues an event.

@@ -9,41 +9,41 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// maxWatched bounds the directories of which the kernel reports changes: the checkpoint directory, and the
-// newest below it. Changes in others are seen by the next look.
+// maxWatched limits the directories whose changes the kernel reports. These are the checkpoint directory and the newest
+// directories below it. Changes in other directories are found by the next look.
 const maxWatched = 64
 
-// changes reports when something in a directory has changed, as far as the kernel tells.
+// changes reports that something in a directory has changed, if the kernel reports that.
 type changes struct {
-	noticed chan time.Time // holds the time of the first change that nobody has taken
+	noticed chan time.Time // the time of the first change that nobody has received yet
 	watcher *fsnotify.Watcher
 	over    chan struct{} // closed when gather has ended
 
 	mu    sync.Mutex
-	added bool // the directory
+	added bool // watch has added the directory
 }
 
-// newChanges returns changes of no directory.
+// newChanges returns a changes that has no directory yet.
 func newChanges() *changes {
 	c := &changes{noticed: make(chan time.Time, 1), over: make(chan struct{})}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return c // no instance of inotify is left: looks must do
+		return c // no instance of inotify is left, so only looks find changes
 	}
 	c.watcher = watcher
 	go func() { defer close(c.over); c.gather() }()
 	return c
 }
 
-// work reports whether the kernel reports changes of files on this host.
+// work reports whether the kernel reports the changes that are made on this host.
 func (c *changes) work() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.added
 }
 
-// watch begins to report changes in a directory, unless it does already. It may block, if the file system is
-// frozen.
+// watch begins to report changes in a directory, unless it does so already. If the file system is frozen, watch may
+// block.
 func (c *changes) watch(dir string) {
 	if c.watcher == nil || c.work() || c.watcher.Add(filepath.Clean(dir)) != nil {
 		return
@@ -53,7 +53,7 @@ func (c *changes) watch(dir string) {
 	c.mu.Unlock()
 }
 
-// close ends the reports. It waits for a file system that does not answer for a second at most.
+// close ends the reports. If the file system does not answer, close waits for one second at most.
 func (c *changes) close() {
 	if c.watcher == nil {
 		return
@@ -67,8 +67,8 @@ func (c *changes) close() {
 	}
 }
 
-// gather takes the kernel's events. It adds the directories that are made meanwhile: those of checkpoints that
-// are being written.
+// gather receives the kernel's events. It adds the directories that are made meanwhile, because checkpoints are being
+// written to them.
 func (c *changes) gather() {
 	var below []string
 	for {
@@ -85,7 +85,7 @@ func (c *changes) gather() {
 					}
 				}
 			}
-		case _, open := <-c.watcher.Errors: // mostly because events were lost
+		case _, open := <-c.watcher.Errors: // mostly, the kernel reports here that events were lost
 			if !open {
 				return
 			}

@@ -16,11 +16,11 @@ import (
 	"github.com/gangrun/gangrun/internal/saves"
 )
 
-// call is something that one goroutine does at a time, and that may never end, because a file system is
+// call is a function call that only one goroutine at a time makes. It may never return, because a file system may be
 // frozen.
 type call[T any] struct{ result chan T }
 
-// begin begins it.
+// begin begins the call of do.
 func (c *call[T]) begin(do func() T) {
 	result := make(chan T, 1)
 	c.result = result
@@ -34,7 +34,7 @@ func (c *call[T]) end()           { c.result = nil }
 // look is a look at a directory.
 type look struct {
 	found   []saves.Found
-	free    int64 // bytes; -1 if not known
+	free    int64 // in bytes; -1 if not known
 	network bool  // the directory is on a network file system
 	at      time.Time
 	noticed time.Time
@@ -42,7 +42,7 @@ type look struct {
 	err     error
 }
 
-// lookAt looks at a directory. noticed is when its first change was noticed.
+// lookAt looks at a directory. noticed is the time when its first change was noticed.
 func lookAt(dir string, noticed time.Time) look {
 	began := time.Now()
 	l := look{free: -1, noticed: noticed}
@@ -59,7 +59,7 @@ func lookAt(dir string, noticed time.Time) look {
 	return l
 }
 
-// networks are the types of file systems to which other hosts may write.
+// networks has the types of file systems to which other hosts may write.
 var networks = []int64{
 	unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.V9FS_MAGIC, unix.CEPH_SUPER_MAGIC,
 	unix.AFS_SUPER_MAGIC, unix.FUSE_SUPER_MAGIC, unix.OCFS2_SUPER_MAGIC,
@@ -72,8 +72,8 @@ var networks = []int64{
 
 const (
 	verifyLimit = 10 * time.Minute
-	// restShare is how many times the time that a verification has taken passes before the next one: so at
-	// most a fifth of the time is spent on it.
+	// restShare is how many times as long as a verification the pause after it is. So verifications take at most a
+	// fifth of the time.
 	restShare = 4
 )
 
@@ -85,12 +85,12 @@ type check struct {
 	took    time.Duration
 }
 
-// inBackground calls do on a thread of its own, with the lowest priority for the CPU and for disks.
+// inBackground calls do on its own thread, which has the lowest priority for the CPU and for disks.
 func inBackground(do func()) {
 	done := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		if unix.Gettid() == os.Getpid() { // the first thread does not end with its goroutine
+		if unix.Gettid() == os.Getpid() { // the first thread would not end with its goroutine
 			defer runtime.UnlockOSThread()
 			inBackground(do)
 			close(done)
@@ -134,7 +134,7 @@ func verify(ctx context.Context, dir, key string, parts []saves.Found) check {
 	return c
 }
 
-// lowest gives the calling thread the lowest priority. Nothing is lost if the kernel refuses that.
+// lowest gives the calling thread the lowest priority. It does not matter if the kernel refuses that.
 func lowest() {
 	const (
 		who      = 1 // IOPRIO_WHO_PROCESS, which is a thread

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	leastPace  = 200 * time.Millisecond // between two looks
-	busyPace   = time.Second            // the same, while a checkpoint is being written: its files tell the times
-	costShare  = 100                    // looks take at most one part in so many of the time
+	leastPace  = 200 * time.Millisecond // shortest time between two looks
+	busyPace   = time.Second            // the same while a checkpoint is being written
+	costShare  = 100                    // looks take at most 1/costShare of the time
 	busyPoll   = 2 * time.Second        // between two looks while a checkpoint is being written
-	idlePoll   = 30 * time.Second       // otherwise
-	remotePoll = 10 * time.Second       // the same, if the kernel does not report all changes
-	lastLimit  = 3 * time.Second        // for the last looks, when the gang has ended
-	stallLimit = 30 * time.Second       // a report of a good checkpoint waits so long for the next step
+	idlePoll   = 30 * time.Second       // time between two looks otherwise
+	remotePoll = 10 * time.Second       // the same if the kernel does not report all changes
+	lastLimit  = 3 * time.Second        // limits the last looks, after the end of the gang
+	stallLimit = 30 * time.Second       // how long the report of a good checkpoint waits for the next step
 )
 
 // Options says which directory Watch watches, and where it sends its events.
@@ -47,12 +47,12 @@ type watch struct {
 	checks   call[check]
 	remote   bool
 
-	soonest  time.Time // of the next look
-	planned  time.Time // the next look, if nothing changes
-	noticed  time.Time // the first change since the last look; zero if there was none
-	rest     time.Time // no verification is begun before
+	soonest  time.Time // earliest time of the next look
+	planned  time.Time // time of the next look if nothing changes
+	noticed  time.Time // time of the first change since the last look; zero if there was none
+	rest     time.Time // earliest time of the next verification
 	waiting  []waiting
-	verified map[string]time.Duration // the stalls of what is being verified, by key
+	verified map[string]time.Duration // stalls for the checkpoints that are being verified, by key
 }
 
 // waiting is a report that waits for the next step of the training.
@@ -67,14 +67,14 @@ func Watch(ctx context.Context, o Options) {
 	w := &watch{Options: o, verified: map[string]time.Duration{}}
 	w.changes = newChanges()
 	defer w.changes.close()
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // a verification that is going on may be the last
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // the last verification may still be going on
 	defer end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		changes := w.changes.noticed
 		if !w.noticed.IsZero() {
-			changes = nil // a look will be taken anyway
+			changes = nil // there will be a look anyway
 		}
 		select {
 		case <-ctx.Done():
@@ -98,13 +98,14 @@ func Watch(ctx context.Context, o Options) {
 	}
 }
 
-// begin begins a look or a verification if it is time for one. There is one of each at a time.
+// begin begins a look or a verification if it is time for one. At most one look and one verification run at the same
+// time.
 func (w *watch) begin(ctx context.Context, now time.Time) {
 	if !w.looks.pending() && !now.Before(w.soonest) && (!w.noticed.IsZero() || !now.Before(w.planned)) {
 		noticed := w.noticed
 		w.noticed = time.Time{}
 		w.looks.begin(func() look {
-			w.changes.watch(w.Dir) // first, so that no change is missed
+			w.changes.watch(w.Dir) // before the look, so that no change is missed
 			return lookAt(w.Dir, noticed)
 		})
 	}
@@ -129,7 +130,7 @@ func (w *watch) check(ctx context.Context, key string, parts []saves.Found) {
 	})
 }
 
-// take takes a look at the directory.
+// take handles the result of a look at the directory.
 func (w *watch) take(l look) {
 	now := time.Now()
 	w.remote = l.network || !w.changes.work()
@@ -150,7 +151,7 @@ func (w *watch) take(l look) {
 	}
 }
 
-// plan plans the next look, after one that has taken a time.
+// plan plans the next look. took is how long the last look has taken.
 func (w *watch) plan(now time.Time, took time.Duration) {
 	every, pace := idlePoll, leastPace
 	if w.remote {
@@ -166,7 +167,7 @@ func (w *watch) plan(now time.Time, took time.Duration) {
 	}
 }
 
-// pause returns how long nothing is to be done, unless something happens.
+// pause returns the time until there is something to do, unless something happens earlier.
 func (w *watch) pause(now time.Time) time.Duration {
 	next := w.planned
 	if !w.noticed.IsZero() {
@@ -183,7 +184,7 @@ func (w *watch) pause(now time.Time) time.Duration {
 	return max(next.Sub(now), 10*time.Millisecond)
 }
 
-// takeCheck takes the result of a verification.
+// takeCheck handles the result of a verification.
 func (w *watch) takeCheck(c check) {
 	now := time.Now()
 	w.rest = now.Add(restShare * c.took)
@@ -199,8 +200,8 @@ func (w *watch) takeCheck(c check) {
 	w.tell(now, w.follower.Verified(now, c.key, c.parts, c.results), of)
 }
 
-// tell emits reports: those of problems at once, those of good checkpoints when it is known how long the
-// training stood still for them. stall is that time, if it is known.
+// tell emits reports. It emits reports of problems at once. It emits a report of a good checkpoint when it is known for
+// how long the training stood still for the checkpoint. stall is that time if it is known already.
 func (w *watch) tell(now time.Time, reports []job.SaveReport, stall *time.Duration) {
 	for _, r := range reports {
 		if !r.Good() {
@@ -217,7 +218,7 @@ func (w *watch) tell(now time.Time, reports []job.SaveReport, stall *time.Durati
 	}
 }
 
-// release emits the reports that need not wait any longer; all of them if the gang has ended.
+// release emits the reports that need not wait any longer. If the gang has ended, these are all reports.
 func (w *watch) release(now time.Time, ended bool) {
 	var left []waiting
 	for _, r := range w.waiting {
@@ -255,8 +256,8 @@ func (w *watch) emit(r job.SaveReport) {
 	w.Emit(job.Event{Time: hostclock.Now(), Kind: job.KindSave, Host: w.Host, Save: &r, Text: saves.Text(r), Hint: saves.Hint(r)})
 }
 
-// last looks once more when the gang has ended, and verifies what it has written at last. It takes lastLimit
-// at most.
+// last looks once more after the end of the gang, and verifies the last checkpoints that the gang has written. It takes
+// at most lastLimit.
 func (w *watch) last(ctx context.Context) {
 	limit := time.NewTimer(lastLimit)
 	defer limit.Stop()
@@ -302,7 +303,7 @@ func (w *watch) last(ctx context.Context) {
 		select {
 		case c := <-w.checks.done():
 			w.checks.end()
-			if c.results == nil { // it is gone, or cannot be verified in time
+			if c.results == nil { // the checkpoint is gone, or cannot be verified in time
 				return
 			}
 			w.takeCheck(c)

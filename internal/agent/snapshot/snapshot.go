@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// mostFiles is how many files and directories are looked at.
+// mostFiles limits how many files and directories are looked at.
 const mostFiles = 20_000
 
-// mark is what changes with the content of a file. That of a directory is zero: each file in
-// it has its own.
+// mark has values that change when the content of a file changes. The mark of a directory is zero, because each file in
+// the directory has its own mark.
 type mark struct {
 	size, changed int64  // bytes; status change time, in nanoseconds
-	inode         uint64 // a file that replaces another has a new one
+	inode         uint64 // a file that replaces another file has another inode
 }
 
 // Snapshot is the state of all files in some directories. The zero value has no files.
@@ -28,7 +28,7 @@ type Snapshot struct {
 	marks   map[string]mark // by path
 }
 
-// resolved returns a path without symbolic links, or the path itself if it does not exist.
+// resolved returns a path without symbolic links. If the path does not exist, resolved returns the path itself.
 func resolved(path string) string {
 	if to, err := filepath.EvalSymlinks(path); err == nil {
 		return to
@@ -36,8 +36,8 @@ func resolved(path string) string {
 	return path
 }
 
-// Take returns the state of everything below the directories in dirs. It leaves out what is below
-// the directories in excluded. It does not follow symbolic links below dirs.
+// Take returns the state of everything below the directories in dirs. It leaves out everything below the directories in
+// excluded. It does not follow symbolic links below dirs.
 func Take(dirs, excluded []string) Snapshot {
 	s := Snapshot{marks: map[string]mark{}}
 	var skipped []string

@@ -13,12 +13,10 @@ import (
 
 // Limits of dumps of PyTorch's flight recorder.
 const (
-	// flightLimit bounds the wait for a dump. PyTorch reads its pipe once a second, and may need two
-	// attempts.
+	// flightLimit limits the wait for a dump. PyTorch reads its FIFO once a second, and may need two tries.
 	flightLimit = 8 * time.Second
 	flightEvery = 50 * time.Millisecond
-	// maxDump is the largest dump that is read, in bytes. A dump of 2,000 calls with their stacks has about 4
-	// MB.
+	// maxDump limits the size of a dump that is read, in bytes. A dump of 2,000 calls with their stacks has about 4 MB.
 	maxDump = 32 << 20
 )
 
@@ -53,7 +51,7 @@ func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 	ctx, cancel := context.WithTimeout(ctx, flightLimit)
 	defer cancel()
 	type asked struct {
-		before version // the version of the dump that was there before
+		before version // the version of the dump before the request
 		ok     bool
 	}
 	a, _ := limited(ctx, &c.dumps, t.PID, func() asked { return asked{versionOf(t.Flight.Dump), signal(t.Flight.Pipe)} })
@@ -84,7 +82,7 @@ func (c *Collector) record(ctx context.Context, t Target) *job.FlightRecord {
 		if !ok || d.record != nil {
 			return d.record
 		}
-		last = d.version // it is not complete yet
+		last = d.version // the dump is not complete yet
 	}
 }
 

@@ -22,7 +22,7 @@ type proc struct {
 	spent   uint64 // its CPU time, in clock ticks
 	python  bool
 	tool    job.StackTool
-	why     string // why it was read with no better tool
+	why     string // why no better tool has read the process
 	threads []job.ThreadStack
 	sp      map[int]uint64 // the stack pointers of the threads that wait in the kernel, by TID
 }
@@ -96,7 +96,7 @@ func readProcess(pid int, full bool, most int) (p proc, ok bool) {
 		return p, false
 	}
 	p = proc{pid: pid, start: stat.Start, spent: stat.Spent(), tool: job.StackProc, sp: map[int]uint64{}}
-	exe, _ := os.Readlink(procfs.Path(pid, "exe")) // it cannot be read once the main thread has ended
+	exe, _ := os.Readlink(procfs.Path(pid, "exe")) // the link cannot be read after the main thread has ended
 	if p.python = isPython(filepath.Base(exe)); exe == "" {
 		p.python = isPython(stat.Name)
 	}
@@ -105,7 +105,7 @@ func readProcess(pid int, full bool, most int) (p proc, ok bool) {
 			p.threads = append(p.threads, t)
 		}
 	}
-	return p, len(p.threads) > 0 // it may end meanwhile
+	return p, len(p.threads) > 0 // the process may end meanwhile
 }
 
 // threadIDs returns the IDs of the threads of a process: first the main thread, whose ID is the PID, and then

@@ -15,12 +15,12 @@ import (
 const (
 	// toolsUntil is the time after which a collection ends the tools and returns what is known by then.
 	toolsUntil = 9 * time.Second
-	// procLimit bounds the reading of /proc for one rank, which usually takes milliseconds.
+	// procLimit limits the time for reading /proc for one rank. Usually, that takes milliseconds.
 	procLimit    = time.Second
-	maxProcesses = 8  // of a rank
-	maxThreads   = 64 // of all processes of a rank
+	maxProcesses = 8  // limit for the processes of a rank
+	maxThreads   = 64 // limit for the threads of all processes of a rank
 	maxFrames    = 100
-	atOnce       = 4 // tools that run at the same time; each uses up to one core
+	atOnce       = 4 // limits the tools that run at the same time; each uses up to one core
 )
 
 // Target is a rank whose stacks are wanted.
@@ -71,7 +71,7 @@ func (c *Collector) Collect(ctx context.Context, targets []Target) []job.RankSta
 	ranks := make([]*rank, len(targets))
 	c.each(len(targets), 2*atOnce, func(i int) { ranks[i] = c.look(ctx, targets[i]) })
 	found := c.findTools(ctx)
-	// First the process that does the work of each rank, then the other processes, as long as there is time.
+	// First inspect the process that does the work of each rank, and then the other processes as long as there is time.
 	for n := range maxProcesses {
 		c.each(len(ranks), atOnce, func(i int) {
 			if n < len(ranks[i].processes) && ctx.Err() == nil {
@@ -102,14 +102,14 @@ func (c *Collector) each(n, atOnce int, f func(int)) {
 	wg.Wait()
 }
 
-// rank is what has been found of one target.
+// rank is what was found about one target.
 type rank struct {
 	target    Target
 	processes []proc // the process that does the rank's work is the first
-	why       string // why there are no processes, or why something about them is missing
+	why       string // why there are no processes, or why something about the processes is missing
 }
 
-// look reads what /proc shows of a rank.
+// look reads what /proc says about a rank.
 func (c *Collector) look(ctx context.Context, t Target) *rank {
 	ctx, cancel := context.WithTimeout(ctx, procLimit)
 	defer cancel()

@@ -26,7 +26,7 @@ var syscalls = with(map[int]string{
 	unix.SYS_SCHED_YIELD: "sched_yield", unix.SYS_RESTART_SYSCALL: "restart_syscall", unix.SYS_EXIT: "exit", unix.SYS_EXIT_GROUP: "exit_group",
 }, older)
 
-// onDescriptor are the system calls whose first argument is a file descriptor.
+// onDescriptor has the system calls whose first argument is a file descriptor.
 var onDescriptor = set(
 	unix.SYS_READ, unix.SYS_READV, unix.SYS_PREAD64, unix.SYS_PREADV, unix.SYS_WRITE, unix.SYS_WRITEV, unix.SYS_PWRITE64,
 	unix.SYS_PWRITEV, unix.SYS_CLOSE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE,

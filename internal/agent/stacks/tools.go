@@ -19,8 +19,8 @@ import (
 // Limits of tools.
 const (
 	findLimit = time.Second
-	// toolLimit bounds a tool's work on one process. gdb needs seconds for programs with hundreds of
-	// libraries, and longer if ranks that wait in a loop use all cores.
+	// toolLimit limits the time of a tool for one process. gdb needs seconds for programs with hundreds of libraries.
+	// It needs longer if ranks that wait in a loop use all cores.
 	toolLimit = 8 * time.Second
 )
 
@@ -69,7 +69,7 @@ func (c *Collector) run(ctx context.Context, path string, args ...string) (strin
 // frames has the frames of threads by their TIDs, innermost first.
 type frames map[int][]job.Frame
 
-// inspect adds the frames of a process, as the best tools for it report them. Frames of Python come from
+// inspect adds the frames of a process, as the best tools for the process report them. Frames of Python come from
 // py-spy or from the program itself. Other frames come from a tool that stops the process for a moment.
 func (c *Collector) inspect(ctx context.Context, r *rank, p *proc, found map[job.StackTool]string) {
 	if !p.any(job.ProcessRunning, job.ProcessSleeping, job.ProcessDisk, job.ProcessStopped, job.ProcessTraced) {
@@ -153,8 +153,8 @@ func (c *Collector) native(ctx context.Context, p *proc, found map[job.StackTool
 	return nil, "", "the time was over"
 }
 
-// goOn makes a process go on that a killed tool has left stopped, or with a stop signal that is still
-// pending. The process must have run before.
+// goOn makes a process continue if a killed tool has left it stopped, or has left a pending stop signal. The process
+// must have been running before.
 func (p *proc) goOn() {
 	for _, tid := range threadIDs(p.pid, maxThreads) {
 		data, _ := os.ReadFile(procfs.Path(p.pid, "task/"+strconv.Itoa(tid)+"/stat")) // the thread may have ended

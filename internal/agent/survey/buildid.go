@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// buildOf returns a text that differs between builds of a library: the version in the name
-// of its file, and the beginning of its build ID, as in "2.18.5 build 9c1f03ab".
+// buildOf returns a text that differs between builds of a library. It has the version in the name of the library's
+// file, and the beginning of the library's build ID, as in "2.18.5 build 9c1f03ab".
 func buildOf(library string) string {
 	var words []string
 	if real, err := filepath.EvalSymlinks(library); err == nil {
@@ -31,8 +31,7 @@ func buildOf(library string) string {
 	return strings.Join(words, " ")
 }
 
-// buildID returns the build ID that the linker gave to a file, in hexadecimal, or "" if it
-// has none.
+// buildID returns the build ID that the linker gave to a file, in hexadecimal. It returns "" if the file has none.
 func buildID(path string) string {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -50,8 +49,8 @@ func buildID(path string) string {
 	return noteID(note, file.ByteOrder)
 }
 
-// noteID returns the build ID in an ELF note of the type NT_GNU_BUILD_ID, which is: the size
-// of the name, the size of the content, the type, the name "GNU", the content. See elf(5).
+// noteID returns the build ID in an ELF note of the type NT_GNU_BUILD_ID. Such a note has the size of the name, the
+// size of the content, the type, the name "GNU" and the content. See elf(5).
 func noteID(note []byte, order binary.ByteOrder) string {
 	const head = 12 + len("GNU\x00")
 	if len(note) < head || order.Uint32(note) != 4 || order.Uint32(note[8:]) != 3 || string(note[12:head]) != "GNU\x00" {

@@ -14,20 +14,19 @@ import (
 	"github.com/gangrun/gangrun/internal/pattern"
 )
 
-// lacking is how glibc's loader says that a library is too old for a program, as in "./train: /lib/libc.so.6:
-// version `GLIBC_2.38' not found (required by ./train)".
+// lacking matches the line with which glibc's loader reports that a library is too old for a program, as in "./train:
+// /lib/libc.so.6: version `GLIBC_2.38' not found (required by ./train)".
 var lacking = pattern.New("^.+: (/?.+): version `(.+)' .+ \\(required by .+\\)$")
 
-// missing asks the program's dynamic loader which libraries it does not find in the environment of the ranks,
-// and which it finds in versions that are too old. Nothing of the program runs. It returns nil if the loader
-// is neither glibc's nor musl's.
+// missing asks the program's dynamic loader which libraries it does not find in the environment of the ranks, and which
+// libraries are too old. It runs no code of the program. It returns nil if the loader is neither glibc's nor musl's.
 func (v Surveyor) missing(ctx context.Context, loader, path string) (names, old []string) {
 	argv, env, ok := listing(loader, path, v.Env)
 	if !ok {
 		return nil, nil
 	}
-	// The exit code does not matter: musl's loader fails when a library is missing,
-	// and names it on its standard error.
+	// The exit code does not matter. If a library is missing, musl's loader fails and names the library on its standard
+	// error.
 	out, _ := v.Children.RunHelper(ctx, loader, argv, "/", env, nil, true)
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(line), " => not found"); ok {
@@ -60,10 +59,10 @@ func (v Surveyor) libraries(ctx context.Context, program string) (list []job.Ver
 	}
 	out, err := v.Children.RunHelper(ctx, loader, argv, "/", env, nil, true)
 	if err != nil {
-		return nil // a library is missing, which the survey of the program reports
+		return nil // a library is missing, and the survey of the program reports that
 	}
 	for line := range strings.Lines(string(out)) {
-		// As in "libm.so.6 => /lib/libm.so.6 (0x00007f12a2c4d000)".
+		// The line looks like "libm.so.6 => /lib/libm.so.6 (0x00007f12a2c4d000)".
 		name, path, ok := strings.Cut(strings.TrimSpace(line), " => ")
 		path, _, _ = strings.Cut(path, " (0x")
 		if ok && filepath.IsAbs(path) {
@@ -73,10 +72,10 @@ func (v Surveyor) libraries(ctx context.Context, program string) (list []job.Ver
 	return list
 }
 
-// listing returns the command and the environment with which a dynamic loader lists a program's
-// libraries. ok is false if the loader is neither glibc's nor musl's, because another loader might
-// run the program. For glibc's loader, listing sets a variable instead of using --list: only then
-// does that loader continue after a missing library. See ld.so(8).
+// listing returns the command and the environment with which a dynamic loader lists a program's libraries. ok is false
+// if the loader is neither glibc's nor musl's, because another loader might run the program. For glibc's loader,
+// listing sets a variable and does not use --list, because with --list that loader stops at a missing library. See
+// ld.so(8).
 func listing(loader, program string, env []string) (argv, in []string, ok bool) {
 	switch name := filepath.Base(loader); {
 	case strings.HasPrefix(name, "ld-musl-"):

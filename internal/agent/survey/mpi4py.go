@@ -42,7 +42,7 @@ func (v Surveyor) MPI4py(ctx context.Context, argv []string, workdir, interprete
 	}
 	out, err := v.Children.RunHelper(ctx, interpreter, []string{interpreter, "-c", findMPI}, "/", v.Env, nil, false)
 	if err != nil {
-		return "" // the ranks will fail of the same
+		return "" // the ranks will fail for the same reason
 	}
 	path, _, _ := strings.Cut(string(out), "\n")
 	return path

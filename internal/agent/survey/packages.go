@@ -12,9 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// packagesCode prints, as JSON, the versions of Python, of the packages that the program on
-// its standard input imports at any level, and of the packages that bring libraries for
-// GPUs. It imports none of them.
+// packagesCode prints versions as JSON: those of Python, of the packages that the program on its standard input imports
+// at any level, and of the packages that bring libraries for GPUs. It imports none of the packages.
 const packagesCode = `import sys, json, ast
 from importlib import metadata
 names = {"torch", "numpy", "mpi4py"}
@@ -37,8 +36,8 @@ for name in names:
 print(json.dumps(found))
 `
 
-// packages asks the Python interpreter that runs the program, if there is one, for the
-// versions of its packages.
+// packages asks the Python interpreter that runs the program for the versions of its packages. It returns nil if there
+// is no interpreter.
 func (v Surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts) (list []job.VersionFact) {
 	python, path := facts.Program.Path, ""
 	var source []byte
@@ -59,7 +58,7 @@ func (v Surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts)
 	}
 	out, err := v.Children.RunHelper(ctx, python, []string{python, "-c", packagesCode}, "/", v.Env, source, false)
 	if err != nil {
-		return nil // the trial will fail of the same
+		return nil // the trial will fail for the same reason
 	}
 	var found map[string]string
 	if json.Unmarshal(out, &found) != nil {

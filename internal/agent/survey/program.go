@@ -19,7 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// program reports whether argument 0 of the command can be executed here.
+// program returns whether the first word of the command can be executed here.
 func (v Surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 	fact := job.ProgramFact{PathFact: job.PathFact{Path: ask.Command[0]}}
 	path, err := process.LookPath(ask.Command[0], ask.Workdir, v.Env)
@@ -33,7 +33,7 @@ func (v Surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		return fact
 	case err != nil && pathfact.Kind(err) == job.ErrorPermission:
 		if _, statErr := os.Stat(path); statErr == nil {
-			pathfact.Fail(&fact.PathFact, err) // it exists and is not executable
+			pathfact.Fail(&fact.PathFact, err) // the program exists, but is not executable
 			return fact
 		}
 		fallthrough
@@ -50,7 +50,7 @@ func (v Surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 	if err == nil {
 		fact.Bytes = info.Size()
 	}
-	// A program may be executable and not readable. Then nothing more can be known.
+	// The program may be executable but not readable. Then nothing more can be found out.
 	if fact.SHA256, err = pathfact.Hash(ctx, path); err != nil {
 		return fact
 	}
@@ -60,8 +60,7 @@ func (v Surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 	return fact
 }
 
-// format finds out whether the kernel can execute the file, and whether its
-// shared libraries resolve.
+// format finds out whether the kernel can execute the file, and whether all of the file's shared libraries are found.
 func (v Surveyor) format(ctx context.Context, path string, fact *job.ProgramFact) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -74,7 +73,7 @@ func (v Surveyor) format(ctx context.Context, path string, fact *job.ProgramFact
 		v.elf(ctx, path, file, fact)
 	case strings.HasPrefix(string(head), "#!"):
 		line, _, _ := strings.Cut(string(head[2:]), "\n")
-		// To the kernel a carriage return at the end is part of the name.
+		// For the kernel, a carriage return at the end is part of the name.
 		if fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }); len(fields) == 0 {
 			fact.Format = "its #! line names no interpreter"
 		} else if process.Executable(fields[0]) != nil {

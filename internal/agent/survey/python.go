@@ -10,8 +10,8 @@ import (
 // pythonName matches the names under which Python interpreters are installed.
 var pythonName = pattern.New(`^(python|pypy)[0-9.]*$`)
 
-// pythonProgram returns what a Python command line runs: the path of a script, or the code
-// that follows -c. Both are empty if it runs a module (-m) or standard input. See python(1).
+// pythonProgram returns what a Python command line runs: the path of a script, or the code after -c. Both are empty if
+// the command line runs a module (-m) or standard input. See python(1).
 func pythonProgram(args []string) (script, code string) {
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
@@ -19,7 +19,7 @@ func pythonProgram(args []string) (script, code string) {
 		case !strings.HasPrefix(arg, "-"):
 			return arg, ""
 		case arg == "-":
-			return "", "" // standard input; the rest are arguments of the program
+			return "", "" // standard input; the other words are arguments of the program
 		case arg == "--":
 			if i+1 < len(args) && args[i+1] != "-" {
 				return args[i+1], ""
@@ -31,8 +31,8 @@ func pythonProgram(args []string) (script, code string) {
 			}
 			continue
 		}
-		// Short options may be combined, as in -uc. These take the rest of the
-		// word, or else the next word, as their value.
+		// Short options may be combined, as in -uc. The options c, m, W and X take the rest of the word as their value
+		// or, if there is no rest, the next word.
 		if at := strings.IndexAny(arg, "cmWX"); at > 0 {
 			value := arg[at+1:]
 			if value == "" && i+1 < len(args) {

@@ -13,9 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// compileCode compiles its standard input. It prints, as JSON, the syntax error, or whether
-// the code imports mpi4py at any level. It runs isolated (-I) and imports nothing of the
-// user's.
+// compileCode compiles the code on its standard input. It prints, as JSON, the syntax error, or whether the code
+// imports mpi4py at any level. It runs isolated (-I) and imports none of the user's modules.
 const compileCode = `import sys, json, ast
 source = sys.stdin.buffer.read()
 def mpi4py(node):
@@ -35,8 +34,8 @@ except ValueError as e:
     print(json.dumps({"syntax": "ValueError: " + str(e), "line": 0, "source": ""}))
 `
 
-// script returns what Python is to run, and whether that compiles. It returns nil if the
-// program is not a Python interpreter, or runs neither a file nor the code of -c.
+// script returns what Python will run, and whether that compiles. It returns nil if the program is not a Python
+// interpreter, or if the interpreter runs neither a file nor the code of -c.
 func (v Surveyor) script(ctx context.Context, ask job.Survey, interpreter string) *job.ScriptFact {
 	if !IsPython(ask.Command[0], interpreter) {
 		return nil
@@ -49,7 +48,7 @@ func (v Surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 		path := pathfact.In(ask.Workdir, script)
 		fact.PathFact = pathfact.Readable(path)
 		if fact.Dir {
-			// A directory or package with __main__.py.
+			// The path may be a directory or package with a __main__.py.
 			path = filepath.Join(path, "__main__.py")
 			fact.PathFact = pathfact.Readable(path)
 		}
@@ -58,14 +57,14 @@ func (v Surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 		}
 		info, err := os.Stat(path)
 		if err == nil && !info.Mode().IsRegular() {
-			return fact // whoever reads a FIFO takes its content from the program
+			return fact // reading a FIFO would take the content away from the program
 		}
 		if source, err = os.ReadFile(path); err != nil {
 			pathfact.Fail(&fact.PathFact, err)
 			return fact
 		}
 		if strings.HasPrefix(string(source), "PK\x03\x04") {
-			return fact // a zip application
+			return fact // the file is a zip application
 		}
 		script = path
 	case code != "":
@@ -76,18 +75,18 @@ func (v Surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 	}
 	sum := sha256.Sum256(source)
 	fact.SHA256 = hex.EncodeToString(sum[:])
-	fact.MPI4py = importsMPI4py().Match(source) // a guess, until the compiler has answered
+	fact.MPI4py = importsMPI4py().Match(source) // this is a guess until the compiler has answered
 	if ask.Compile {
 		v.compile(ctx, interpreter, script, source, fact)
 	}
 	return fact
 }
 
-// compile has the interpreter compile the source, and adds what it answers to fact.
+// compile makes the interpreter compile the source, and adds the answer to fact.
 func (v Surveyor) compile(ctx context.Context, interpreter, name string, source []byte, fact *job.ScriptFact) {
 	out, err := v.Children.RunHelper(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.Env, source, false)
 	if err != nil {
-		return // the trial will fail of the same
+		return // the trial will fail for the same reason
 	}
 	var answer struct {
 		Syntax string `json:"syntax"`

@@ -61,9 +61,8 @@ func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 	return facts
 }
 
-// openMPI returns which Open MPI would start the program, or nil if the program is known to
-// need none. It looks for one also if the program imports mpi4py, because it does not know
-// yet which MPI library mpi4py uses.
+// openMPI returns the Open MPI that would start the program. It returns nil if the program certainly needs none. It
+// also looks for Open MPI if the program imports mpi4py, because it is not known yet which MPI library mpi4py uses.
 func (v Surveyor) openMPI(asked job.MPI, program job.ProgramFact, script *job.ScriptFact) *job.OpenMPIFact {
 	library, python := "", (asked == job.MPIAuto || asked == "") && program.MPI == "" && script != nil && script.MPI4py
 	if program.MPI == job.MPIOpenMPI {
@@ -71,6 +70,6 @@ func (v Surveyor) openMPI(asked job.MPI, program job.ProgramFact, script *job.Sc
 	} else if asked != job.MPIOpenMPI && !python {
 		return nil
 	}
-	found, _ := openmpi.Find(library, v.Env) // a field is empty if that part is not installed
+	found, _ := openmpi.Find(library, v.Env) // a field of found is empty if that part is not installed
 	return &job.OpenMPIFact{Mpirun: found.Mpirun, Daemon: found.Daemon, Version: found.Version}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// driverVersion holds the version of the NVIDIA driver that is loaded. Reading it does not
-// call the driver, which may hang.
+// driverVersion is a file that has the version of the loaded NVIDIA driver. Reading the file does not call the driver,
+// which may hang.
 const driverVersion = "/sys/module/nvidia/version"
 
-// versions returns the versions of everything that should be the same on all hosts of a
-// gang. What is not installed is left out.
+// versions returns the versions of everything that should be the same on all hosts of a gang. It leaves out what is not
+// installed.
 func (v Surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts) (list []job.VersionFact) {
 	if driver := driverOf(root); driver != "" {
 		list = append(list, job.VersionFact{Kind: job.VersionDriver, Name: "the NVIDIA driver", Version: driver})

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockTries is how often LockedDir makes a directory, if other agents remove it.
+// lockTries limits how often LockedDir makes a directory, if other agents remove it.
 const lockTries = 100
 
 // LockedDir makes a directory below parent, and locks it. Before the directory is locked, another
@@ -48,7 +48,7 @@ func RemoveUnlocked(prefix string, remove func(path string) error) (removed int)
 		for _, path := range dirs {
 			dir, err := os.Open(path)
 			if err != nil {
-				continue // somebody else's
+				continue // the directory belongs to somebody else
 			}
 			if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 				if remove(path) == nil {

@@ -14,21 +14,19 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// linkDir returns the directory of the link to this program; it has the same path on all
-// machines of the gang.
+// linkDir returns the directory of the link to this program. It has the same path on all machines of the gang.
 func linkDir(gang string) string {
 	return filepath.Join(SharedDir, "gangrun-"+strings.ReplaceAll(gang, "/", "-"))
 }
 
-// ownerFile is the name of the file in a linkDir that names the agent that made it.
+// ownerFile returns the name of the file in a linkDir that says which agent has made the directory.
 func ownerFile(agent int) string { return "agent-" + identity.AgentName(agent) }
 
 // SelfPath returns a path of this program that has no blanks. The path is valid as long as this process lives,
 // even if the file of the program is replaced.
 func SelfPath() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
-// LinkSelf makes a link to this program at a path that is the same on all machines of a
-// gang, and returns the path.
+// LinkSelf makes a link to this program, and returns its path. The path is the same on all machines of a gang.
 func LinkSelf(gang string) (string, error) {
 	dir := linkDir(gang)
 	path := filepath.Join(dir, "gangrun")

@@ -17,26 +17,26 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// SharedDir is where shm_open(3) makes its files.
+// SharedDir is the directory in which shm_open(3) makes its files.
 const SharedDir = "/dev/shm"
 
-// sharedNames are the beginnings of the names that MPI libraries give to the
-// memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
+// sharedNames has the beginnings of the names of the shared memory that MPI libraries make for their ranks: MPICH, UCX,
+// Open MPI, libfabric and PSM.
 var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "open_mpi.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
 
-// fileID identifies a file, also among later files of the same name.
+// fileID identifies a file, and distinguishes it from later files of the same name.
 type fileID struct {
 	major, minor uint32
 	inode        uint64
 }
 
-// SharedMemory remembers the shared memory files of MPI libraries that processes of a gang have mapped. It
-// never removes any other file, because another file may belong to processes of another PID namespace, which
-// this process cannot see.
+// SharedMemory remembers the shared memory files of MPI libraries that processes of a gang have mapped. Remove removes
+// only these files and the test files of Open MPI (see probes), because another file may belong to processes of another
+// PID namespace, which this process cannot see.
 type SharedMemory struct {
 	mu     sync.Mutex
 	mapped map[string]fileID // by path
-	done   chan struct{}     // of the latest scan, closed when it is over; nil before the first
+	done   chan struct{}     // closed when the latest scan is over; nil before the first scan
 }
 
 // Scan finds out in the background which files the descendants of this process have mapped. It returns a
@@ -59,11 +59,11 @@ func (s *SharedMemory) Scan() <-chan struct{} {
 	return done
 }
 
-// add records what a process has mapped.
+// add records which shared memory files a process has mapped.
 func (s *SharedMemory) add(pid int) {
 	maps, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
-		return // it is gone
+		return // the process is gone
 	}
 	defer maps.Close()
 	found := scanShared(io.LimitReader(maps, maxMaps))
@@ -77,7 +77,7 @@ func (s *SharedMemory) add(pid int) {
 	}
 }
 
-// scanShared finds the files of MPI libraries in a file as described in proc_pid_maps(5).
+// scanShared finds the shared memory files of MPI libraries in a file that has the format of proc_pid_maps(5).
 func scanShared(maps io.Reader) map[string]fileID {
 	found := map[string]fileID{}
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
@@ -99,7 +99,7 @@ func scanShared(maps io.Reader) map[string]fileID {
 	return found
 }
 
-// sharedName reports whether a path is one that MPI libraries make in shared memory.
+// sharedName reports whether a path is that of a shared memory file of an MPI library.
 func sharedName(path string) bool {
 	dir, name := filepath.Split(path)
 	for _, begin := range sharedNames {
@@ -110,9 +110,9 @@ func sharedName(path string) bool {
 	return false
 }
 
-// Remove deletes the shared memory files that killed ranks have left. start is the time at which the gang began.
-// A file is such a file if it belongs to this user, was made after start, was mapped by one of the ranks, and is
-// neither open nor mapped in any living process.
+// Remove deletes the shared memory files that killed ranks have left. start is the time at which the gang began. A file
+// is such a file if it belongs to this user, was made after start, and is neither open nor mapped in any living
+// process. One of the ranks must have mapped it, unless it is a test file of Open MPI (see probes).
 func (s *SharedMemory) Remove(start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,13 +143,13 @@ func (s *SharedMemory) Remove(start time.Time) {
 		}
 	}
 	for path := range left {
-		_ = os.Remove(path) // another gang's agent may have been faster
+		_ = os.Remove(path) // the agent of another gang may have removed it already
 	}
 }
 
-// probes returns the empty files with which ranks of Open MPI test shared memory when they
-// start, of this user, that were made since a time. A rank unlinks its file right after it
-// has made it; one that is killed in between leaves it, and has not mapped it.
+// probes returns empty files with which ranks of Open MPI test shared memory when they start. It returns those that
+// belong to this user and were made since a time. A rank unlinks its file right after it has made the file. A rank that
+// is killed in between leaves the file, and has not mapped it.
 func probes(since time.Time) (paths []string) {
 	found, _ := filepath.Glob(filepath.Join(SharedDir, "open_mpi.*"))
 	for _, path := range found {
@@ -164,10 +164,10 @@ func probes(since time.Time) (paths []string) {
 	return paths
 }
 
-// spareUsed removes from paths those that a process has open or mapped.
+// spareUsed removes those files from paths that a process has open or mapped.
 func spareUsed(paths map[string]bool, process string) {
-	// A file is opened first, then mapped, then closed.
-	if fds, err := os.ReadDir(process + "/fd"); err == nil { // else it is gone, or another user's
+	// A process opens a file first, then maps it, and then closes it.
+	if fds, err := os.ReadDir(process + "/fd"); err == nil { // otherwise the process is gone or belongs to another user
 		for _, fd := range fds {
 			if target, err := os.Readlink(process + "/fd/" + fd.Name()); err == nil {
 				delete(paths, target)
@@ -184,8 +184,8 @@ func spareUsed(paths map[string]bool, process string) {
 	}
 }
 
-// maxMaps bounds how many bytes of a process's maps are read: those of some 200,000
-// mappings, three times what the kernel allows by default.
+// maxMaps limits how many bytes of a process's maps are read. It is enough for about 200,000 mappings, which is three
+// times the kernel's default limit.
 const maxMaps = 16 << 20
 
 func isClosed(c <-chan struct{}) bool {

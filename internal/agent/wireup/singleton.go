@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxMaps bounds how many bytes of a process's maps are read: those of some 200,000
-// mappings, three times what the kernel allows by default.
+// maxMaps limits how many bytes of a process's maps are read. It is enough for about 200,000 mappings, which is three
+// times the kernel's default limit.
 const maxMaps = 16 << 20
 
 // mappedMPI returns the family and the path of the MPI library that a process has mapped, and
@@ -34,15 +34,17 @@ func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	return scanMaps(io.LimitReader(file, maxMaps))
 }
 
-// The times at which ranks that have not joined are checked: often at first, because a process
-// may exist only for a moment, then more rarely, because an import may take a minute.
+// The times at which ranks that have not joined are checked. In the first lookOften, they are checked every lookEvery,
+// because a process may exist only for a moment. Later they are checked more rarely, because an import may take a
+// minute. After lookLast, they are no longer checked.
 const (
 	lookEvery = 25 * time.Millisecond
 	lookOften = 3 * time.Second
 	lookLast  = time.Minute
 )
 
-// nextLook returns a channel that fires when to check ranks of that age again; nil for never.
+// nextLook returns a channel that fires when ranks of that age must be checked again. It returns nil if they need not
+// be checked again.
 func nextLook(age time.Duration) <-chan time.Time {
 	switch {
 	case age < lookOften:
@@ -53,12 +55,12 @@ func nextLook(age time.Duration) <-chan time.Time {
 	return nil
 }
 
-// lastingAge is how long a process below a rank must have been seen for it to count as the
-// gang's program, and not as a tool that a rank uses for a moment.
+// lastingAge is how long a process below a rank must have been seen before it counts as the gang's program. A tool that
+// a rank uses for a moment does not live that long.
 const lastingAge = 2 * time.Second
 
-// singletons finds ranks that have initialised MPI as a gang of one, because they were started
-// without what their MPI library needs to find the others.
+// singletons finds ranks that have initialised MPI as a gang of one. They were started without what their MPI library
+// needs to find the other ranks.
 type singletons struct {
 	gang    *gang.Gang
 	begun   time.Time
@@ -71,8 +73,8 @@ type singletons struct {
 
 func newSingletons(g *gang.Gang) *singletons { return &singletons{gang: g, begun: time.Now()} }
 
-// look checks the ranks once more. It reports whether that has changed library or lasting, and
-// when to check again; nil for never.
+// look checks the ranks again. It reports whether library or lasting has changed. again fires when the next check is
+// due; it is nil if no further check is needed.
 func (s *singletons) look(silent func(rank int) bool) (changed bool, again <-chan time.Time) {
 	if library, lasting := s.find(silent); library != "" && (s.library == "" || lasting) {
 		s.library, s.lasting, changed = library, lasting, true
@@ -83,9 +85,8 @@ func (s *singletons) look(silent func(rank int) bool) (changed bool, again <-cha
 	return changed, nextLook(time.Since(s.begun))
 }
 
-// find checks the first living rank that has not joined, and its descendants. It returns the
-// Open MPI library of a singleton among them, and whether that process is the rank itself or
-// has existed for a while.
+// find checks the first living rank that has not joined, and its descendants. It returns the Open MPI library of a
+// singleton among them. lasting is true if that process is the rank itself, or has existed for a while.
 func (s *singletons) find(silent func(rank int) bool) (library string, lasting bool) {
 	for _, r := range s.gang.Ranks() {
 		rank, ok := r.Living()
@@ -109,8 +110,8 @@ func (s *singletons) find(silent func(rank int) bool) (library string, lasting b
 	return "", false
 }
 
-// believesAlone returns the Open MPI library of a process that has initialised it and was
-// not started by Open MPI, which would have set its variables.
+// believesAlone returns the Open MPI library of a process that has initialised the library but was not started by Open
+// MPI. Open MPI would have set its variables.
 func believesAlone(pid int) (library string) {
 	mpi, library, initialised := mappedMPI(pid)
 	if mpi != job.MPIOpenMPI || !initialised {
@@ -119,7 +120,7 @@ func believesAlone(pid int) (library string) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	exe, _ := os.Readlink(dir + "/exe")
 	switch filepath.Base(exe) {
-	case "ompi_info", "oshmem_info": // they load all components
+	case "ompi_info", "oshmem_info": // these tools load all components
 		return ""
 	}
 	env, err := os.ReadFile(dir + "/environ")
@@ -136,15 +137,15 @@ func believesAlone(pid int) (library string) {
 	return library
 }
 
-// scanMaps finds the MPI library in a file as described in proc_pid_maps(5).
+// scanMaps finds the MPI library in a file that has the format of proc_pid_maps(5).
 func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 	lines := bufio.NewReaderSize(r, 16<<10)
 	best, openMPI := mpilib.NotMPI, false
-	var last []byte // the path of the previous line: the mappings of a file are adjacent
+	var last []byte // the path of the previous line, because the mappings of a file are adjacent
 	for {
 		line, err := lines.ReadSlice('\n')
 		path := mappedPath(line)
-		for err == bufio.ErrBufferFull { // longer than any path
+		for err == bufio.ErrBufferFull { // the line is longer than any path
 			path = nil
 			_, err = lines.ReadSlice('\n')
 		}
@@ -172,8 +173,8 @@ func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 	return mpi, library, initialised && mpi == job.MPIOpenMPI
 }
 
-// mappedPath returns the path in a line of maps, after five fields and blanks; empty if the
-// mapping is not of a file.
+// mappedPath returns the path in a line of maps, which follows five fields and blanks. It returns nothing if the
+// mapping has no file.
 func mappedPath(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	for range 5 {

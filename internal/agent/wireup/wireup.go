@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// abortWait is how long a rank that has called MPI_Abort may take to end by itself, with its
-// own exit code.
+// abortWait is how long a rank that has called MPI_Abort may take to end by itself. It then ends with its own exit
+// code.
 const abortWait = 100 * time.Millisecond
 
 // State gives access to what a wire-up knows about the ranks of this host. Once the ranks have been started,
@@ -39,7 +39,7 @@ type Watch struct {
 	gang     *gang.Gang
 	state    State
 	single   *singletons // nil if no rank can be a silent singleton
-	joined   int         // ranks that had joined at the last report
+	joined   int         // number of ranks that had joined at the last report
 	aborting map[int]bool
 }
 
@@ -89,8 +89,8 @@ func (w *Watch) Run(ctx context.Context, requests <-chan *wire.GangRequest) {
 	}
 }
 
-// awaitReady waits until the ranks have been started, and returns the requests that came
-// before. ok is false when ctx ended first.
+// awaitReady waits until the ranks have been started. It returns the requests that arrived before that. ok is false if
+// ctx ended first.
 func (w *Watch) awaitReady(ctx context.Context, requests <-chan *wire.GangRequest) (early []*wire.GangRequest, ok bool) {
 	for {
 		select {
@@ -119,7 +119,7 @@ func (w *Watch) update() (aborting bool) {
 	if up := w.state.Wireup(); len(up.In) != w.joined && (w.joined == 0 || len(up.Silent) == 0) {
 		w.joined = len(up.In)
 		w.report(false)
-		w.gang.NoteSharedMemory() // all ranks have mapped it by now
+		w.gang.NoteSharedMemory() // all ranks have mapped the shared memory by now
 	}
 	if w.state.Update != nil {
 		w.state.Update()
@@ -131,8 +131,7 @@ func (w *Watch) update() (aborting bool) {
 	return aborting
 }
 
-// requestAbort asks for the end of the gang if a rank that has called MPI_Abort does not end by
-// itself.
+// requestAbort asks for the end of the gang if a rank that has called MPI_Abort does not end by itself.
 func (w *Watch) requestAbort() {
 	for _, r := range w.gang.Ranks() {
 		if _, lives := r.Living(); lives && w.aborting[r.Number()] {
@@ -154,7 +153,7 @@ func (w *Watch) silent() func(rank int) bool {
 	return func(rank int) bool { return silent[rank] }
 }
 
-// report reports how far the ranks have come. answer means that the controller has asked.
+// report reports how far the ranks have come. answer is true if the controller has asked for the report.
 func (w *Watch) report(answer bool) {
 	up := job.Wireup{MPI: job.MPINone, In: []int{}}
 	if w.state.Wireup != nil {
@@ -171,7 +170,7 @@ func (w *Watch) report(answer bool) {
 // MPI_Abort, even if it was killed before it could exit.
 func MarkAbort(e *job.Exit, code int) {
 	e.Aborted, e.Stopped = true, false
-	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // its parent may have lost the code
+	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // the rank's parent may have lost the code
 		e.Status, e.Signal, e.Code = job.Exited, 0, code&0xff
 	}
 }

@@ -41,14 +41,14 @@ type Watch struct {
 	note    func(text string)
 
 	check    chan struct{}
-	answered chan struct{} // closed when ended is set
+	answered chan struct{} // closed when ended has been set
 	ended    job.Ended
 	cancel   context.CancelCauseFunc
 	stop     context.CancelFunc
 	over     chan struct{}
 }
 
-// recheck is the time between two questions to a Slurm that does not answer.
+// recheck is the time between two questions to Slurm if Slurm does not answer.
 const recheck = 30 * time.Second
 
 // Begin begins to watch a job. The context that it returns ends when ctx ends, or when the time
@@ -70,7 +70,7 @@ func Until(ctx context.Context, limit time.Time, reserve time.Duration) (context
 func begin(ctx context.Context, w *Watch) (context.Context, *Watch) {
 	w.check, w.answered, w.over = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	ctx, w.cancel = context.WithCancelCause(ctx)
-	// A question that is under way when ctx ends is answered.
+	// If ctx ends while Slurm is being asked, the watch still waits for the answer.
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	w.stop = stop
 	go func() { defer close(w.over); w.run(ctx, asking) }()
@@ -88,7 +88,7 @@ func (w *Watch) Stop() {
 func (w *Watch) Check() {
 	select {
 	case w.check <- struct{}{}:
-	default: // one is under way
+	default: // a check is already waiting
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *Watch) End() { w.cancel(order.BatchEnd{Ended: job.EndedBatchLimit}) }
 func (w *Watch) Ended() job.Ended {
 	select {
 	case <-w.answered:
-	case <-w.over: // it may have answered before
+	case <-w.over: // the answer may have come before the end of the watch
 	}
 	select {
 	case <-w.answered:
@@ -111,7 +111,7 @@ func (w *Watch) Ended() job.Ended {
 	}
 }
 
-// run watches until ctx, that of the run, ends, and then asks why. asking ends with the watch.
+// run watches the job until ctx, the context of the run, ends. It then asks why. asking ends with the watch.
 func (w *Watch) run(ctx, asking context.Context) {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -135,7 +135,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 			next.Reset(recheck)
 			continue
 		}
-		if err != nil || !j.Running() { // outside of the job (salloc), nothing else tells
+		if err != nil || !j.Running() { // outside of the job (salloc), gangrun learns it in no other way
 			w.end(w.of(j))
 			return
 		}
@@ -165,13 +165,13 @@ func (w *Watch) answer(ended job.Ended) {
 	close(w.answered)
 }
 
-// end ends the run. The user or Slurm may have ended it since Slurm was asked.
+// end ends the run. Since Slurm was asked, the user or Slurm may have ended the run already.
 func (w *Watch) end(ended job.Ended) {
 	w.answer(ended)
 	w.cancel(order.BatchEnd{Ended: ended})
 }
 
-// of returns why Slurm ends a job.
+// of returns why Slurm ends the job j.
 func (w *Watch) of(j slurmjob.Job) job.Ended {
 	switch j.Ending(w.job.Restarts) {
 	case slurmjob.TimeLimit:

@@ -14,9 +14,9 @@ import (
 
 // Start is how gangrun was started.
 type Start struct {
-	Lookup   func(name string) (string, bool) // os.LookupEnv
-	Detach   bool                             // the run is to go on without this process
-	OwnHosts bool                             // the user has named hosts: those of the job are not used
+	Lookup   func(name string) (string, bool) // os.LookupEnv, except in tests
+	Detach   bool                             // the run will continue without this process
+	OwnHosts bool                             // the user has named hosts, so gangrun does not use the hosts of the job
 }
 
 // Check returns a usage error if the start is a mistake.

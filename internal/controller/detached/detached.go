@@ -25,10 +25,10 @@ const (
 	// envName is set in the environment of a detached controller. Its value is the
 	// descriptor on which the controller announces its run.
 	envName = "GANGRUN_DETACHED"
-	// wordsFD is the descriptor from which it reads its command line.
+	// wordsFD is the descriptor from which a detached controller reads its command line.
 	wordsFD = 4
-	// logName is the file of a run's directory to which a detached controller writes
-	// instead of the terminal.
+	// logName is the name of a file in a run's directory, to which a detached controller writes instead of the
+	// terminal.
 	logName = "controller.log"
 )
 
@@ -39,10 +39,9 @@ type Run struct {
 	Log string `json:"log"`
 }
 
-// Start starts gangrun again with the given arguments, in a session of its own, so that
-// neither the terminal's end nor its signals reach it. Start returns when the run has
-// begun. If the new process ends before that, it has reported the reason, and the error is
-// its exit code.
+// Start starts gangrun again with the given arguments. The new process has its own session, so that the end of the
+// terminal and the terminal's signals do not reach it. Start returns when the run has begun. If the new process ends
+// before that, it has already reported the reason. The error then has only the exit code of that process.
 func Start(args []string) (Run, error) {
 	announcement, w, err := os.Pipe()
 	if err != nil {
@@ -58,7 +57,7 @@ func Start(args []string) (Run, error) {
 	cmd.Args = shownWords(args)
 	cmd.Env = append(os.Environ(), envName+"=3")
 	cmd.ExtraFiles = []*os.File{w, words}
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // until it has a log
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // until the controller has a log
 	if !term.IsTerminal(0) {                      // a file or a pipe does not depend on the terminal
 		cmd.Stdin = os.Stdin
 	}
@@ -76,7 +75,7 @@ func Start(args []string) (Run, error) {
 	return run, cmd.Process.Release()
 }
 
-// exitOf turns the end of a controller that has announced no run into an error.
+// exitOf returns the error for a controller that has ended without announcing a run.
 func exitOf(err error) error {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -90,8 +89,8 @@ func exitOf(err error) error {
 
 // Process is this process if it is a detached controller.
 type Process struct {
-	parent      *os.File // to which the run is announced
-	savedStderr int      // the standard error that it was started with; -1 after Announce
+	parent      *os.File // the file to which the run is announced
+	savedStderr int      // the standard error with which the process was started; -1 after Announce
 }
 
 // Self returns this process if it is a detached controller, and otherwise nil. It must be
@@ -101,7 +100,7 @@ func Self() (*Process, error) {
 	if value == "" {
 		return nil, nil
 	}
-	if err := os.Unsetenv(envName); err != nil { // it is not for the ranks
+	if err := os.Unsetenv(envName); err != nil { // the ranks must not inherit the variable
 		return nil, err
 	}
 	fd, err := strconv.Atoi(value)
@@ -134,7 +133,7 @@ func (p *Process) UseLog(run home.Run) error {
 
 // Announce reports to the process that has called Start that the run has begun.
 func (p *Process) Announce(run home.Run) {
-	// An error means that the other process was killed, on which the run does not depend.
+	// An error means that the other process was killed. The run does not depend on that process.
 	if data, err := exact.Marshal(Run{Run: run.ID, Dir: run.Dir, Log: filepath.Join(run.Dir, logName)}); err == nil {
 		_, _ = p.parent.Write(data)
 	}

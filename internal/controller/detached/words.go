@@ -12,12 +12,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// envFlags are the flags whose values set variables, which may be secret.
+// envFlags has the flags whose values set variables. The values of the variables may be secret.
 var envFlags = []string{"-e", "--e", "-env", "--env"}
 
-// shownWords returns the arguments of a command line as other users may see them, with the
-// values of variables hidden. Arguments after -- are the job's own command and stay as they
-// are.
+// shownWords returns the arguments of a command line in the form that other users may see. The values of variables are
+// hidden. The arguments after -- are the job's own command and stay unchanged.
 func shownWords(words []string) []string {
 	shown := make([]string, len(words))
 	value := false // the word is the value of the flag before it
@@ -40,7 +39,7 @@ func shownWords(words []string) []string {
 
 func isEnvFlag(word string) bool { return slices.Contains(envFlags, word) }
 
-// hideValue hides the value of NAME=VALUE.
+// hideValue hides the value in NAME=VALUE.
 func hideValue(variable string) string {
 	name, _, set := strings.Cut(variable, "=")
 	if !set {
@@ -49,15 +48,15 @@ func hideValue(variable string) string {
 	return name + "=" + job.Hidden
 }
 
-// wordsFile returns an open file without a name that holds the arguments of a command line.
-// A child process inherits it.
+// wordsFile returns an open file without a name that has the arguments of a command line. A child process can inherit
+// the file.
 func wordsFile(words []string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	file := os.NewFile(uintptr(fd), "words")
-	// No word has a NUL byte.
+	// No word contains a NUL byte.
 	if _, err := file.WriteAt([]byte(strings.Join(words, "\x00")), 0); err != nil {
 		_ = file.Close()
 		return nil, err

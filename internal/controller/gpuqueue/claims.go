@@ -10,18 +10,17 @@ import (
 
 // claim is what a waiting gang claims on one host.
 type claim struct {
-	devices []string // the GPUs that it could use there
-	count   int      // how many of them it claims
-	least   int      // with how many of them it could start
+	devices []string // the GPUs that the gang could use there
+	count   int      // how many of these GPUs the gang claims
+	least   int      // how many of these GPUs the gang needs at least to start
 	// place is the same for hosts on which the gang could start together; -1 means none.
 	place int
 }
 
-// claimsFor returns what a gang claims on each host while it waits for a level. A place is
-// a host, a rack or all hosts together, depending on the level. In every place that could
-// take the gang, it claims all GPUs that it could use. So it starts in the first place with
-// room, and no gang that came later can delay it. It claims nothing where it could not
-// start. It claims Busy GPUs only if there is no place without them.
+// claimsFor returns what a gang claims on each host while it waits for a level. Depending on the level, a place is a
+// host, a rack, or all hosts together. In every place that could take the gang, the gang claims all GPUs that it could
+// use. So it starts in the first place that has room, and no gang that came later can delay it. In places in which it
+// could not start, it claims nothing. It claims GPUs that are busy only if no place has enough other GPUs.
 func claimsFor(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 	claims := claimsOn(want, hosts, not)
 	if !slices.ContainsFunc(claims, func(c claim) bool { return c.place >= 0 }) {
@@ -33,7 +32,7 @@ func claimsFor(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 	need := want.Ranks * want.GPUs
 	claims, places := make([]claim, len(hosts)), map[string]int{}
-	var room []int // how many GPUs of each place ranks could use
+	var room []int // how many GPUs of each place the ranks could use
 	use := make([]int, len(hosts))
 	for i, h := range hosts {
 		name := ""
@@ -56,7 +55,7 @@ func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 		}
 		if want.Locality == job.LocalityIsland && ranks >= want.Ranks && slices.ContainsFunc(h.Devices, func(d job.Device) bool { return d.Busy != "" }) {
 			if _, err := topology.PlaceGPUs(want, job.Inventory{Hosts: []job.Host{h}}, not); err != nil {
-				ranks = 0 // the best are busy
+				ranks = 0 // the best GPUs are busy
 			}
 		}
 		use[i] = ranks * want.GPUs
@@ -71,13 +70,13 @@ func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 		c.count = min(use[i], need)
 		c.least = max(0, need-(room[c.place]-use[i]))
 		if want.Locality == job.LocalityIsland && need > 1 && !alike(hosts[i], c.devices) {
-			c.count = len(c.devices) // some of them make no island
+			c.count = len(c.devices) // some of the GPUs form no island
 		}
 	}
 	return claims
 }
 
-// alike reports whether all pairs of these devices of a host have the same link.
+// alike reports whether all pairs of the given devices of a host have the same kind of link.
 func alike(h job.Host, devices []string) bool {
 	var could []int
 	for i, d := range h.Devices {
@@ -111,7 +110,7 @@ func unused(h job.Host, not job.Excluded) []string {
 	return uuids
 }
 
-// idle returns the hosts with no GPU busy.
+// idle returns the hosts as they are if no GPU is busy.
 func idle(hosts []job.Host) []job.Host {
 	hosts = slices.Clone(hosts)
 	for i := range hosts {

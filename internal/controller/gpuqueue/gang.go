@@ -64,11 +64,11 @@ func (t AgentTurn) Try(ctx context.Context, r lease.Request) (Grant, *lease.Wait
 	return grant, waiting, err
 }
 
-// LookEvery is how often a waiting gang looks for GPUs that other programs use.
+// LookEvery is how often a waiting gang checks which GPUs other programs use.
 const LookEvery = 5 * time.Second
 
-// Place waits for GPUs, leases them, and returns the placement with the leases. The result
-// counts as lost as soon as one of the leases is lost.
+// Place waits for GPUs, leases them, and returns the placement with the leases. The Lease that it returns is lost as
+// soon as one of these leases is lost.
 func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	w := newWait(g)
 	defer w.close()
@@ -76,7 +76,7 @@ func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	if err != nil {
 		return supervisor.Lease{}, g.refusal(err)
 	}
-	if g.Simulated { // this machine has neither the CPUs nor the NICs of the hosts
+	if g.Simulated { // this machine does not have the CPUs and NICs of the hosts
 		for i := range w.choice.Placement.Ranks {
 			w.choice.Placement.Ranks[i].CPUs = ""
 		}
@@ -94,27 +94,27 @@ func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	}, nil
 }
 
-// Watch returns a context that ends when one of the leases is lost, with the reason as its
-// cause, and a function that releases the leases.
+// Watch returns a context and a function that releases the leases. The context ends when one of the leases is lost. Its
+// cause is the reason.
 func Watch(held []Grant) (watch context.Context, release func()) {
 	watch, lost := context.WithCancelCause(context.Background())
 	var waiting sync.WaitGroup
 	for _, h := range held {
-		waiting.Go(func() { // ends with the lease, which release ends
+		waiting.Go(func() { // the goroutine ends when release releases the lease
 			<-h.Done()
 			lost(h.Err())
 		})
 	}
 	return watch, func() {
 		for _, h := range held {
-			_ = h.Release() // they are released at the end of the process at the latest
+			_ = h.Release() // at the latest, the end of the process releases them
 		}
 		waiting.Wait()
 		lost(nil)
 	}
 }
 
-// Check returns an error if the gang would not fit even if nobody used a GPU.
+// Check returns an error if the gang would not fit even if no GPU were in use.
 func (g *Gang) Check() error {
 	if _, err := topology.PlaceGPUs(g.Want, job.Inventory{Hosts: g.Hosts}, g.Excluded); err != nil && !fitsIdle(err) {
 		return g.refusal(err)
@@ -122,7 +122,7 @@ func (g *Gang) Check() error {
 	return nil
 }
 
-// refusal turns an error of a placement into a supervisor.NoPlacement.
+// refusal turns an error from a placement into a supervisor.NoPlacement.
 func (g *Gang) refusal(err error) error {
 	var none *topology.NoPlacement
 	if !errors.As(err, &none) {

@@ -17,7 +17,7 @@ import (
 // kind.
 const noteEvery = 30 * time.Second
 
-// obstacle is what keeps a gang waiting, the most important last.
+// obstacle is a reason why a gang has to wait. The most important reason is the last one.
 type obstacle int
 
 const (
@@ -33,13 +33,13 @@ type noteKind struct {
 	obstacle obstacle
 }
 
-// note is what was reported last.
+// note is a note that was reported last.
 type note struct {
 	at   time.Time
 	text string
 }
 
-// report says what the gang waits for, unless it has said that already.
+// report reports what the gang waits for, unless it has reported that already.
 func (w *wait) report(why error, now job.Inventory, level job.Locality) {
 	var none *topology.NoPlacement
 	if !errors.As(why, &none) || w.gang.Emit == nil {
@@ -71,7 +71,7 @@ func (w *wait) report(why error, now job.Inventory, level job.Locality) {
 	w.gang.Emit(job.Event{Time: time.Now(), Kind: job.KindNote, State: job.StateWaiting, Text: line})
 }
 
-// obstacle returns the most important obstacle among the GPUs that are in the way.
+// obstacle returns the most important obstacle among the GPUs that the gang cannot use.
 func (w *wait) obstacle(way []topology.Blocker) obstacle {
 	worst := badLinks
 	for _, b := range way {
@@ -87,7 +87,7 @@ func (w *wait) obstacle(way []topology.Blocker) obstacle {
 	return worst
 }
 
-// holdersText names the holders of GPUs. It groups the GPUs by host and holder.
+// holdersText returns a text that names the holders of GPUs. It groups the GPUs by host and holder.
 func holdersText(way []topology.Blocker) string {
 	type holder struct{ host, busy string }
 	var order []holder
@@ -113,7 +113,7 @@ func holdersText(way []topology.Blocker) string {
 	return strings.Join(parts, ", ")
 }
 
-// warn reports once what is wrong with each file of the leases.
+// warn reports what is wrong with the files of the leases. It reports each problem once.
 func (w *wait) warn(states []*lease.Waiting) {
 	for i, state := range states {
 		if state == nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// gpuID names a GPU of one of several hosts.
+// gpuID identifies a GPU on one of several hosts.
 type gpuID struct{ host, uuid string }
 
-// wait is a gang that waits for its turn. Its methods decide; lease.Acquire acts.
+// wait is a gang that waits for its turn. Its methods only decide what to request. lease.Acquire carries that out.
 type wait struct {
 	gang    *Gang
 	since   time.Time
@@ -22,12 +22,12 @@ type wait struct {
 	user    string
 	turns   []Turn
 	members []lease.Member[Grant]
-	levels  []job.Locality // that the gang would fit on, the closest first
+	levels  []job.Locality // the levels on which the gang would fit, the closest first
 	choice  topology.Choice
-	looked  time.Time // when the hosts were last looked at
+	looked  time.Time // time of the last look at the hosts
 
-	held   map[gpuID]bool // the GPUs that others held at the last look
-	kept   map[gpuID]bool // the GPUs that were kept for gangs that wait longer
+	held   map[gpuID]bool // GPUs that other gangs held at the last look
+	kept   map[gpuID]bool // GPUs that were kept for gangs that wait longer
 	notes  map[noteKind]note
 	warned map[string]bool
 }
@@ -70,12 +70,11 @@ func fitsIdle(err error) bool {
 
 func (w *wait) close() {
 	for _, t := range w.turns {
-		_ = t.Close() // the end of its agent removes its file at the latest
+		_ = t.Close() // at the latest, the end of the agent removes the agent's file
 	}
 }
 
-// acceptsAfter returns how long the gang waits before it accepts a level. ever is false if
-// it never does.
+// acceptsAfter returns how long the gang waits before it accepts a level. ever is false if the gang never accepts it.
 func (w *wait) acceptsAfter(level job.Locality) (after time.Duration, ever bool) {
 	for _, l := range w.levels {
 		if l == level {
@@ -90,8 +89,8 @@ func (w *wait) acceptsAfter(level job.Locality) (after time.Duration, ever bool)
 	return 0, false
 }
 
-// level returns the widest level that the gang accepts after it has waited for waited. It also
-// returns after how long a wait the gang accepts a wider one; 0 means never.
+// level returns the widest level that the gang accepts after it has waited for waited. wider is the waiting time after
+// which the gang accepts a wider level. It is 0 if the gang never does.
 func (w *wait) level(waited time.Duration) (level job.Locality, wider time.Duration) {
 	level = w.gang.Want.Locality
 	for _, l := range w.levels {
@@ -123,7 +122,7 @@ func (w *wait) plan(states []*lease.Waiting) (requests []lease.Request, again ti
 		again = w.since.Add(wider)
 	}
 	if _, err := topology.PlaceGPUs(want, job.Inventory{Hosts: hosts}, p.Excluded); err != nil && !fitsIdle(err) {
-		return nil, again, err // it does not fit at all
+		return nil, again, err // the gang does not fit at all
 	}
 	requests = w.tickets(claimsFor(want, hosts, p.Excluded), states)
 	if states == nil {
@@ -140,7 +139,7 @@ func (w *wait) plan(states []*lease.Waiting) (requests []lease.Request, again ti
 	return requests, again, nil
 }
 
-// tickets returns requests that only wait for what the gang claims.
+// tickets returns requests that only wait for the GPUs that the gang claims.
 func (w *wait) tickets(claims []claim, states []*lease.Waiting) (requests []lease.Request) {
 	g := w.gang
 	for i, c := range claims {
@@ -152,8 +151,8 @@ func (w *wait) tickets(claims []claim, states []*lease.Waiting) (requests []leas
 	return requests
 }
 
-// take adds to requests the GPUs that a choice uses on each host. The tickets stay: if another gang
-// is faster, this one still waits for every place.
+// take adds to requests the GPUs that a choice uses on each host. The tickets stay in the requests. So if another gang
+// is faster, this gang still waits for every place.
 func (w *wait) take(requests []lease.Request, choice topology.Choice) {
 	for _, rank := range choice.Placement.Ranks {
 		i := slices.IndexFunc(w.gang.Hosts, func(h job.Host) bool { return h.Name == rank.Host })
@@ -175,9 +174,8 @@ func leased(state *lease.Waiting, uuid string) (lease.Lease, bool) {
 	return state.Leases[i], true
 }
 
-// released reports whether a gang has given back a GPU that counted as busy at the last look. The
-// processes that were seen on it were probably those of that gang, so the hosts must be looked at
-// again.
+// released reports whether a gang has released a GPU that counted as busy at the last look. The processes on that GPU
+// probably belonged to that gang, so the hosts must be looked at again.
 func (w *wait) released(states []*lease.Waiting) bool {
 	for i, state := range states {
 		for _, d := range w.gang.Hosts[i].Devices {
@@ -189,8 +187,8 @@ func (w *wait) released(states []*lease.Waiting) bool {
 	return false
 }
 
-// foreign returns the hosts with only those GPUs busy that programs other than gangrun use. What
-// runs on a leased GPU belongs to the holder of the lease. foreign records which GPUs are held.
+// foreign returns the hosts. Only those GPUs are busy that programs other than gangrun use. Processes on a leased GPU
+// belong to the holder of the lease. foreign also records which GPUs are held.
 func (w *wait) foreign(states []*lease.Waiting) []job.Host {
 	hosts := slices.Clone(w.gang.Hosts)
 	clear(w.held)
@@ -207,8 +205,8 @@ func (w *wait) foreign(states []*lease.Waiting) []job.Host {
 	return hosts
 }
 
-// notBefore returns the earliest time at which the gang can start in the place of claim i, if that
-// place has several hosts. For a single host, its ticket says that.
+// notBefore returns the earliest time at which the gang can start in the place of claim i, if that place has several
+// hosts. If it has a single host, the ticket for that host has this time.
 func notBefore(i int, all []claim, need int, states []*lease.Waiting) time.Time {
 	var there []*lease.Waiting
 	for j, state := range states {
@@ -222,11 +220,11 @@ func notBefore(i int, all []claim, need int, states []*lease.Waiting) time.Time 
 	return lease.Earliest(need, there...)
 }
 
-// keptForOlder says why a GPU that no gang holds may not be taken.
+// keptForOlder is the reason why the gang may not take a GPU that no gang holds.
 const keptForOlder = "kept for a gang that waits longer"
 
-// busy returns the hosts, with those GPUs busy that may not be taken now. It records which GPUs are
-// kept for gangs that have waited longer.
+// busy returns the hosts. Those GPUs are busy that the gang may not take now. busy records which GPUs are kept for
+// gangs that have waited longer.
 func (w *wait) busy(hosts []job.Host, states []*lease.Waiting) []job.Host {
 	hosts = slices.Clone(hosts)
 	clear(w.kept)

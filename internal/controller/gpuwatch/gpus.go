@@ -9,16 +9,16 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// gangGPUs are the GPUs of one host that a gang holds.
+// gangGPUs has the GPUs of one host that a gang holds.
 type gangGPUs struct {
 	host  string
-	uuids []string         // of whole GPUs
-	ranks map[string][]int // that hold each GPU, or MIG instances of it
+	uuids []string         // the UUIDs of whole GPUs
+	ranks map[string][]int // the ranks that hold each GPU, or MIG instances of it
 	label map[string]string
-	byPCI map[string]string // UUIDs by bus ID, for a GPU that cannot report its UUID any more
+	byPCI map[string]string // UUIDs by bus ID, for GPUs that can no longer report their UUIDs
 }
 
-// gpusOn returns the GPUs of a host of a placement.
+// gpusOn returns the GPUs of the host h that the ranks of a placement hold.
 func gpusOn(p job.Placement, h job.Host) gangGPUs {
 	g := gangGPUs{host: h.Name, ranks: map[string][]int{}, label: map[string]string{}, byPCI: map[string]string{}}
 	whole := map[string]string{} // the GPU of each device

@@ -18,8 +18,8 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// settleTime is how long the watch continues after a gang that has failed. The driver may
-// report an error while ranks die of it, or later.
+// settleTime is how long the watch continues after the failure of a gang. The driver may report an error only while
+// ranks die of it, or later.
 const settleTime = 500 * time.Millisecond
 
 // Launch runs gangrun-nvml on another host.
@@ -31,7 +31,7 @@ type Watcher struct {
 	runner   Runner
 	here     func(host string) bool
 	launch   Launch
-	watching probe.Watching // without its GPUs
+	watching probe.Watching // the settings without the GPUs
 	settle   time.Duration
 }
 
@@ -91,8 +91,8 @@ func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) 
 	return outcome, err
 }
 
-// reporters returns a reporter for each host whose GPUs are watched. If several hosts are this
-// machine, only the first of them has one.
+// reporters returns a reporter for each host whose GPUs are watched. If several hosts are this machine, only the first
+// of them gets a reporter.
 func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporter) {
 	local := false
 	for _, h := range a.Placement.Hosts {
@@ -116,8 +116,8 @@ func (w *Watcher) reporters(a job.Attempt, emit func(job.Event)) (all []*reporte
 	return all
 }
 
-// load returns the load of the GPUs of a rank by their latest samples: the mean of all of its GPUs.
-// It returns nil if there is no sample.
+// load returns the load of the GPUs of a rank. It is the mean of the latest samples of all these GPUs. load returns nil
+// if there is no sample.
 func load(reporters []*reporter, rank int) *job.GPUPulse {
 	for _, r := range reporters {
 		if p := r.pulse(rank); p != nil {
@@ -127,13 +127,12 @@ func load(reporters []*reporter, rank int) *job.GPUPulse {
 	return nil
 }
 
-// nowhere and unknown take the place of functions that read /proc, for hosts other than this
-// machine.
+// nowhere and unknown are used for hosts other than this machine, in place of functions that read /proc.
 func nowhere(int) int    { return 0 }
 func unknown(int) string { return "" }
 
-// waitForReports waits for what the driver reports late. It ends early with the watch,
-// or with ctx: then the user has ended the run.
+// waitForReports waits for late reports of the driver. It returns early if the watch ends, or if ctx ends because the
+// user has ended the run.
 func (w *Watcher) waitForReports(ctx context.Context, watched <-chan struct{}) {
 	limit := time.NewTimer(w.settle)
 	defer limit.Stop()

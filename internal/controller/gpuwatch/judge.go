@@ -10,30 +10,30 @@ import (
 )
 
 const (
-	lasting   = 6  // samples in a row, of 5 s each, that show the same
-	underLoad = 20 // percent of utilisation from which on the PCIe link must be at its best
+	lasting   = 6  // number of samples in a row, of 5 s each, that must show the same
+	underLoad = 20 // with at least this utilisation, in percent, the PCIe link must be at its best
 )
 
-// sign is what the samples of a GPU show.
+// sign is a sign of ill health that the samples of a GPU show.
 type sign struct {
 	sign     job.GPUSign
 	severity job.Severity
-	text     string // without the GPU
+	text     string // the text does not name the GPU
 	hint     string
 }
 
-// health follows the samples of one GPU. It has no clock.
+// health judges the samples of one GPU. It does not read the clock.
 type health struct {
 	last      nvml.Sample
 	samples   int
-	throttled map[string]int // samples in a row, by the reason
-	narrow    int            // samples in a row under load with a slow PCIe link
+	throttled map[string]int // number of samples in a row for each reason
+	narrow    int            // number of samples in a row under load with a slow PCIe link
 	links     nvml.LinkErrors
 	told      map[string]bool
 }
 
-// throttles are the reasons for lowered clocks that are a sign of ill health, with their meanings.
-// Other reasons are not, such as an idle GPU or a limit that the user has set.
+// throttles has the reasons for lowered clocks that are signs of ill health, with their meanings. Other reasons are no
+// such signs, for instance an idle GPU, or a limit that the user has set.
 var throttles = map[string]struct{ means, hint string }{
 	"hw_thermal_slowdown":     {"it is too hot", "check the fans and the air of the host"},
 	"sw_thermal_slowdown":     {"it is too hot", "check the fans and the air of the host"},
@@ -41,7 +41,7 @@ var throttles = map[string]struct{ means, hint string }{
 	"hw_slowdown":             {"it is too hot, or draws too much power", "check the fans and the power supplies of the host"},
 }
 
-// judge takes the next sample, and returns the signs that it has not returned before.
+// judge judges the next sample. It returns the signs that it has not returned before.
 func (h *health) judge(s nvml.Sample) (signs []sign) {
 	if h.told == nil {
 		h.told, h.throttled, h.links = map[string]bool{}, map[string]int{}, s.LinkErrors
@@ -83,8 +83,7 @@ func (h *health) judge(s nvml.Sample) (signs []sign) {
 	return signs
 }
 
-// link judges the PCIe link. An idle GPU lowers its generation, so that only samples under load
-// count.
+// link judges the PCIe link. Only samples under load count, because an idle GPU lowers the generation of its link.
 func (h *health) link(s nvml.Sample) []sign {
 	slow := s.Generation > 0 && s.Width > 0 && (s.Generation < s.LargestGeneration || s.Width < s.LargestWidth)
 	switch {
@@ -132,8 +131,8 @@ func recoveryHint(action string) string {
 	return "nvidia-smi -q shows it as GPU Recovery Action"
 }
 
-// pulse returns the means of the latest samples of the GPUs of a rank; nil if there is none. It may
-// be called while samples arrive.
+// pulse returns the means of the latest samples of the GPUs of a rank. It returns nil if there is no sample. It may be
+// called while samples arrive.
 func (r *reporter) pulse(rank int) *job.GPUPulse {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +155,7 @@ func (r *reporter) pulse(rank int) *job.GPUPulse {
 	return &job.GPUPulse{Utilization: sum.Utilization / n, Memory: sum.Memory / n, Power: sum.Power / n, SMClock: sum.SMClock / n}
 }
 
-// judge takes a sample of a GPU, and returns the signs that have not been reported.
+// judge judges a sample of a GPU. It returns the signs that have not been reported yet.
 func (r *reporter) judge(uuid string, s nvml.Sample) []sign {
 	r.mu.Lock()
 	defer r.mu.Unlock()

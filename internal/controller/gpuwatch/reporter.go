@@ -13,33 +13,32 @@ import (
 )
 
 const (
-	// maxRepeats is how many events of an attempt that differ only in their time are
-	// reported one by one. More of them are only counted.
+	// If driver events of an attempt differ only in their time, maxRepeats limits how many of them are reported one by
+	// one. Later ones are only counted.
 	maxRepeats = 8
-	// maxDistinct is how many different driver events of an attempt are reported.
+	// maxDistinct limits how many different driver events of an attempt are reported.
 	maxDistinct = 256
 )
 
-// reporter turns what probe.Watch finds into events of a run. Watch calls one of its
-// methods at a time.
+// reporter turns the findings of probe.Watch into events of a run. Watch calls only one of its methods at a time.
 type reporter struct {
 	gpus    gangGPUs
 	attempt int
 	emit    func(job.Event)
-	sharing *sharing     // nil if it is not known which processes ranks have
-	seen    []eventCount // in the order of their first time
+	sharing *sharing     // nil if it is not known which processes the ranks have
+	seen    []eventCount // in the order of their first occurrence
 
 	mu     sync.Mutex
 	health map[string]*health // by the UUIDs of the GPUs
 }
 
-// eventCount is how often a driver event has come.
+// eventCount says how often a driver event has occurred.
 type eventCount struct {
 	event nvml.Event // without a time
 	times int
 }
 
-// event takes the next event of the driver.
+// event handles the next event of the driver.
 func (r *reporter) event(e nvml.Event) {
 	switch e.Kind {
 	case nvml.EventProcess:
@@ -55,7 +54,7 @@ func (r *reporter) event(e nvml.Event) {
 	}
 }
 
-// looked ends a look at the processes on the GPUs.
+// looked handles the end of a look at the processes on the GPUs.
 func (r *reporter) looked(at time.Time) {
 	if r.sharing == nil {
 		return
@@ -71,7 +70,7 @@ func (r *reporter) looked(at time.Time) {
 	}
 }
 
-// sample takes how a GPU works at the moment.
+// sample handles a sample of a GPU.
 func (r *reporter) sample(e nvml.Event) {
 	for _, s := range r.judge(e.UUID, *e.Sample) {
 		r.put(job.Event{Time: e.Time, Text: r.gpus.name(e.UUID, e.PCI) + ": " + s.text, Hint: s.hint,
@@ -79,7 +78,7 @@ func (r *reporter) sample(e nvml.Event) {
 	}
 }
 
-// driverEvent reports an event. If it has come often already, driverEvent only counts it.
+// driverEvent reports an event. If the event has occurred too often already, driverEvent only counts it.
 func (r *reporter) driverEvent(e nvml.Event) {
 	at := e.Time
 	e.Time = time.Time{}
@@ -135,7 +134,7 @@ func (r *reporter) report(at time.Time, e nvml.Event, count int, suffix string) 
 	r.put(job.Event{Time: at, Text: text + suffix, Hint: hint, GPU: g})
 }
 
-// finding reports what keeps GPUs from being watched.
+// finding reports a reason why GPUs cannot be watched.
 func (r *reporter) finding(f job.Finding) {
 	g := &job.GPU{Sign: job.GPUUnwatched, Severity: job.SeverityNote}
 	if f.Check == probe.CheckHung {

@@ -15,35 +15,35 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// sharing finds ranks that can see each other's GPUs and use the wrong ones, and processes of
-// others on the GPUs. It uses the list of processes that the driver reports. Only what two rounds
-// in a row show counts, because a rank may use another GPU for a moment before it uses its own.
-// Only one goroutine at a time may call process and endRound; any may call started.
+// sharing finds ranks that use the GPUs of other ranks, which is possible if ranks can see each other's GPUs. It also
+// finds processes of other programs on the GPUs. It uses the list of processes that the driver reports. A finding
+// counts only if two rounds in a row show it, because a rank may use another GPU for a moment before it uses its own
+// GPU. Only one goroutine at a time may call process and endRound. Any goroutine may call started.
 type sharing struct {
 	gpus   gangGPUs
 	seeAll bool                 // the ranks see each other's GPUs
-	parent func(pid int) int    // 0 if it is not known
-	name   func(pid int) string // of a process; empty for those that do not count
+	parent func(pid int) int    // returns 0 if the parent is not known
+	name   func(pid int) string // returns the name of a process; empty for processes that do not count
 
 	mu    sync.Mutex
-	ranks map[int]int // by the PID of the process that gangrun started
+	ranks map[int]int // by the PID of the process that gangrun has started
 
-	users    map[string][]int // in this round: ranks by the GPU that they use
-	last     mixup            // of the round before
+	users    map[string][]int // in this round: the ranks that use each GPU
+	last     mixup            // the mixup of the previous round
 	reported bool
 
-	strange map[stranger]int    // in how many rounds in a row a process of no rank was seen; -1 once it is reported
-	now     map[stranger]string // the name of each in this round; empty for those that do not count
+	strange map[stranger]int    // number of rounds in a row in which a stranger was seen; -1 after it was reported
+	now     map[stranger]string // names of the strangers in this round; empty for those that do not count
 }
 
-// stranger is a process that uses a GPU of the gang, and is of no rank.
+// stranger is a process that uses a GPU of the gang, and that belongs to no rank.
 type stranger struct {
 	uuid string
 	pid  int
-	name string // set when it is reported
+	name string // set when the process is reported
 }
 
-// maxStrangers bounds how many processes of others are watched.
+// maxStrangers limits how many strangers are watched.
 const maxStrangers = 64
 
 func newSharing(gpus gangGPUs) *sharing {
@@ -53,7 +53,7 @@ func newSharing(gpus gangGPUs) *sharing {
 	}
 }
 
-// mixup is a GPU that several ranks use, some of them instead of their own.
+// mixup is a GPU that several ranks use. Some of them use it instead of their own GPU.
 type mixup struct {
 	uuid  string
 	users []int // in order
@@ -81,10 +81,11 @@ func (s *sharing) process(e nvml.Event) {
 	}
 }
 
-// maxDepth bounds how many ancestors of a process are compared with the ranks.
+// maxDepth limits how many ancestors of a process are compared with the ranks.
 const maxDepth = 64
 
-// rankOf returns the rank that is the process of an event, or from which that process descends.
+// rankOf returns the rank to which the process of an event belongs. The process is the rank's process or a descendant
+// of it.
 func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,12 +106,12 @@ func (s *sharing) rankOf(e nvml.Event) (rank int, ok bool) {
 	return 0, false
 }
 
-// endRound ends a round of process calls. It returns a mix-up and the processes of others, each
-// once, if two rounds in a row have shown them.
+// endRound ends a round of calls of process. It returns a mixup and strangers if two rounds in a row have shown them.
+// It returns each of them only once.
 func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	m = s.gpus.mixup(s.users)
 	again := m.uuid != "" && m.uuid == s.last.uuid
-	// Where no process is that of a rank, the PIDs of ranks are not those that the driver knows.
+	// If no process belongs to a rank, the PIDs of the ranks are not the PIDs that the driver knows.
 	strangers = s.strangers(len(s.users) > 0)
 	s.last, s.users = m, map[string][]int{}
 	if !s.seeAll || !again || s.reported {
@@ -120,7 +121,7 @@ func (s *sharing) endRound() (m mixup, found bool, strangers []stranger) {
 	return m, true, strangers
 }
 
-// strangers ends a round, and returns the processes of others that two rounds in a row have shown.
+// strangers ends a round. It returns the strangers that two rounds in a row have shown.
 func (s *sharing) strangers(known bool) (found []stranger) {
 	rounds := map[stranger]int{}
 	for p, name := range s.now {
@@ -140,9 +141,8 @@ func (s *sharing) strangers(known bool) (found []stranger) {
 	return found
 }
 
-// nameOf returns the name of the process of an event. It returns "" if the process has ended, or if
-// it is the server of NVIDIA's MPS, which computes for other processes. look reads /proc of this
-// machine.
+// nameOf returns the name of the process of an event. It returns "" if the process has ended, or if it is the server of
+// NVIDIA's MPS, which computes for other processes. look finds the name of a process in /proc of this machine.
 func nameOf(e nvml.Event, look func(pid int) string) string {
 	if e.Origin == nil {
 		return look(e.PID)
@@ -150,7 +150,7 @@ func nameOf(e nvml.Event, look func(pid int) string) string {
 	return processText(e.PID, e.Origin.Name, e.Origin.UID)
 }
 
-// describe names a process of this machine.
+// describe returns the name of a process of this machine.
 func describe(pid int) string {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {
@@ -196,10 +196,10 @@ func (g gangGPUs) mixup(users map[string][]int) mixup {
 	return mixup{}
 }
 
-// mixupText says what has happened, and what to add to the program.
+// mixupText returns a text that says what has happened, and what the user should add to the program.
 func (g gangGPUs) mixupText(m mixup) string {
 	var unused []string
-	each := 0 // GPUs of a rank
+	each := 0 // number of GPUs of a rank
 	for _, uuid := range g.uuids {
 		if slices.Contains(g.ranks[uuid], m.stray[0]) {
 			each++
@@ -220,10 +220,10 @@ func (g gangGPUs) mixupText(m mixup) string {
 		g.name(m.uuid, ""), ranksText(m.users), stray, text.Some(unused, maxNames), index)
 }
 
-// maxNames is how many ranks or GPUs a text names.
+// maxNames limits how many ranks or GPUs a text names.
 const maxNames = 6
 
-// ranksText is "rank 1" or "ranks 0, 1".
+// ranksText returns a text such as "rank 1" or "ranks 0, 1".
 func ranksText(ranks []int) string {
 	numbers := make([]string, len(ranks))
 	for i, r := range ranks {

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// xids are the names of driver errors that training jobs meet, by their XID numbers. They come from
-// NVIDIA's catalogue "XID Errors".
+// xids has the names of driver errors that training jobs meet, by their XID numbers. The names come from NVIDIA's
+// catalogue "XID Errors".
 var xids = map[int]string{
 	13:  "graphics engine exception",
 	31:  "GPU memory page fault",
@@ -38,7 +38,7 @@ var xids = map[int]string{
 	154: "GPU recovery action changed",
 }
 
-// xidText is the number of an XID and, if it is known, its name.
+// xidText returns the number of an XID and, if the XID is known, its name.
 func xidText(number int) string {
 	text := "XID " + strconv.Itoa(number)
 	if name := xids[number]; name != "" {
@@ -47,7 +47,7 @@ func xidText(number int) string {
 	return text
 }
 
-// span is the XIDs from a number to another, both included.
+// span is a range of XIDs. It includes both ends.
 type span struct{ from, to int }
 
 // buckets has the immediate action of NVIDIA's catalogue for each XID.
@@ -74,7 +74,7 @@ func bucketOf(xid int) job.XIDBucket {
 	return job.XIDUnknown
 }
 
-// advice is what an XID means for a gang, and what to do about it.
+// advice says what an XID means for a gang, and what the user should do.
 type advice struct {
 	severity   job.Severity
 	text, hint string
@@ -92,7 +92,7 @@ var byBucket = map[job.XIDBucket]advice{
 	job.XIDWorkflow:   {job.SeverityWarning, "other errors decide what it means", "look for NVRM and Xid in dmesg"},
 }
 
-// byNumber has the advice for those XIDs for which the advice of their bucket is too general.
+// byNumber has the advice for XIDs for which the advice of their bucket is too general.
 var byNumber = map[int]advice{
 	13:  {job.SeverityWarning, "as a rule an error of the program, such as an index out of range in a kernel", "run the program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if only one GPU reports it, leave the GPU out"},
 	31:  {job.SeverityWarning, "as a rule an error of the program: a kernel used an address that is not mapped", "run the program with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer; if only one GPU reports it, leave the GPU out"},

@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// limit bounds the work of an agent: it waits 10 s for processes, and works at most a minute on containers
-// and images.
+// limit limits the time of an agent. The agent waits 10 s for processes, and works on containers and images for at most
+// a minute.
 const limit = 2 * time.Minute
 
 // Clean starts an agent on each host of list, on all hosts at the same time. Each agent removes what dead

@@ -25,7 +25,7 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// Dialer starts agents on this machine and, over SSH, through Slurm or by kubectl, on others.
+// Dialer starts agents on this machine. On other machines, it starts them over SSH, through Slurm or by kubectl.
 type Dialer struct {
 	local  local.Dialer
 	agents *ssh.Agents // nil if every host is this machine
@@ -54,8 +54,8 @@ func (d Dialer) Dial(ctx context.Context, host string) (agents.Link, error) {
 // Here reports whether a host is this machine, or is simulated on it.
 func (d Dialer) Here(host string) bool { return d.agents == nil || d.own[host] }
 
-// connections bounds how many SSH connections are set up at the same time: each costs both
-// ends CPU time.
+// connections limits how many SSH connections are set up at the same time, because each of them costs both ends CPU
+// time.
 var connections = 8 * runtime.NumCPU()
 
 // DialOptions are settings for starting agents.
@@ -73,9 +73,8 @@ type DialOptions struct {
 	BatchEnded  func()
 }
 
-// NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A
-// host with such an agent counts as another machine even if it is this one, because the earlier
-// controller reached it from elsewhere.
+// NewDialer returns a Dialer for the hosts of a list. It takes over the agents in o.Held. A host with such an agent
+// counts as another machine even if it is this machine, because the earlier controller reached it from another machine.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
 	if spec.Launcher == job.LauncherSlurm && list.Kind != inventory.Slurm {
 		return Dialer{}, failure.Usage("leave out --launcher slurm, or run gangrun inside a Slurm job, without --hosts", "the hosts are not the nodes of a Slurm job that gangrun is in")
@@ -168,8 +167,8 @@ func (d Dialer) RunNVML() func(ctx context.Context, host string, args ...string)
 	}
 }
 
-// asker returns a function that asks the user for a passphrase on the terminal, or nil
-// without a terminal. show shows the question, and removes it when it is called with "".
+// asker returns a function that asks the user for a passphrase on the terminal. It returns nil if there is no terminal.
+// show shows the question. A call of show with "" removes the question.
 func asker(show func(question string)) func(prompt string) (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil

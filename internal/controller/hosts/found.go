@@ -32,10 +32,10 @@ type Found struct {
 
 	hosts     []job.Host
 	unreached []agents.Unreached
-	noted     int           // how many of those that were not reached are reported
-	err       error         // why they could not be probed
-	findings  []job.Finding // about their GPUs, of the last look
-	looked    time.Time     // when their GPUs were looked at
+	noted     int           // how many of the hosts that were not reached have been reported
+	err       error         // why the hosts could not be probed
+	findings  []job.Finding // findings of the last look at the hosts' GPUs
+	looked    time.Time     // time of the last look at the hosts' GPUs
 	reported  map[job.Finding]bool
 }
 
@@ -70,7 +70,7 @@ func (f *Found) Wait(ctx context.Context) error {
 	}
 }
 
-// Look has the agents look again at what uses their GPUs. It leaves out the hosts in skip.
+// Look makes the agents check again what uses their GPUs. It leaves out the hosts in skip.
 func (f *Found) Look(ctx context.Context, skip []string) {
 	hosts, findings, err := f.launcher.Devices(ctx, Except(f.hosts, skip))
 	if ctx.Err() != nil {
@@ -118,7 +118,7 @@ func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 // ReportUnreached reports each host that was not reached, or was lost, with the reason. It
 // reports a host only once.
 func (f *Found) ReportUnreached(emit func(job.Event)) {
-	if left := f.unreached[f.noted:]; len(left) > 0 && len(f.hosts) > 0 { // without any host, the run ends with this as its error
+	if left := f.unreached[f.noted:]; len(left) > 0 && len(f.hosts) > 0 { // without hosts, this is the run's error
 		text, hint := UnreachedText(left)
 		emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix("not reached, and left out: "+text+"; "+hint, "; ")})
 		f.noted = len(f.unreached)
@@ -143,9 +143,8 @@ func (f *Found) Faults() (findings []job.Finding) {
 	return findings
 }
 
-// News returns the findings about the hosts' GPUs that it has not returned before. Hosts
-// with the same finding share a line. News leaves out findings that are only notes unless
-// all is true.
+// News returns the findings about the hosts' GPUs that News has not returned before. Hosts with the same finding share
+// a line. If all is false, News leaves out findings that are only notes.
 func (f *Found) News(all bool) (lines []string) {
 	hosts := map[string][]string{}
 	for _, found := range f.findings {
@@ -203,8 +202,8 @@ func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 	return inventory, nil
 }
 
-// noHosts returns the error of a run that can use none of its hosts: they cannot be
-// reached, or a file system there fails.
+// noHosts returns the error of a run that can use none of its hosts. The hosts cannot be reached, or a file system on
+// them fails.
 func noHosts(unreached []agents.Unreached) error {
 	text, hint := UnreachedText(unreached)
 	for _, u := range unreached {
@@ -215,7 +214,7 @@ func noHosts(unreached []agents.Unreached) error {
 	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: permanent(unreached)}
 }
 
-// permanent reports whether trying again to reach these hosts cannot succeed.
+// permanent reports whether it is useless to try again to reach these hosts.
 func permanent(unreached []agents.Unreached) bool {
 	return !slices.ContainsFunc(unreached, func(u agents.Unreached) bool { return !u.Lasting() })
 }
@@ -225,7 +224,7 @@ func permanent(unreached []agents.Unreached) bool {
 // lost may come back, or if not everything about the hosts' GPUs could be found out.
 func (f *Found) WithUnreached(err error, lost ...string) error {
 	var none supervisor.NoPlacement
-	if !errors.As(err, &none) || len(f.hosts) == 0 { // without any host, err names them already
+	if !errors.As(err, &none) || len(f.hosts) == 0 { // without any host, err names the hosts already
 		return err
 	}
 	unclear := slices.ContainsFunc(f.findings, func(f job.Finding) bool { return f.Severity != job.SeverityNote })
@@ -239,8 +238,7 @@ func (f *Found) WithUnreached(err error, lost ...string) error {
 	return none
 }
 
-// UnreachedText describes which hosts were not reached and why. hint is what to do about
-// it.
+// UnreachedText returns a text that says which hosts were not reached, and why. hint says what the user should do.
 func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
@@ -271,8 +269,7 @@ func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	return why, strings.Join(hints, "; ")
 }
 
-// Drop removes the hosts that err reports as unreachable. It returns false if there are
-// none.
+// Drop removes the hosts that are unreachable according to err. It returns false if there are none.
 func (f *Found) Drop(err error) bool {
 	away := agents.Unreachable(err)
 	for host, why := range away {
@@ -285,9 +282,8 @@ func (f *Found) Drop(err error) bool {
 // Unreached returns the hosts that were not reached.
 func (f *Found) Unreached() []agents.Unreached { return f.unreached }
 
-// SkipNotes prevents ReportUnreached from reporting the hosts that were found unreachable before
-// this call.
+// SkipNotes prevents ReportUnreached from reporting the hosts that were found to be unreachable before this call.
 func (f *Found) SkipNotes() { f.noted = len(f.unreached) }
 
-// LookedAt returns when the GPUs of the hosts were last looked at.
+// LookedAt returns the time of the last look at the hosts' GPUs.
 func (f *Found) LookedAt() time.Time { return f.looked }

@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/thishost"
 )
 
-// simulated returns the first hosts of a job's inventory, with the GPUs that it gives them,
-// to be simulated on this machine.
+// simulated returns the first hosts of a job's inventory, which are simulated on this machine. The hosts have the GPUs
+// that the inventory gives them.
 func simulated(spec job.Spec) ([]job.Host, error) {
 	list, err := hostlist.Source{Inventory: spec.Inventory}.Read()
 	if err != nil {
@@ -35,13 +35,13 @@ func simulated(spec job.Spec) ([]job.Host, error) {
 	return hosts, nil
 }
 
-// Wanted returns the hosts of a job: the hosts in list if there are any, otherwise simulated hosts
-// if the job asks for them, otherwise this machine.
+// Wanted returns the hosts of a job. These are the hosts in list, if there are any. Otherwise, they are simulated hosts
+// if the job asks for them, or else this machine.
 func Wanted(spec job.Spec, list []job.Host) ([]job.Host, error) {
 	switch {
 	case len(list) > 0:
 		hosts := slices.Clone(list)
-		for i := range hosts { // their agents report these
+		for i := range hosts { // the agents of the hosts report these
 			hosts[i].Devices, hosts[i].Links, hosts[i].NICs = nil, nil, nil
 		}
 		return hosts, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// launcherOf returns how other hosts are reached. lookup is os.LookupEnv.
+// launcherOf returns how gangrun reaches other hosts. lookup is os.LookupEnv, except in tests.
 func launcherOf(mode job.LauncherMode, kind inventory.Kind, lookup func(string) (string, bool)) job.LauncherMode {
 	agent, _ := lookup("OMPI_MCA_plm_rsh_agent")
 	switch {
@@ -34,7 +34,7 @@ func launcherOf(mode job.LauncherMode, kind inventory.Kind, lookup func(string) 
 	return job.LauncherSSH
 }
 
-// way returns how the hosts with these addresses are reached.
+// way returns a Dialer for the hosts with these addresses.
 func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets map[string]string) (ssh.Dialer, error) {
 	switch launcherOf(spec.Launcher, list.Kind, os.LookupEnv) {
 	case job.LauncherSlurm:
@@ -96,15 +96,15 @@ func (d podDialer) Dial(_ context.Context, host string) (*ssh.Conn, error) {
 			Name: host, Way: fmt.Sprintf("pod %q", name), Login: strings.Join(pod.Words(), " "),
 			Suspect: "whether the container was ended: kubectl describe pod " + name,
 		},
-		// The API server and the kubelet may still hold data when kubectl is gone.
+		// The API server and the kubelet may still have data when kubectl is gone.
 		Relayed: true,
 	}, nil
 }
 
-// podRunner is a pod as an ssh.Runner.
+// podRunner makes a pod an ssh.Runner.
 type podRunner struct{ *kubectl.Pod }
 
-// Run starts a command with a kubectl of its own.
+// Run starts a command with a separate kubectl.
 func (r podRunner) Run(ctx context.Context, command string) (*ssh.Process, error) {
 	p, err := r.Pod.Run(ctx, command)
 	if err != nil {

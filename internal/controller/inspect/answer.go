@@ -15,9 +15,9 @@ const (
 	lookEvery = time.Second
 	// stacksLimit is how long each host may take to collect the stacks of its ranks.
 	stacksLimit = 8 * time.Second
-	// restAfter is the least time between two collections. A collection stops ranks for a moment.
+	// restAfter is the shortest time between two collections. It exists because a collection stops ranks for a moment.
 	restAfter = 2 * time.Second
-	// keepAnswer is the time after which an answer is removed that nobody has fetched.
+	// keepAnswer is the time after which an answer that nobody has fetched is removed.
 	keepAnswer = time.Minute
 )
 
@@ -66,7 +66,7 @@ func (a Answerer) Listen() (stop func()) {
 				return
 			}
 			rest := lookEvery
-			if ids, _ := a.Run.TakeStacks(self); len(ids) > 0 { // the process that has made a request reports an error about it
+			if ids, _ := a.Run.TakeStacks(self); len(ids) > 0 { // the asking process reports errors
 				kept = append(kept, a.answer(ctx, ids)...)
 				rest = restAfter
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// askLimit bounds the wait for an answer.
+	// askLimit limits the wait for an answer.
 	askLimit = lookEvery + restAfter + stacksLimit + 4*time.Second
 	// checkEvery is the time between two looks for the answer.
 	checkEvery = 100 * time.Millisecond

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// writeEvery is the least time between two writes of the live file.
+	// writeEvery is the shortest time between two writes of the live file.
 	writeEvery = 2 * time.Second
 	// manyRanks is the largest number of ranks for which the file is written every writeEvery. With more
 	// ranks, the time between two writes is longer.
@@ -30,8 +30,8 @@ type Live struct {
 
 	mu   sync.Mutex // guards the fields below
 	fold vitals.Fold
-	news bool          // pulses have come since the file was written
-	last vitals.Vitals // what was last written of each rank of the latest attempt
+	news bool          // pulses have arrived since the last write
+	last vitals.Vitals // the signs of life that were last written for each rank of the latest attempt
 }
 
 // StartLive starts to write the live file of a run. The caller must call Stop.
@@ -49,8 +49,8 @@ func (l *Live) Pulse(attempt int, p job.Pulses) {
 	l.news = true
 }
 
-// Last returns the last signs of life of each rank of the latest attempt, also of those that have ended; nil if there are
-// none. It is called after Stop.
+// Last returns the last signs of life of each rank of the latest attempt, including ranks that have ended. It returns
+// nil if there are none. Last must be called after Stop.
 func (l *Live) Last() *vitals.Vitals {
 	if len(l.last.Ranks) == 0 {
 		return nil
@@ -58,15 +58,15 @@ func (l *Live) Last() *vitals.Vitals {
 	return &l.last
 }
 
-// Stop ends the writing, and removes the file: nobody keeps it up to date any more.
+// Stop ends the writing, and removes the file, because nobody keeps it up to date any more.
 func (l *Live) Stop() {
 	close(l.done)
 	l.wg.Wait()
 	_ = l.run.RemoveVitals()
 }
 
-// write writes the file again and again. It ignores errors, because the journal reports a file system that
-// cannot be written.
+// write writes the file again and again. It ignores errors, because the journal reports if the file system cannot be
+// written.
 func (l *Live) write() {
 	next := time.NewTimer(writeEvery)
 	defer next.Stop()
@@ -99,7 +99,7 @@ func (l *Live) once(now time.Time) time.Duration {
 	return every
 }
 
-// pace returns the time between two writes of a file with that many ranks.
+// pace returns the time between two writes of a file with that number of ranks.
 func pace(ranks int) time.Duration {
 	return writeEvery * time.Duration(max(1, (ranks+manyRanks-1)/manyRanks))
 }

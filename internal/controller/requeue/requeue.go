@@ -1,5 +1,5 @@
-// Package requeue decides whether a batch job is to be queued again after its run has ended, and
-// keeps what the next start of the job must know.
+// Package requeue decides whether a batch job is queued again after its run has ended. It also stores what the next
+// start of the job must know.
 package requeue
 
 import (
@@ -20,7 +20,7 @@ import (
 // Leg is one start of the job by the batch system, with the run that gangrun made in it.
 type Leg struct {
 	Run      string       `json:"run"`
-	Category job.Category `json:"category,omitempty"` // of the cause for which the run failed
+	Category job.Category `json:"category,omitempty"` // the category of the cause of the failure
 	Saved    bool         `json:"saved"`              // the run has written a good checkpoint
 	Without  []string     `json:"without,omitempty"`  // hosts that later legs must not get
 }
@@ -30,7 +30,7 @@ type Ticket struct {
 	Legs []Leg `json:"legs"`
 }
 
-// maxTicket bounds the size of a ticket's file, in bytes.
+// maxTicket limits the size of a ticket's file, in bytes.
 const maxTicket = 1 << 20
 
 // path returns the file of a job's ticket.
@@ -38,7 +38,7 @@ func path(home, id string) string {
 	return filepath.Join(home, "requeue", "slurm-"+filepath.Base(id)+".json")
 }
 
-// Read returns the ticket of a job. It is empty if there is none.
+// Read returns the ticket of a job. If there is none, Read returns an empty ticket.
 func Read(home, id string) (t Ticket, err error) {
 	data, err := safefile.ReadFile(path(home, id), maxTicket)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,10 +93,10 @@ func LegOf(r runreport.Report) Leg {
 	return leg
 }
 
-// Decision is what becomes of a job.
+// Decision says what happens to a job.
 type Decision struct {
 	Requeue bool
-	Without []string // hosts that it must not get
+	Without []string // hosts that the job must not get
 	Why     string
 }
 

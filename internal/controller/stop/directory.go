@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// lookEvery is how often a controller looks for requests from other machines. Network file
-// systems do not notify of changes.
+// lookEvery is the time between two looks of a controller for requests from other machines. Network file systems do not
+// report changes.
 const lookEvery = time.Second
 
 // Describe returns what the user typed, and who typed it on which host.
@@ -30,11 +30,11 @@ func Describe(q home.StopRequest) string {
 	return text.Printable(fmt.Sprintf("%s (%s on %s)", command, q.User, q.By.Host))
 }
 
-// askLimit is how long a request waits until the controller has taken it.
+// askLimit limits the time in which the controller must take a request.
 const askLimit = 10 * time.Second
 
-// askThroughDirectory asks a controller on another host to end its run, and waits
-// until the controller has taken the request.
+// askThroughDirectory asks a controller on another host to end its run. It waits until the controller has taken the
+// request.
 func askThroughDirectory(run home.Run, c job.Controller, now bool) error {
 	ctx, stop := interrupt.Context()
 	defer stop()
@@ -74,15 +74,15 @@ func askThroughDirectory(run home.Run, c job.Controller, now bool) error {
 		case back:
 			return why
 		}
-		return nil // the controller has just taken it
+		return nil // the controller has just taken the request
 	}
 	return nil
 }
 
-// errEnded is why a request was withdrawn: the run has ended.
+// errEnded is the reason for the withdrawal of a request if the run has ended.
 var errEnded = errors.New("the run has ended")
 
-// superseded returns why a request to a controller can no longer have an effect; nil if it
+// superseded returns the reason why a request to a controller can no longer have an effect. It returns nil if it still
 // can.
 func superseded(run home.Run, c job.Controller) error {
 	s, err := run.Summary()

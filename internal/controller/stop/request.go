@@ -1,5 +1,5 @@
-// Package stop asks the controller of a run to end it, and receives such requests. They are
-// signals on this machine, and files in the run's directory from other machines.
+// Package stop asks the controller of a run to end the run, and receives such requests. From this machine, the requests
+// are signals. From other machines, they are files in the run's directory.
 package stop
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/gangrun/gangrun/internal/record"
 )
 
-// stopLate is how long beyond its grace period a run may take to end.
+// stopLate is how long a run may take to end after its grace period.
 const stopLate = 30 * time.Second
 
 // Request asks for the end of a run.
 type Request struct {
-	Now   bool // without a grace period
+	Now   bool // end the run without a grace period
 	Force bool // the user says that the controller, which this machine cannot see, is gone
 	Notes io.Writer
 	// Instead ends a run whose controller is gone. It returns home.ErrControlled if another
@@ -35,8 +35,8 @@ type Request struct {
 	Instead func(context.Context, home.Run) (home.Summary, error)
 }
 
-// End asks the controller of a run to end it, and waits for that. If the run has no
-// controller, End calls Instead. already is true if the run had ended before.
+// End asks the controller of a run to end it, and waits for the end of the run. If the run has no controller, End calls
+// Instead. already is true if the run had ended before.
 func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already bool, err error) {
 	for already = true; ; already = false {
 		s, err := run.Summary()
@@ -54,7 +54,7 @@ func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already
 		if s.State == job.StateLost || o.Force && !known {
 			ended, err := o.Instead(ctx, run)
 			if errors.Is(err, home.ErrControlled) {
-				continue // another process was faster
+				continue // another process took the run over first
 			}
 			return ended, false, err
 		}
@@ -75,13 +75,12 @@ func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already
 	}
 }
 
-// wait waits for the end of a run whose controller was asked to end it. held says that this process
-// has seen the controller hold its lock. The error is follow.ErrControllerGone if the controller is
-// gone.
+// wait waits for the end of a run whose controller was asked to end it. held is true if this process has seen that the
+// controller held its lock. The error is follow.ErrControllerGone if the controller is gone.
 func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
-		spec := record.Spec(events) // gangrun waits for silent hosts
+		spec := record.Spec(events) // gangrun may have to wait for silent hosts
 		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, limit, errStopLate)
@@ -106,12 +105,12 @@ func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, h
 	return err
 }
 
-// errStopLate is why wait gives up.
+// errStopLate is the error if wait gives up.
 var errStopLate = errors.New("it takes too long")
 
-// watchController calls gone when the controller that was asked to end the run is gone. A
-// controller on another machine counts as gone if it was seen to hold its lock and no longer holds
-// it. seen says that it was seen to hold its lock before this call.
+// watchController calls gone when the controller that was asked to end the run is gone. A controller on another machine
+// counts as gone if it has held its lock and no longer holds it. seen is true if it was seen to hold its lock before
+// this call.
 func watchController(ctx context.Context, run home.Run, c job.Controller, seen bool, gone context.CancelCauseFunc) {
 	tick := time.NewTicker(presence.CheckEvery)
 	defer tick.Stop()
@@ -130,7 +129,7 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 		s, err := run.Summary()
 		switch {
 		case err != nil || s.State.Final() && s.State != job.StateLost:
-			continue // wait sees the end in the journal
+			continue // wait finds the end of the run in the journal
 		case known || s.Controller == nil || *s.Controller != c:
 			gone(follow.ErrControllerGone)
 		default:
@@ -143,8 +142,8 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 	}
 }
 
-// signal sends SIGTERM to the controller of a run on this machine and, if the run is to end at
-// once, then signalNow. It uses a pidfd, so that no other process can get these signals.
+// signal sends SIGTERM to the controller of a run on this machine. If the run must end at once, signal then sends
+// signalNow. It uses a pidfd, so that no other process can receive these signals.
 func signal(c job.Controller, now bool) error {
 	fd, err := unix.PidfdOpen(c.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -153,7 +152,7 @@ func signal(c job.Controller, now bool) error {
 	defer unix.Close(fd)
 	alive, _ := home.Alive(c)
 	if !alive {
-		return nil // it has just ended
+		return nil // the controller has just ended
 	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil {
 		return os.NewSyscallError("pidfd_send_signal", err)
@@ -163,7 +162,7 @@ func signal(c job.Controller, now bool) error {
 			return os.NewSyscallError("pidfd_send_signal", err)
 		}
 	}
-	// A stopped controller (Ctrl-Z) acts on them only after SIGCONT.
+	// A stopped controller (Ctrl-Z) handles the signals only after SIGCONT.
 	if err := unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_send_signal", err)
 	}

@@ -16,9 +16,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// signalNow is sent after SIGTERM if a run is to end at once: a second SIGTERM would be
-// lost while the first is pending. If both are pending, threads may receive them in either
-// order.
+// signalNow is sent after SIGTERM if a run must end at once. A second SIGTERM would be lost while the first is pending.
+// If SIGTERM and signalNow are both pending, threads may receive them in either order.
 const signalNow = unix.SIGPWR
 
 // Order is a request to end a run that did not arrive as a signal of the operating system.
@@ -44,8 +43,8 @@ type Signals struct {
 	batch    bool // the batch system has signalled the job's processes on other nodes
 }
 
-// batchSignal is a SIGTERM that the batch system has sent to processes of the run on other nodes.
-// This process may get one, too, perhaps later.
+// batchSignal is a SIGTERM that the batch system has sent to processes of the run on other nodes. This process may also
+// receive a SIGTERM, perhaps later.
 type batchSignal struct{}
 
 func (batchSignal) String() string { return "SIGTERM of the batch system" }
@@ -55,20 +54,20 @@ func (batchSignal) Signal()        {}
 func (s *Signals) Batch() {
 	select {
 	case s.received <- batchSignal{}:
-	default: // there are more than count
+	default: // further signals would have no effect
 	}
 }
 
-// Stop acts as if an Order to end the run had come. origin says who has given the order; in
-// messages, it follows "cancelled by ".
+// Stop acts as if an Order to end the run had arrived. origin says who has given the order; in messages, it follows
+// "cancelled by ".
 func (s *Signals) Stop(origin string) {
 	select {
 	case s.received <- Order{syscall.SIGTERM, origin, false}:
-	default: // there are more than count
+	default: // further signals would have no effect
 	}
 }
 
-// Catch starts to catch signals. order is a request that came before; nil means none.
+// Catch starts to catch signals. order is a request that arrived before; nil if there was none.
 func Catch(order *Order) *Signals {
 	received := early.Signals()
 	if !ossignal.Ignored(signalNow) {
@@ -77,17 +76,17 @@ func Catch(order *Order) *Signals {
 	return &Signals{received: received, order: order}
 }
 
-// Dismiss lets every further signal end the process at once. The exit code is the one in the report
-// if the run has failed or was cancelled, and otherwise 128 + the number of the signal. Signals
-// that came before the call do not count. Without Dismiss, a user could not end gangrun while it
-// blocks, for instance while it writes the report to a stopped terminal (Ctrl-S).
+// Dismiss lets every further signal end the process at once. The exit code is the one in the report if the run has
+// failed or was cancelled, and otherwise 128 + the number of the signal. Signals that arrived before the call do not
+// count. Without Dismiss, a user could not end gangrun while it blocks, for instance while it writes the report to a
+// stopped terminal (Ctrl-S).
 func (s *Signals) Dismiss(report *runreport.Report) {
 	for len(s.received) > 0 {
 		<-s.received
 	}
-	go func() { // ends with the process
+	go func() { // the goroutine ends with the process
 		sig := <-s.received
-		for sig == (batchSignal{}) { // it is ending already
+		for sig == (batchSignal{}) { // the process is ending already
 			sig = <-s.received
 		}
 		code := 128 + int(interruption(sig).Signal)
@@ -98,7 +97,7 @@ func (s *Signals) Dismiss(report *runreport.Report) {
 	}()
 }
 
-// interruption returns what a signal means for the supervisor.
+// interruption returns the meaning of a signal for the supervisor.
 func interruption(sig os.Signal) order.Interrupted {
 	o, ok := sig.(Order)
 	if !ok {
@@ -107,16 +106,15 @@ func interruption(sig os.Signal) order.Interrupted {
 	return order.Interrupted{Signal: o.signal, By: o.by, Now: o.now}
 }
 
-// Contexts returns two contexts. ctx ends with the first signal, or has ended already if
-// there was an Order. hurried ends with the second signal, which also calls hurry. After a
-// call of stop, signals have no effect.
+// Contexts returns two contexts. ctx ends with the first signal. If there was an Order, ctx has ended already. At the
+// second signal, hurried ends and hurry is called. After a call of stop, signals have no effect.
 func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {
 		cancel(interruption(*s.order))
 	}
 	hurried, endWaits := context.WithCancel(context.Background())
-	// SIGPIPE is handled and not ignored: ranks would inherit that it is ignored.
+	// SIGPIPE is handled and not ignored, because ranks would inherit that it is ignored.
 	broken := make(chan os.Signal, 1)
 	ossignal.Notify(broken, syscall.SIGPIPE)
 	done := make(chan struct{})
@@ -139,9 +137,8 @@ func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop fun
 	}
 }
 
-// next waits for a signal and ends the run's context. It ignores a SIGTERM if there was an Order,
-// because both ask for the same. It also ignores a signal of the batch system if the run is ending
-// already.
+// next waits for a signal, and then ends the run's context. If there was an Order, next ignores a SIGTERM, because both
+// ask for the same. If the run is ending already, next also ignores a signal of the batch system.
 func (s *Signals) next(done <-chan struct{}, ending bool, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
 	for {
 		select {
@@ -158,7 +155,7 @@ func (s *Signals) next(done <-chan struct{}, ending bool, cancel context.CancelC
 			if sig = end.Signal; s.order != nil && sig == syscall.SIGTERM {
 				continue
 			}
-			if sig == signalNow { // another thread has received the SIGTERM before it
+			if sig == signalNow { // another thread has received the SIGTERM before this signal
 				end.Signal, end.Now = syscall.SIGTERM, true
 			}
 			cancel(end)
@@ -169,8 +166,8 @@ func (s *Signals) next(done <-chan struct{}, ending bool, cancel context.CancelC
 	}
 }
 
-// Listen takes requests of other machines from the run's directory until stop is called.
-// Each counts as a signal.
+// Listen takes requests from other machines out of the run's directory until stop is called. Each request counts as a
+// signal.
 func (s *Signals) Listen(run home.Run) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -184,7 +181,7 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 			case <-done:
 				return
 			}
-			requests, _ := run.TakeStops(self) // one that cannot be taken is reported where it was made
+			requests, _ := run.TakeStops(self) // the asking process reports a request that cannot be taken
 			for _, q := range requests {
 				signals := []syscall.Signal{syscall.SIGTERM}
 				if q.Now {
@@ -193,7 +190,7 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 				for _, sig := range signals {
 					select {
 					case s.received <- Order{sig, Describe(q), q.Now}:
-					default: // there are more requests than count
+					default: // further requests would have no effect
 					}
 				}
 			}
@@ -205,8 +202,8 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 	}
 }
 
-// Ignore makes this process ignore the signals that ask for the end of a run, while it ends a run
-// itself. A call of restore makes it obey them again.
+// Ignore makes this process ignore the signals that ask for the end of a run, while the process itself ends a run.
+// After a call of restore, the process obeys these signals again.
 func Ignore() (restore func()) {
 	ignored := make(chan os.Signal, 1)
 	ossignal.Notify(ignored, unix.SIGTERM, signalNow)

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// fingerprintName is the file of a run's directory that holds the fingerprint of the
-	// environment in which the run was started.
+	// fingerprintName is a file in a run's directory with the fingerprint of the environment in which the run was
+	// started.
 	fingerprintName = "environment.json"
-	// maxFingerprint bounds that file, in bytes.
+	// maxFingerprint limits the size of that file, in bytes.
 	maxFingerprint = 64 << 20
-	// maxNames is how many variables Difference names of each kind.
+	// maxNames limits how many variables of each kind Difference names.
 	maxNames = 6
 )
 
@@ -31,8 +31,8 @@ const (
 // many runs. It is enough to notice 255 of 256 changes.
 type Fingerprint map[string]byte
 
-// FingerprintOf returns the fingerprint of the variables in env that ranks inherit. It
-// leaves out variables that the job sets itself, and secret ones.
+// FingerprintOf returns the fingerprint of the variables in env that ranks inherit. It leaves out variables that the
+// job sets itself, and secret variables.
 func FingerprintOf(env []string, spec job.Spec) Fingerprint {
 	m := Fingerprint{}
 	for _, entry := range ForRanks(env) {
@@ -67,8 +67,8 @@ func ReadFingerprint(dir string) (m Fingerprint, err error) {
 	return m, err
 }
 
-// Difference describes in which variables two environments differ: m is the fingerprint of the earlier one, now that of the present one.
-// It returns "" if they are the same.
+// Difference describes the variables in which two environments differ. m is the fingerprint of the earlier environment,
+// and now that of the present one. Difference returns "" if the environments do not differ.
 func (m Fingerprint) Difference(now Fingerprint) string {
 	var changed, missing, added []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {

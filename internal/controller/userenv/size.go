@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// minSize and maxSize bound how many bytes Linux lets the arguments and the environment
-	// of a new process take together, whatever the limit of its stack; see execve(2).
+	// Linux limits how many bytes the arguments and the environment of a new process have together. minSize and maxSize
+	// are bounds of that limit, whatever the limit of the stack is; see execve(2).
 	minSize = 128 << 10
 	maxSize = 6 << 20
-	// reserve is for what gangrun and the launcher of an MPI add.
+	// reserve is the room for what gangrun and the launcher of an MPI add.
 	reserve = 16 << 10
-	// pointerSize is the size of the pointer that each string needs besides its bytes and NUL.
+	// pointerSize is the size of the pointer that each string needs in addition to its bytes and its NUL byte.
 	pointerSize = 8
 )
 
@@ -63,8 +63,8 @@ func CheckSize(spec job.Spec, inherited []string, limit int) error {
 	return nil
 }
 
-// environmentsOf returns the environments that processes of a job may have: those of each
-// of its programs, and that of its trial.
+// environmentsOf returns the environments that processes of a job may have: one for each of its programs, and one for
+// its trial.
 func environmentsOf(spec job.Spec, inherited []string) [][]string {
 	var all [][]string
 	for _, own := range slices.Concat([]map[string]string{nil, spec.Trial.Env, spec.RetryOnDiverge.Env}, appEnvs(spec)) {

@@ -1,6 +1,6 @@
-// Package userenv prepares the user's environment for ranks: which variables go to other
-// hosts, whether their size allows a process to start, and how they differ from those with
-// which a run was started.
+// Package userenv prepares the user's environment for ranks. It says which variables go to other hosts, and whether
+// they are small enough for a process to start. It also finds out how they differ from the variables with which a run
+// was started.
 package userenv
 
 import (
@@ -10,9 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// perHost are the variables that are valid only on one host, or in one login or batch task.
-// Ranks on other hosts do not get them. A name that ends in = matches every variable that
-// begins with the text before it.
+// perHost has the variables that are valid only on one host, or in one login or batch task. Ranks on other hosts do not
+// get them. An entry that ends in = stands for every variable that begins with the text before the =.
 var perHost = []string{
 	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
@@ -21,7 +20,7 @@ var perHost = []string{
 	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
 }
 
-// ForRanks returns the variables of an environment that ranks on all hosts get.
+// ForRanks returns the variables of an environment that the ranks on all hosts get.
 func ForRanks(env []string) []string {
 	return slices.DeleteFunc(environ.Inherited(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -37,7 +37,7 @@ type State string
 
 // The states.
 const (
-	Ready  State = "ready"  // the data of the agent follows, or the output that it has left
+	Ready  State = "ready"  // the data of the agent follows, or the output that the agent has left
 	Gone   State = "gone"   // there is no such agent, and none of its processes is left
 	Ending State = "ending" // the agent is ending: it accepts no connections, but still exists
 	Failed State = "failed" // the agent could not be started; the message says why
@@ -66,19 +66,18 @@ func Main(args []string) int {
 	}
 	say(Ready, "", "")
 	if asked := carry(conn, os.Stdin, os.Stdout); !asked {
-		fresh.end() // the controller was gone before it used the agent, and does not know it
+		fresh.end() // the controller was gone before it used the agent, and does not know the agent
 	}
 	return 0
 }
 
-// started is an agent that this process has started. The zero value is none.
+// started is an agent that this process has started. The zero value means that it has started none.
 type started struct {
-	pid int // of its watchdog
+	pid int // PID of the agent's outer watchdog
 	dir string
 }
 
-// end ends an agent that nobody has used, and removes its directory if the agent had not come so
-// far as to do so.
+// end ends an agent that nobody has used. It removes the agent's directory if the agent has not removed it.
 func (s started) end() {
 	if s.pid == 0 {
 		return
@@ -94,7 +93,7 @@ func (s started) end() {
 	}
 }
 
-// say prints the line of a bridge.
+// say prints the first line of a bridge (see Greeting).
 func say(state State, words, fix string) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -109,8 +108,8 @@ func say(state State, words, fix string) {
 	_, _ = unix.Write(1, fmt.Appendf(nil, "%s%s %s %s\t%s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words, fix))
 }
 
-// tokenLike reports whether a word has the form of the token of an agent, 32 hexadecimal digits.
-// The directory of the agent has that name.
+// tokenLike reports whether a word has the form of the token of an agent, 32 hexadecimal digits. The token is also the
+// name of the agent's directory.
 func tokenLike(word string) bool {
 	for _, c := range word {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -123,8 +122,8 @@ func tokenLike(word string) bool {
 // The files in the directory of an agent.
 const (
 	socketName = "socket"
-	lockName   = "lock" // the agent and its watchdog hold an flock on it
-	logName    = "log"  // their standard output and error
+	lockName   = "lock" // the agent and its watchdog hold an flock on this file
+	logName    = "log"  // standard output and error of the agent and its watchdog
 )
 
 // bases returns the directories that may hold the directories of agents, the best one first.
@@ -139,8 +138,8 @@ func bases() []string {
 	return list
 }
 
-// start starts an agent, unless there is one with the token, and connects to it. host is the name
-// of the host.
+// start connects to the agent with the token. If there is no such agent, start starts one. host is the name of this
+// host.
 func start(token, host string) (*net.UnixConn, started, error) {
 	if conn, _, err := find(token); err == nil {
 		return conn, started{}, nil
@@ -166,7 +165,7 @@ func start(token, host string) (*net.UnixConn, started, error) {
 	return nil, started{}, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
 }
 
-// makeDir makes the directory of an agent, in one that only this user can use.
+// makeDir makes the directory of an agent in base, which only this user can use.
 func makeDir(base, token string) (string, error) {
 	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
@@ -228,8 +227,8 @@ func launch(dir, host string) (agent int, err error) {
 // leftoverLimit limits the wait for the end of processes that dead gangs have left behind.
 const leftoverLimit = 5 * time.Second
 
-// join connects to an agent. If it returns an error, the State says why. The State is Gone only
-// after all processes have ended that agents left behind which were killed with their watchdogs.
+// join connects to an agent. If it returns an error, the State says why. join returns Gone only after all processes
+// have ended that were left behind by agents which were killed with their watchdogs.
 func join(token string) (*net.UnixConn, State, error) {
 	conn, state, err := find(token)
 	if state != Gone {
@@ -260,7 +259,7 @@ func find(token string) (*net.UnixConn, State, error) {
 	return nil, Gone, errors.New("there is no such agent")
 }
 
-// handOut sends what an agent has left, and returns the exit code.
+// handOut sends the output that an agent has left, and returns the exit code.
 func handOut(token, gang string) int {
 	for _, base := range bases() {
 		dir := filepath.Join(base, token)
@@ -283,23 +282,23 @@ func handOut(token, gang string) int {
 	return 70
 }
 
-// dial connects to the agent of a directory.
+// dial connects to the agent whose directory is dir.
 func dial(dir string) (*net.UnixConn, error) {
 	return net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
 }
 
-// held reports whether the agent of a directory, or its watchdog, is running.
+// held reports whether the agent whose directory is dir, or its watchdog, is running.
 func held(dir string) bool {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist)
 	}
 	defer lock.Close()
-	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil // shared, so that others can test it at the same time
+	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil // shared, so that several processes can test it at once
 }
 
-// keep is how long the directory of an agent that did not end in order is kept, because it holds
-// output of ranks.
+// keep is how long gangrun keeps the directory of an agent that did not end normally. The directory has output of
+// ranks.
 const keep = 7 * 24 * time.Hour
 
 // sweep removes old directories of agents.

@@ -8,18 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastData is how long the last data of an agent may take to reach the controller. After a cut it
-// does not get there, and sshd may notice the cut only after hours. The time is measured in steps,
-// because a process that was stopped had no time to pass the data on.
+// lastData limits the time for the last data of an agent to reach the controller. If the connection is cut, the data
+// does not reach the controller, and sshd may notice the cut only after hours. The time is counted in steps, so that it
+// does not pass while this process is stopped and cannot pass the data on.
 const (
 	lastData = 3 * time.Second
 	steps    = 10
 )
 
-// carry passes bytes on in both directions until either side ends. asked reports whether the
-// controller has sent anything.
+// carry passes bytes on in both directions until either side ends. asked is true if the controller has sent anything.
 func carry(conn *net.UnixConn, in io.Reader, out io.Writer) (asked bool) {
-	ended := make(chan int64, 2) // the other copy ends with this process
+	ended := make(chan int64, 2) // the copy in the other direction ends with this process
 	go func() { n, _ := io.Copy(conn, in); ended <- n }()
 	go func() { n, _ := io.Copy(out, conn); ended <- n }()
 	left := make(chan struct{})
@@ -52,7 +51,7 @@ func awaitHangUp(conn *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	copied := -1 // with conn itself, Close would wait for the poll
+	copied := -1 // with conn itself, Close would wait until the poll returns
 	if err := raw.Control(func(fd uintptr) { copied, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || copied < 0 {
 		return
 	}

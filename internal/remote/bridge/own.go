@@ -21,7 +21,7 @@ func own(dir string) error {
 	return nil
 }
 
-// takenError is a file or directory in the place of a directory of this user.
+// takenError is the error if something else is in the place of a directory of this user.
 type takenError struct {
 	path      string
 	mode, uid uint32
@@ -32,7 +32,7 @@ func (e *takenError) Error() string {
 	return fmt.Sprintf("%q is not a directory of user %d with mode 0700 (mode %#o, user %d)", e.path, os.Getuid(), e.mode, e.uid)
 }
 
-// fix returns the hint for an error of making the directory of an agent, or "".
+// fix returns the hint for an error of makeDir, or "".
 func fix(err error) string {
 	var taken []string
 	for _, one := range leaves(err) {

@@ -23,17 +23,16 @@ const (
 	TakenAll   = 'a' // remove everything that the agent has left
 )
 
-// maxRequest limits the size of a request, in bytes. A rank needs about a hundred.
+// maxRequest limits the size of a request, in bytes. A request has about a hundred bytes for each rank.
 const maxRequest = 1 << 20
 
-// restIdle is how long the bridge waits for a controller that reads and writes nothing: sshd may
-// not notice for hours that a connection is cut.
+// restIdle is how long the bridge waits for a controller that reads and writes nothing. Without the limit, the bridge
+// might wait for hours, because sshd may not notice earlier that a connection is cut.
 const restIdle = 30 * time.Second
 
-// rest sends the output of a gang that a dead agent has left. It reads one line of JSON from in, an
-// object with the names of files and the number of bytes that the controller has of each. It
-// writes a tar archive of the bytes after those to out, and then reads the confirmation of the
-// controller.
+// rest sends the output of a gang that a dead agent has left. It reads one line of JSON from in. The line is an object
+// with the names of files and the number of bytes that the controller has of each file. rest writes a tar archive of
+// the other bytes to out, and then reads the confirmation of the controller.
 func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	if !filepath.IsLocal(filepath.FromSlash(gang)) {
 		return fmt.Errorf("%q is not the name of a gang", gang)
@@ -86,8 +85,7 @@ func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// add adds a file to the archive, from offset on. It skips a file that does not exist or is
-// shorter.
+// add adds the part of a file from offset on to the archive. It skips a file that does not exist or has fewer bytes.
 func add(archive *tar.Writer, root *os.Root, name string, offset int64) (done bool, err error) {
 	file, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,7 +108,7 @@ func add(archive *tar.Writer, root *os.Root, name string, offset int64) (done bo
 	return err == nil, err
 }
 
-// idleLimit calls end when it has not been read or written for restIdle.
+// idleLimit is a reader and writer. It calls end after a time of restIdle without a Read or a Write.
 type idleLimit struct {
 	end *time.Timer
 	in  io.Reader

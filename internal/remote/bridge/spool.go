@@ -16,7 +16,7 @@ const Whole os.FileMode = 0o444
 
 // Spooled reports whether dir, the directory of an agent, has output of ranks.
 func Spooled(dir string) (found bool) {
-	_ = filepath.WalkDir(filepath.Join(dir, SpoolName), func(_ string, d fs.DirEntry, err error) error { // a file that cannot be read counts as none
+	_ = filepath.WalkDir(filepath.Join(dir, SpoolName), func(_ string, d fs.DirEntry, err error) error { // a file that cannot be read does not count
 		if err == nil && d.Type().IsRegular() {
 			if info, err := d.Info(); err == nil && info.Size() > 0 {
 				found = true

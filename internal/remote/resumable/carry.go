@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// refuseTime is the time limit for writing a refusal, and for reading what a peer has sent that
-// receives nothing more.
+// refuseTime limits the time for writing a refusal. It also limits the time for reading the last data of a peer to
+// which this side can no longer write.
 const refuseTime = 2 * time.Second
 
 // readBytes is how much is read from a carrier at once.
@@ -88,11 +88,12 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 		err := l.send(ctx, c.beat)
 		var r *Refused
 		switch {
-		case errors.As(err, &r): // the receiver returns it, once this is written
+		case errors.As(err, &r): // receive or greet has returned the refusal, and waits until it is sent
 		case err == errEnded:
 			cancel(err)
 		default:
-			// What the peer sent before it closed says more than that it closed.
+			// The peer may have sent a refusal before it closed the carrier. That says more than the error of the
+			// write.
 			limit := time.NewTimer(refuseTime)
 			defer limit.Stop()
 			select {
@@ -127,8 +128,8 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 	return c.outcome(context.Cause(ctx))
 }
 
-// enter makes l the newest line of c and sets its hello. If the hello of the peer is known already,
-// enter applies it; if it must be refused, c is not changed.
+// enter makes l the newest line of c and sets its hello. If the hello of the peer is known already, enter applies it.
+// If that hello must be refused, enter does not change c.
 func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

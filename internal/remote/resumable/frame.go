@@ -21,24 +21,24 @@ const (
 
 const (
 	version      = 1
-	magic        = "gangrun\x00" // no text begins so
+	magic        = "gangrun\x00" // no text begins with these bytes
 	preamble     = magic + string(rune(version))
 	frameBytes   = 1 + 8
 	helloBytes   = 16 + 6*8
-	dataBytes    = 64 << 10 // the most that one data frame holds
-	refusalBytes = 1 << 10  // the most that the body of a refusal holds
-	quoteBytes   = 200      // the most that is quoted of data that is not a preamble
+	dataBytes    = 64 << 10 // the size limit of a data frame
+	refusalBytes = 1 << 10  // the size limit of the body of a refusal
+	quoteBytes   = 200      // how much an error quotes of data that is not a preamble
 )
 
 // hello is the first frame of each side on a carrier.
 type hello struct {
 	id ID
-	// instance identifies the Conn of the sender, and known that of its peer, or 0.
+	// instance identifies the Conn of the sender. known identifies the Conn of the sender's peer, or is 0.
 	instance, known uint64
-	// generation counts the carriers that the sender has had.
+	// generation is the number of carriers that the sender has had.
 	generation uint64
-	// received and consumed count the bytes from the receiver of this hello that have arrived
-	// and that have been read, each with 1 for the end of the stream.
+	// received is the number of bytes that have arrived at the sender of this hello. consumed is the number of those
+	// bytes that were read there. Both count the end of the stream as one byte.
 	received, consumed uint64
 	// buffer is how many bytes the sender accepts before they are read.
 	buffer uint64
@@ -112,8 +112,8 @@ func readHello(r *bufio.Reader) (hello, error) {
 	return h, nil
 }
 
-// readPreamble returns the version of the peer. It fails at the first wrong byte and quotes the
-// data, which shows a login script that prints.
+// readPreamble returns the version of the peer. It fails at the first wrong byte. The error quotes the data, so that
+// the user sees, for instance, what a login script has printed.
 func readPreamble(r *bufio.Reader) (byte, error) {
 	for n := 1; n <= len(magic); n++ {
 		head, err := r.Peek(n)
@@ -134,7 +134,7 @@ func readPreamble(r *bufio.Reader) (byte, error) {
 	return theirs, nil
 }
 
-// readRefusal reads the body of a refusal and returns it, or the error of the read.
+// readRefusal reads the body of a refusal. It returns the refusal as a *Refused, or the error of the read.
 func readRefusal(r *bufio.Reader, n uint64) error {
 	if n == 0 || n > refusalBytes {
 		return fmt.Errorf("%w: a refusal of %d bytes", ErrProtocol, n)

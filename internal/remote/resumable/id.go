@@ -29,6 +29,6 @@ func ParseID(s string) (ID, error) {
 // String returns the whole ID, as hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// hint returns the beginning of the ID, which is enough to tell streams apart in an error and too
-// little to carry one.
+// hint returns the beginning of the ID. That is enough to tell streams apart in an error, but too little to carry a
+// stream.
 func (id ID) hint() string { return hex.EncodeToString(id[:4]) }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ackBytes is the number of consumed bytes after which an acknowledgement is sent, even if
-// nothing else is. It is smaller for a small buffer.
+// ackBytes is the number of consumed bytes after which an acknowledgement is sent, even if there is nothing else to
+// send. A stream with a small buffer sends it after fewer bytes.
 const ackBytes = 256 << 10
 
 // line is one carrier of a Conn. Conn.mu guards the fields below met.
@@ -22,10 +22,10 @@ type line struct {
 	met     chan struct{} // closed when the hello of the peer has been received
 
 	hello   hello  // the hello of this side
-	sent    uint64 // offset in the outgoing stream up to which this line has sent or sends, with 1 for the end
+	sent    uint64 // offset in the outgoing stream up to which this line has sent; the end counts as a byte
 	ahead   uint64 // how many bytes the peer accepts beyond what its reader has consumed
-	acked   uint64 // the consumed bytes that were acknowledged last
-	ackFrom uint64 // how many bytes must be consumed before an acknowledgement is sent alone
+	acked   uint64 // consumed bytes that the latest acknowledgement has reported
+	ackFrom uint64 // so many bytes must be consumed before an acknowledgement is sent alone
 	bye     bool   // this side has sent bye or is sending it
 	byeSaid bool   // this side has sent bye
 	peerBye bool   // the peer has sent bye
@@ -42,12 +42,13 @@ func (l *line) nudge() {
 	}
 }
 
-// received and consumed count the incoming stream, with 1 for its end. c.mu is held.
+// received and consumed count the bytes of the incoming stream that have arrived, and that were read. The end of the
+// stream counts as one byte. c.mu is held.
 func (c *Conn) received() uint64 { return c.in.end + one(c.in.ended) }
 func (c *Conn) consumed() uint64 { return c.in.start + one(c.in.ended && c.in.len() == 0) }
 
-// written and taken count the outgoing stream, with 1 for its end: what was written, and what
-// the peer has consumed of it. c.mu is held.
+// written and taken count the bytes of the outgoing stream that were written, and that the peer has consumed. The end
+// of the stream counts as one byte. c.mu is held.
 func (c *Conn) written() uint64 { return c.out.end + one(c.closed) }
 func (c *Conn) taken() uint64   { return c.out.start + one(c.out.endConsumed) }
 
@@ -72,8 +73,7 @@ func (l *line) ackDue() bool {
 	return fresh >= l.ackFrom || fresh > 0 && c.in.ended && c.in.len() == 0
 }
 
-// next appends to b what is to be sent. If there is nothing, and a sign of life is due, it appends
-// that.
+// next appends the frames to send to b. If there are none and beat is true, next appends a sign of life.
 func (l *line) next(b []byte, beat bool) []byte {
 	c := l.conn
 	c.mu.Lock()
@@ -141,7 +141,7 @@ func (l *line) send(ctx context.Context, beat time.Duration) error {
 			continue
 		}
 		if idle && l.bye { // only this goroutine sends bye
-			return errEnded // the peer had the time of a beat for its own bye
+			return errEnded // the peer had the time of one beat to send its own bye
 		}
 		select {
 		case <-l.wake:
@@ -157,8 +157,8 @@ func (l *line) send(ctx context.Context, beat time.Duration) error {
 	return ctx.Err()
 }
 
-// saidBye records that the result of next has been sent. It reports whether there is nothing left
-// to send or receive.
+// saidBye records that a bye has been sent, if the result of next had one. It reports whether there is nothing left to
+// send or receive.
 func (l *line) saidBye() bool {
 	if !l.bye {
 		return false
@@ -205,8 +205,7 @@ func (l *line) receive(r *bufio.Reader) error {
 	}
 }
 
-// data receives the n bytes of a data frame as they arrive. The part of a truncated frame that has
-// arrived counts.
+// data receives the n bytes of a data frame as they arrive. If the frame is cut off, the bytes that have arrived count.
 func (l *line) data(r *bufio.Reader, n uint64) error {
 	if n == 0 || n > dataBytes {
 		return fmt.Errorf("%w: %d bytes in a frame of at most %d", ErrProtocol, n, dataBytes)
@@ -227,8 +226,8 @@ func (l *line) data(r *bufio.Reader, n uint64) error {
 	return nil
 }
 
-// fold applies a received frame to the Conn by calling f. Only the newest line may change the
-// Conn: what this side has acknowledged on a newer one must stay true.
+// fold applies a received frame to the Conn by calling f. It does so only for the newest line: otherwise the Conn could
+// contradict what this side has acknowledged on a newer line.
 func (l *line) fold(f func(c *Conn) error) error {
 	c := l.conn
 	c.mu.Lock()
@@ -239,7 +238,7 @@ func (l *line) fold(f func(c *Conn) error) error {
 	return f(c)
 }
 
-// take adds p to what can be read.
+// take adds p to the received data.
 func (l *line) take(p []byte) error {
 	return l.fold(func(c *Conn) error {
 		switch {
@@ -288,16 +287,16 @@ func (l *line) ack(to uint64) error {
 	})
 }
 
-// free frees what the peer has consumed. c.mu is held.
+// free frees the outgoing data that the peer has consumed. c.mu is held.
 func (c *Conn) free(to uint64) {
 	c.out.drop(to)
 	c.out.endConsumed = to > c.out.end
 	c.out.writable.Broadcast()
-	c.link.line.nudge() // there may have been no room, or now a bye is due
+	c.link.line.nudge() // the sender can send again, or must send a bye
 }
 
-// partner handles the bye of the peer: both directions have ended, and the bye of this side only
-// spares the peer a wait.
+// partner handles the bye of the peer. Both directions have ended then. This side still sends a bye, so that the peer
+// does not have to wait.
 func (l *line) partner() error {
 	return l.fold(func(c *Conn) error {
 		switch {

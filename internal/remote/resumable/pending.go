@@ -58,7 +58,7 @@ func refuse(ctx context.Context, carrier io.ReadWriteCloser, r *Refused) error {
 	return errors.Join(err, carrier.Close())
 }
 
-// within runs f, and closes the carrier to end f if ctx ends.
+// within runs f. If ctx ends first, within closes the carrier, so that f ends.
 func within(ctx context.Context, carrier io.Closer, f func() error) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -14,7 +14,7 @@ const ringBytes = 4 << 10
 func (w *window) len() int  { return int(w.end - w.start) }
 func (w *window) room() int { return w.limit - w.len() }
 
-// append adds as much of p as there is room for, and returns the number of bytes.
+// append adds as many bytes of p as there is room for, and returns their number.
 func (w *window) append(p []byte) int {
 	p = p[:min(len(p), w.room())]
 	if len(p) == 0 {
@@ -39,7 +39,7 @@ func (w *window) grow(need int) {
 	}
 }
 
-// piece returns at most n bytes from offset from on, up to the end of the ring.
+// piece returns the bytes from offset from on. It returns at most n bytes, and stops at the end of the ring.
 func (w *window) piece(from uint64, n int) []byte {
 	n = min(n, int(w.end-from))
 	if n <= 0 {
@@ -55,7 +55,7 @@ func (w *window) read(p []byte, from uint64) int {
 	return n + copy(p[n:], w.piece(from+uint64(n), len(p)-n))
 }
 
-// drop removes the bytes before offset to, which may be beyond the end.
+// drop removes the bytes before offset to. to may be beyond the end.
 func (w *window) drop(to uint64) { w.start = max(w.start, min(to, w.end)) }
 
 // free removes all bytes and frees the ring.

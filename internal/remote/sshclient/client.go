@@ -21,7 +21,7 @@ type Client struct {
 	ssh     *xssh.Client
 	release func() // releases the jump host; nil if there is none
 
-	work    sync.WaitGroup // the goroutines, which end with the connection
+	work    sync.WaitGroup // the goroutines of the connection, which end with the connection
 	closing chan struct{}  // closed by Close
 	close   func()
 	done    chan struct{} // closed when the connection has ended
@@ -61,8 +61,8 @@ func (d *Dialer) newClient(peer Peer, conn *conn, ssh *xssh.Client) *Client {
 	return c
 }
 
-// spawn starts f, which must end with the connection. It returns false if the connection has
-// been closed.
+// spawn starts f in a goroutine of the connection. f must return when the connection ends. spawn returns false if the
+// connection was closed.
 func (c *Client) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,8 +73,8 @@ func (c *Client) spawn(f func()) bool {
 	return true
 }
 
-// keepAlive sends a request once an interval, so that a host that is well is not silent for
-// long. It waits for each answer, so that a dead connection gets one request and not many.
+// keepAlive sends a request once an interval, so that a working host is never silent for long. It waits for each
+// answer, so that it sends only one request on a dead connection.
 func (c *Client) keepAlive(interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -93,8 +93,8 @@ func (c *Client) keepAlive(interval time.Duration) {
 // watchEvery is the interval at which the silence of a connection is measured.
 const watchEvery = 200 * time.Millisecond
 
-// watch ends the connection when the host has been silent for limit. Any byte ends a silence,
-// not only an answer, because answers queue behind bulk data on a slow connection.
+// watch ends the connection when the host has been silent for limit. Any byte ends a silence. Watching only for answers
+// would be wrong, because they queue behind bulk data on a slow connection.
 func (c *Client) watch(limit time.Duration) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -113,7 +113,7 @@ func (c *Client) watch(limit time.Duration) {
 	}
 }
 
-// lose sets why the connection ended, unless that is set or Close was called.
+// lose sets the reason why the connection ended. It does nothing if the reason is set already or Close was called.
 func (c *Client) lose(err error) {
 	select {
 	case <-c.closing:

@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// conn is the network connection below an SSH connection. It records when the host last sent
-// something. It does not set TCP_USER_TIMEOUT: a Client sends requests of its own and closes the
-// connection to a silent host, which also notices a host that is frozen while its kernel goes on
-// to acknowledge.
+// conn is the network connection below an SSH connection. It records when the host last sent something. It does not set
+// TCP_USER_TIMEOUT, because a Client itself closes the connection to a silent host. Thus the Client also notices a host
+// whose programs are frozen, while its kernel still acknowledges data.
 type conn struct {
 	net.Conn
 	raw      syscall.RawConn // nil through a jump host
@@ -27,15 +26,15 @@ type conn struct {
 func newConn(nc net.Conn) *conn {
 	c := &conn{Conn: nc, start: time.Now()}
 	if tcp, ok := nc.(*net.TCPConn); ok {
-		c.raw, _ = tcp.SyscallConn() // without it, acknowledgements only come later
+		c.raw, _ = tcp.SyscallConn() // without raw, acknowledgements are only delayed
 	}
 	c.quick()
 	return c
 }
 
-// quick tells the kernel to acknowledge at once, because Nagle's algorithm in sshd and delayed
-// acknowledgements on this side add up to 40 ms to a first command. The kernel resets the option
-// by itself, so that it is set after each read.
+// quick tells the kernel to acknowledge at once. Otherwise, Nagle's algorithm in sshd and the delayed acknowledgements
+// of this side together delay the first command by up to 40 ms. The kernel resets the option by itself, so quick is
+// called after each read.
 func (c *conn) quick() {
 	if c.raw != nil {
 		_ = c.raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
@@ -58,8 +57,8 @@ func (c *conn) Read(b []byte) (int, error) {
 // errEnded is the error of a write after a read has failed.
 var errEnded = errors.New("the connection has ended")
 
-// Write writes to the connection. After a failed read it returns an error: x/crypto/ssh would
-// otherwise wait forever if it opens a channel while the connection ends.
+// Write writes to the connection. After a failed read, Write returns an error. Otherwise x/crypto/ssh would wait
+// forever if it opens a channel while the connection ends.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.ended.Load() {
 		return 0, errEnded

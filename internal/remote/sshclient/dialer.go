@@ -122,7 +122,7 @@ func (d *Dialer) connect(ctx context.Context, e sshconfig.Endpoint, peer Peer, t
 		HostKeyCallback:   known.callback(e, peer, &wrongKey),
 		HostKeyAlgorithms: known.algorithms(e.Algorithms.HostKeys),
 		AuthCallback: func(ctx *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
-			if conn.ended.Load() { // x/crypto/ssh calls this as if the latest key had been refused
+			if conn.ended.Load() { // x/crypto/ssh calls this function as if the host had refused the latest key
 				return nil, errEnded
 			}
 			return login.method(ctx)
@@ -146,7 +146,7 @@ func (d *Dialer) connect(ctx context.Context, e sshconfig.Endpoint, peer Peer, t
 	return d.newClient(peer, conn, xssh.NewClient(sshConn, channels, requests)), nil
 }
 
-// open opens the network connection to e, or the one through a jump host.
+// open opens the network connection to e. If through is not nil, the connection goes through that jump host.
 func open(ctx context.Context, e sshconfig.Endpoint, address string, through *Client) (net.Conn, error) {
 	if through != nil {
 		conn, err := through.ssh.DialContext(ctx, "tcp", address)
@@ -167,8 +167,8 @@ func open(ctx context.Context, e sshconfig.Endpoint, address string, through *Cl
 	return dialer.DialContext(ctx, e.Network, address)
 }
 
-// innermost returns the innermost error of err, which is what a host sent when it closed the
-// connection during a login.
+// innermost returns the innermost error of err. If the host closed the connection during a login, that error is what
+// the host sent.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)

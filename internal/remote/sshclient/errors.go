@@ -82,8 +82,8 @@ func (e *AuthError) Hint() string {
 // the login because of too many failed logins.
 func (e *AuthError) Lasting() bool { return !e.tooMany() }
 
-// tooMany reports whether the host ended the login after too many keys. SSH has no code for
-// that; the text is sshd's.
+// tooMany reports whether the host ended the login after too many keys. SSH has no code for that, so tooMany looks for
+// the text that sshd sends.
 func (e *AuthError) tooMany() bool {
 	return e.Err != nil && strings.Contains(e.Err.Error(), "oo many authentication failures")
 }
@@ -94,9 +94,9 @@ type DialReason string
 // The reasons why a host was not reached.
 const (
 	DialRefused     DialReason = "refused"        // nothing listens on the port
-	DialUnreachable DialReason = "unreachable"    // no route to it
-	DialTimeout     DialReason = "timeout"        // it did not answer in time
-	DialNameUnknown DialReason = "name-not-found" // its name has no address
+	DialUnreachable DialReason = "unreachable"    // no route leads to the host
+	DialTimeout     DialReason = "timeout"        // the host did not answer in time
+	DialNameUnknown DialReason = "name-not-found" // the name of the host has no address
 	DialClosed      DialReason = "closed"         // the host closed the connection before the end of the login
 	DialProtocol    DialReason = "protocol"       // the answer is not SSH, or the two sides have no algorithm in common
 	DialCancelled   DialReason = "cancelled"      // the context of the caller ended
@@ -184,15 +184,15 @@ func (e *LostError) Hint() string {
 	return fmt.Sprintf("look at %s and the network to it, then run again; see: %s true", e.Name, e.Command())
 }
 
-// throughError is a jump host that cannot reach the next host.
+// throughError is the error if a jump host cannot reach the next host.
 type throughError struct{ refused *xssh.OpenChannelError }
 
 func (e *throughError) Error() string {
 	return "the jump host says: " + strings.TrimSpace(e.refused.Message)
 }
 
-// reason returns the reason that the jump host gives. SSH has no codes for that; the texts are
-// those of the C library of the jump host.
+// reason returns the reason that the jump host gives. SSH has no codes for these reasons, so reason looks for the texts
+// of the C library of the jump host.
 func (e *throughError) reason() DialReason {
 	switch words := strings.ToLower(e.refused.Message); {
 	case strings.Contains(words, "refused"):
@@ -205,7 +205,7 @@ func (e *throughError) reason() DialReason {
 	return DialUnreachable
 }
 
-// dialError returns the error of a connection that failed with err.
+// dialError returns the error for a connection that failed with err.
 func dialError(ctx context.Context, p Peer, timeout time.Duration, err error) *DialError {
 	e := &DialError{Peer: p, Limit: timeout, Err: err, Reason: DialProtocol}
 	var dns *net.DNSError

@@ -69,7 +69,7 @@ func (e *HostKeyError) Hint() string {
 	if last := len(e.Via) - 1; last >= 0 {
 		scan = jumpCommand(e.Via[:last], e.Via[last]) + " " + scan
 	}
-	if e.Lookup != lookupName(e.Host, e.Port) { // HostKeyAlias
+	if e.Lookup != lookupName(e.Host, e.Port) { // ssh_config sets HostKeyAlias
 		scan += " | sed 's/^[^ ]*/" + e.Lookup + "/'"
 	}
 	scan += " >> " + file
@@ -94,8 +94,8 @@ func (e *HostKeyError) Hint() string {
 	return compare + "; if it is the same: " + scan
 }
 
-// jumpCommand returns the ssh command line that runs something on a jump host, which is reached
-// through others. All of them are written as in ProxyJump.
+// jumpCommand returns an ssh command line that runs a command on the jump host host, through the jump hosts in through.
+// All names are written as in ProxyJump.
 func jumpCommand(through []string, host string) string {
 	command := "ssh"
 	if len(through) > 0 {

@@ -23,8 +23,7 @@ type jump struct {
 	err    error
 }
 
-// dial connects to e, through its jump hosts. way has the jumps that wait for this connection,
-// the outermost first.
+// dial connects to e through its jump hosts. way has the jump hosts that wait for this connection, the outermost first.
 func (d *Dialer) dial(ctx context.Context, e sshconfig.Endpoint, way []string) (*Client, error) {
 	peer := newPeer(e)
 	peer.Via = e.Jumps
@@ -41,7 +40,7 @@ func (d *Dialer) dial(ctx context.Context, e sshconfig.Endpoint, way []string) (
 			c.release = release
 			return c, nil
 		}
-		// If the jump was shared and has ended, a new one may work.
+		// If the connection to the jump host was shared and has ended, a new connection may work.
 		ended := shared && through.Err() != nil
 		if ended {
 			<-through.Done()
@@ -53,8 +52,8 @@ func (d *Dialer) dial(ctx context.Context, e sshconfig.Endpoint, way []string) (
 	}
 }
 
-// through connects to the last jump host of e, through the ones before it. The first one is
-// reached as ssh_config says. shared means that the connection was there already.
+// through connects to the last jump host of e, through the jump hosts before it. It reaches the first jump host as
+// ssh_config says. shared is true if the connection existed already.
 func (d *Dialer) through(ctx context.Context, e sshconfig.Endpoint, way []string) (c *Client, shared bool, release func(), err error) {
 	last := len(e.Jumps) - 1
 	hop, _, err := d.Config.Resolve(e.Jumps[last])
@@ -73,7 +72,7 @@ func (d *Dialer) through(ctx context.Context, e sshconfig.Endpoint, way []string
 	d.mu.Lock()
 	j := d.jumps[id]
 	if j != nil && j.dead() {
-		j = nil // its users release it
+		j = nil // the users of the dead jump release it
 	}
 	shared = j != nil
 	if !shared {

@@ -15,19 +15,19 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// maxAsks is how often a person is asked for a passphrase before the key is skipped.
+// maxAsks is how often the Dialer asks a person for the passphrase of a key before it skips the key.
 const maxAsks = 3
 
-// key is a private key file. A person is asked for its passphrase when the first host accepts
-// the key. The opened key then serves all hosts.
+// key is a private key file. The Dialer asks a person for its passphrase when the first host accepts the key. Then the
+// decrypted key serves all hosts.
 type key struct {
 	path   string
-	public xssh.PublicKey // nil if the key must be opened first
+	public xssh.PublicKey // nil if the public key is known only after the private key is opened
 
 	mu     sync.Mutex
 	pem    []byte // the encrypted file, until the key is opened
 	signer xssh.Signer
-	err    error // why it cannot be opened
+	err    error // why the key cannot be opened
 }
 
 // Format prints only the name of the file, and never the key.
@@ -43,8 +43,8 @@ type keyring struct {
 // Format does not print the keys.
 func (r *keyring) Format(s fmt.State, _ rune) { fmt.Fprint(s, "keyring") }
 
-// key returns the key in a file, which it reads once. If there is no such file, it returns
-// fs.ErrNotExist, and looks again the next time.
+// key returns the key in a file. It reads the file only once. If the file does not exist, key returns fs.ErrNotExist,
+// and looks for the file again the next time.
 func (r *keyring) key(path string) (*key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func readKey(path string) (*key, error) {
 		return nil, errors.New("it cannot be read")
 	}
 	public, _, _, _, pubErr := xssh.ParseAuthorizedKey(data)
-	if pubErr == nil { // a public key, of which ssh-agent may have the private half
+	if pubErr == nil { // the file is a public key; ssh-agent may have the private key
 		return &key{path: path, public: public, err: errors.New("it is a public key, and ssh-agent does not have the private one")}, nil
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && int(info.Sys().(*syscall.Stat_t).Uid) == os.Getuid() {
@@ -105,7 +105,7 @@ func readKey(path string) (*key, error) {
 	return k, nil
 }
 
-// modeError is a private key file that other users can read.
+// modeError is the error if other users can read a private key file.
 type modeError struct{ mode fs.FileMode }
 
 func (e *modeError) Error() string {
@@ -122,8 +122,8 @@ func readPublic(path string) (xssh.PublicKey, error) {
 	return public, err
 }
 
-// open returns the signer of a key, and asks for the passphrase if the key is encrypted. A key
-// that could not be opened is not tried again.
+// open returns the signer of a key, and asks for the passphrase if the key is encrypted. If a key could not be opened,
+// open does not try it again.
 func (r *keyring) open(k *key, ask func(string) (string, error)) (xssh.Signer, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -165,7 +165,7 @@ func (k *key) needsPassphrase() bool {
 	return k.signer == nil && k.err == nil
 }
 
-// useless returns why the key cannot be used, or nil if it may be.
+// useless returns why the key cannot be used. It returns nil if the key may be usable.
 func (k *key) useless() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -27,12 +27,12 @@ type knownKey struct {
 // knownHost holds the lines of known_hosts files that apply to one host.
 type knownHost struct {
 	keys        []knownKey // under its name and port
-	portless    []knownKey // under its name alone, if its port is not 22; OpenSSH accepts these too
+	portless    []knownKey // under its name alone, if its port is not 22; OpenSSH accepts these keys, too
 	authorities []knownKey // @cert-authority
 	revoked     []knownKey // @revoked, for any host
 }
 
-// lookupName returns the name of a host in known_hosts files.
+// lookupName returns the name under which known_hosts files have a host.
 func lookupName(host string, port int) string {
 	host = strings.ToLower(host)
 	if port == sshconfig.DefaultPort {
@@ -41,8 +41,7 @@ func lookupName(host string, port int) string {
 	return "[" + host + "]:" + strconv.Itoa(port)
 }
 
-// lookup returns the name of e in known_hosts files, and the name without a port if that is
-// another one.
+// lookup returns the name under which known_hosts files have e, and the name without a port if the two differ.
 func lookup(e sshconfig.Endpoint) (name, portless string) {
 	if e.HostKeys.Alias != "" {
 		return e.HostKeys.Alias, ""
@@ -117,7 +116,7 @@ func (k *knownHost) read(data []byte, file, name, portless string) error {
 	return nil
 }
 
-// readRevoked reads a file of public keys, one a line.
+// readRevoked reads a file of public keys, one on each line.
 func (k *knownHost) readRevoked(data []byte, file string) error {
 	if bytes.HasPrefix(data, []byte("SSHKRL")) {
 		return &sshconfig.Error{File: file, Text: "gangrun does not support key revocation lists (KRL)", Fix: "list the revoked public keys one a line, or set RevokedHostKeys none for these hosts"}
@@ -177,8 +176,8 @@ func parseKey(s string) (xssh.PublicKey, error) {
 	return key, nil
 }
 
-// matchKnown reports whether the names of a line match name. They are patterns with commas
-// between them, or one hashed name.
+// matchKnown reports whether the names of a line match name. The names are patterns with commas between them, or one
+// hashed name.
 func matchKnown(name, hosts string) bool {
 	if !strings.HasPrefix(hosts, "|") {
 		return sshconfig.MatchList(name, strings.ToLower(hosts))
@@ -203,7 +202,7 @@ func matchKnown(name, hosts string) bool {
 // sameKey reports whether a and b are the same key.
 func sameKey(a, b xssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
 
-// findKey returns the line that has a key.
+// findKey returns the place of the line that has a key.
 func findKey(keys []knownKey, key xssh.PublicKey) (string, bool) {
 	for _, k := range keys {
 		if sameKey(k.key, key) {
@@ -213,9 +212,9 @@ func findKey(keys []knownKey, key xssh.PublicKey) (string, bool) {
 	return "", false
 }
 
-// algorithms returns the host key algorithms to ask the host for. Those of known keys come first,
-// so that a host whose Ed25519 key is known does not send its unknown RSA key. Those of
-// certificates are left out unless an authority is known.
+// algorithms returns the host key algorithms to ask the host for. The algorithms of known keys come first, so that a
+// host whose Ed25519 key is known does not send its unknown RSA key. The algorithms of certificates are left out unless
+// an authority is known.
 func (k knownHost) algorithms(allowed []string) []string {
 	if allowed == nil {
 		allowed = xssh.SupportedAlgorithms().HostKeys
@@ -262,8 +261,7 @@ func scanType(keyType string) string {
 	return "ed25519"
 }
 
-// check returns nil if the host of e may have the key that it has sent, and a *HostKeyError
-// otherwise.
+// check returns nil if known_hosts accepts the key that the host of e has sent. Otherwise it returns a *HostKeyError.
 func (k knownHost) check(e sshconfig.Endpoint, p Peer, shown xssh.PublicKey, now time.Time) error {
 	plain := shown
 	cert, isCert := shown.(*xssh.Certificate)
@@ -311,8 +309,7 @@ func (k knownHost) check(e sshconfig.Endpoint, p Peer, shown xssh.PublicKey, now
 	return wrong
 }
 
-// checkCert checks a certificate that a known authority has signed. Its principals may be
-// patterns.
+// checkCert checks a certificate that a known authority has signed. The principals of the certificate may be patterns.
 func checkCert(e sshconfig.Endpoint, cert *xssh.Certificate, now time.Time) error {
 	if cert.CertType != xssh.HostCert {
 		return errors.New("it is not a host certificate")
@@ -332,7 +329,7 @@ func checkCert(e sshconfig.Endpoint, cert *xssh.Certificate, now time.Time) erro
 	return checker.CheckCert(principal, cert)
 }
 
-// callback returns check as a function for x/crypto/ssh, which sets wrong to the error.
+// callback returns a function for x/crypto/ssh that calls check and sets wrong to the error.
 func (k knownHost) callback(e sshconfig.Endpoint, p Peer, wrong *error) xssh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key xssh.PublicKey) error {
 		*wrong = k.check(e, p, key, time.Now())

@@ -15,8 +15,8 @@ import (
 	sshagent "golang.org/x/crypto/ssh/agent"
 )
 
-// personLimit is the time limit for a passphrase, a confirmation or a touch. The LoginGraceTime
-// of sshd is 2 minutes, too.
+// personLimit limits the time in which a person must enter a passphrase, confirm a signature or touch a key. It is
+// equal to the default LoginGraceTime of sshd.
 const personLimit = 2 * time.Minute
 
 // identity is a key or a certificate to offer to a host.
@@ -35,9 +35,9 @@ type login struct {
 	close       func() // closes the connection to ssh-agent
 
 	mu      sync.Mutex
-	next    int // index of the next identity
+	next    int // index of the next identity in idents
 	tried   []string
-	methods []string // that the host accepts
+	methods []string // the methods that the host accepts
 	started bool
 	open    bool  // the result of the latest identity is not known yet
 	failed  error // why the latest identity could not sign
@@ -68,9 +68,8 @@ var (
 	errMissing   = errors.New("it does not exist")
 )
 
-// newLogin collects what there is to offer, in OpenSSH's order: the keys of ssh-agent that
-// ssh_config names, the other keys of ssh-agent, then the files. Each certificate comes before
-// its key.
+// newLogin collects the identities to offer, in OpenSSH's order. First come the keys of ssh-agent that ssh_config
+// names, then the other keys of ssh-agent, and then the files. Each certificate comes before its key.
 func (d *Dialer) newLogin(e sshconfig.Endpoint, limit *timeLimit) *login {
 	l := &login{limit: limit, unsupported: e.Login.Unsupported, close: func() {}}
 	if e.Login.NoKeys {
@@ -91,7 +90,7 @@ func (d *Dialer) newLogin(e sshconfig.Endpoint, limit *timeLimit) *login {
 			l.offer("agent key "+f.path, f.signer, certs)
 		}
 	}
-	// A certificate in ssh-agent counts as named if its key is.
+	// If ssh_config names a key, it also names the certificates in ssh-agent for that key.
 	for _, signer := range held {
 		cert, isCert := agentCert(signer)
 		if e.Login.IdentitiesOnly && !(isCert && slices.ContainsFunc(files, func(f keyFile) bool { return sameKey(f.public, cert.Key) })) {
@@ -111,16 +110,16 @@ func (d *Dialer) newLogin(e sshconfig.Endpoint, limit *timeLimit) *login {
 	return l
 }
 
-// keyFile is a private key file, or the key of ssh-agent that it names.
+// keyFile is a private key file. If ssh-agent has the key of the file, ssh-agent signs.
 type keyFile struct {
 	path   string
 	public xssh.PublicKey
 	signer xssh.Signer // nil if the file is not to be offered
-	agent  bool        // ssh-agent signs
+	agent  bool        // ssh-agent has the key, and signs
 }
 
-// keyFile looks for the key of a file in held, which are the keys of ssh-agent, and then reads
-// the file. It returns held without that key.
+// keyFile looks in held, the keys of ssh-agent, for the key of a file. If the key is not there, keyFile uses the file.
+// It returns held without that key.
 func (d *Dialer) keyFile(l *login, path string, named bool, held []xssh.Signer) (keyFile, []xssh.Signer) {
 	f := keyFile{path: path}
 	k, err := d.keys.key(path)
@@ -147,7 +146,7 @@ func (d *Dialer) keyFile(l *login, path string, named bool, held []xssh.Signer) 
 		return f, held
 	}
 	open := func() (xssh.Signer, error) { return d.keys.open(k, d.Ask) }
-	if f.public == nil { // an old format, which has its public half inside
+	if f.public == nil { // an old format, in which the public key is encrypted, too
 		resume := l.limit.extend(personLimit)
 		signer, err := open()
 		resume()
@@ -171,7 +170,7 @@ type certFile struct {
 	cert *xssh.Certificate
 }
 
-// certificates reads the certificates that ssh_config names and those beside the keys.
+// certificates reads the certificates that ssh_config names, and the certificates beside the key files.
 func (l *login) certificates(from sshconfig.Login) (certs []certFile) {
 	read := func(path string, named bool) {
 		public, err := readPublic(path)
@@ -194,7 +193,7 @@ func (l *login) certificates(from sshconfig.Login) (certs []certFile) {
 	return certs
 }
 
-// offer adds a key, behind its certificates.
+// offer adds a key after the certificates for that key.
 func (l *login) offer(name string, signer xssh.Signer, certs []certFile) {
 	for _, c := range certs {
 		if sameKey(c.cert.Key, signer.PublicKey()) {
@@ -206,7 +205,7 @@ func (l *login) offer(name string, signer xssh.Signer, certs []certFile) {
 	l.add(name, signer)
 }
 
-// agentCert returns the certificate of a signer of ssh-agent.
+// agentCert returns the certificate of a signer of ssh-agent, if the signer has one.
 func agentCert(s xssh.Signer) (*xssh.Certificate, bool) {
 	public, err := xssh.ParsePublicKey(s.PublicKey().Marshal())
 	if err != nil {
@@ -228,8 +227,7 @@ func (l *login) add(name string, signer xssh.Signer) {
 	l.idents = append(l.idents, identity{name + " (" + fingerprint + ")", newSlowSigner(signer, l)})
 }
 
-// agentKeys returns the keys of the ssh-agent at a socket. An agent that does not answer is
-// skipped.
+// agentKeys returns the keys of the ssh-agent at a socket. It skips an agent that does not answer.
 func (l *login) agentKeys(socket string) []xssh.Signer {
 	if socket == "" {
 		return nil
@@ -289,7 +287,7 @@ func (l *login) settle(outcome string) {
 	l.open, l.failed = false, nil
 }
 
-// error returns the error of a login that has failed; err is that of the connection.
+// error returns the error of a login that has failed. err is the error of the connection.
 func (l *login) error(p Peer, err error) *AuthError {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // Peer is a host and the way to it.
 type Peer struct {
-	Name string   // as the user named it
+	Name string   // the name that the user typed
 	Host string   // the name or address to connect to
 	Port int      // the port of its sshd
 	User string   // the user who logs in

@@ -71,5 +71,5 @@ func (d *Dialer) DialServer(ctx context.Context, s Server) (*Client, error) {
 // defaultServerLimit limits the set-up of a connection to a Server.
 const defaultServerLimit = 10 * time.Second
 
-// errOtherServer is why a connection to a Server is not used.
+// errOtherServer is the error if a port belongs to another server than the wanted one.
 var errOtherServer = errors.New("another server has the port of the one that gangrun started")

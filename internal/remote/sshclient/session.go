@@ -56,11 +56,11 @@ func (c *Client) Exec(ctx context.Context, command string) (*Session, error) {
 	}
 }
 
-// openLimit is how long the opening of a session may still take once the connection has ended.
+// openLimit is how long the opening of a session may go on after the connection has ended.
 const openLimit = time.Second
 
-// open opens a session. If the connection ends at that moment for a reason other than a failed read
-// (see conn.Write), x/crypto/ssh may never return. open then leaves its goroutine behind.
+// open opens a session. x/crypto/ssh may never return if the connection ends at that moment for another reason than a
+// failed read (see conn.Write). open then leaves its goroutine behind.
 func (c *Client) open() (*xssh.Session, error) {
 	type opened struct {
 		session *xssh.Session

@@ -7,8 +7,8 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// newSlowSigner returns a signer for which the time limit of a person counts, who may have to
-// confirm each signature.
+// newSlowSigner returns a signer that extends the time limit of the login to personLimit while it signs. A person may
+// have to confirm each signature.
 func newSlowSigner(s xssh.Signer, l *login) xssh.Signer {
 	as, ok := s.(xssh.AlgorithmSigner)
 	if !ok {
@@ -29,7 +29,7 @@ type slowSigner struct {
 // Format does not print the key.
 func (s *slowSigner) Format(f fmt.State, _ rune) { fmt.Fprint(f, "signer") }
 
-// SignWithAlgorithm signs. If that fails, it records the reason.
+// SignWithAlgorithm signs. If signing fails, it records the reason.
 func (s *slowSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*xssh.Signature, error) {
 	resume := s.login.limit.extend(personLimit)
 	defer resume()
@@ -50,7 +50,7 @@ type slowMultiSigner struct {
 // Algorithms returns the algorithms with which the key can sign.
 func (s *slowMultiSigner) Algorithms() []string { return s.multi.Algorithms() }
 
-// lazySigner opens its key when a host asks for the signature.
+// lazySigner opens its key only when a host asks for the signature.
 type lazySigner struct {
 	public xssh.PublicKey
 	open   func() (xssh.Signer, error)

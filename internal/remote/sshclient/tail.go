@@ -2,7 +2,7 @@ package sshclient
 
 import "sync"
 
-// stderrLimit is how much is kept of the standard error of a command, in bytes.
+// stderrLimit is how many bytes are kept of the standard error of a command.
 const stderrLimit = 16 << 10
 
 // tail keeps the end of what is written to it.
@@ -12,7 +12,7 @@ type tail struct {
 	cut  bool
 }
 
-// Write keeps p. If there is then too much, it drops the oldest bytes.
+// Write adds p, and drops the oldest bytes if there are more than stderrLimit.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

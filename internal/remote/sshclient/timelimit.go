@@ -10,9 +10,8 @@ import (
 // errTimeLimit is the cause of a context that a timeLimit has ended.
 var errTimeLimit = errors.New("no answer in time")
 
-// timeLimit limits the set-up of one connection: its context ends after the limit, or earlier
-// with its parent. While a person is asked for something, the limit for the person counts
-// instead.
+// timeLimit limits the set-up of one connection. Its context ends after the limit, or earlier with its parent. While
+// gangrun waits for a person, personLimit applies instead of the limit.
 type timeLimit struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -30,7 +29,7 @@ func newTimeLimit(ctx context.Context, limit time.Duration) *timeLimit {
 	return l
 }
 
-// extend allows d for a person, until resume is called.
+// extend sets the limit to d from now on, because a person is asked for something. resume ends that.
 func (l *timeLimit) extend(d time.Duration) (resume func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

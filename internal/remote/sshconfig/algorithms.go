@@ -33,9 +33,9 @@ func (c Config) readAlgorithms(e *Endpoint, o *options) error {
 	return nil
 }
 
-// algorithms returns the algorithms that a list selects from known. The list replaces the
-// defaults. With + before it, it is added at their end; with ^ before it, at their beginning;
-// with - before it, it is removed from them.
+// algorithms returns the algorithms of known that a list selects. The list replaces the defaults, unless it begins with
+// a sign. With +, the list is added at the end of the defaults. With ^, it is added at their beginning. With -, it is
+// removed from the defaults.
 func algorithms(list string, defaults, known []string) []string {
 	sign := byte(0)
 	if list != "" && strings.IndexByte("+-^", list[0]) >= 0 {

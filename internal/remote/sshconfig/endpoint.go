@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// readAddress sets how e is connected to.
+// readAddress sets the address of e, and how to connect to it.
 func (c Config) readAddress(e *Endpoint, o *options) (err error) {
 	if at := o.first("port"); e.Port == 0 && at.value() != "" {
 		if e.Port, err = parsePort(at.value()); err != nil {
@@ -49,7 +49,7 @@ func (c Config) readAddress(e *Endpoint, o *options) (err error) {
 // readJumps sets the jump hosts of e.
 func (c Config) readJumps(e *Endpoint, o *options) error {
 	command, jump := o.first("proxycommand"), o.first("proxyjump")
-	// Of the two, the first one in the files counts; ProxyCommand none does not.
+	// Of the two, the first one in the files counts, but "ProxyCommand none" does not count.
 	if v := command.value(); v != "" && !strings.EqualFold(v, "none") && (jump.value() == "" || command.order < jump.order) {
 		return command.fail("use ProxyJump for this host", "ProxyCommand %q: gangrun runs no command to reach a host", v)
 	}
@@ -157,7 +157,7 @@ func (c Config) readKeys(e *Endpoint, o *options) error {
 	return nil
 }
 
-// yes returns the value of a yes/no keyword, which is no if it is not set.
+// yes returns the value of a yes/no keyword. It returns false if the keyword is not set.
 func (o *options) yes(keyword string) (bool, error) {
 	at := o.first(keyword)
 	switch strings.ToLower(at.value()) {
@@ -169,9 +169,9 @@ func (o *options) yes(keyword string) (bool, error) {
 	return false, at.fail("write yes or no", "%s %q", keyword, at.value())
 }
 
-// noteUnsupported notes the settings of the files that gangrun does not support. It adds no note
-// for a setting that is only in the system's file, because distributions set much there that the
-// user did not ask for. The error of a login that fails names such settings.
+// noteUnsupported adds a note for each setting that gangrun does not support. It adds no note for a setting that is
+// only in the system's file, because distributions set many things there that the user did not ask for. If a login
+// fails, the error names such settings.
 func (o *options) noteUnsupported(e *Endpoint) {
 	say := func(keyword, consequence string, harmless ...string) {
 		at := o.first(keyword)

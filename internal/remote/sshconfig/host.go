@@ -60,8 +60,8 @@ func parsePort(s string) (int, error) {
 	return port, nil
 }
 
-// checkName refuses names that no host has and that a shell could misread, because hints
-// that people copy contain them.
+// checkName refuses names that no host has and that a shell could misread. Hints contain the names, and people copy
+// hints into a shell.
 func checkName(s string) error {
 	if s == "" {
 		return fmt.Errorf("it has no name")

@@ -23,9 +23,9 @@ func splitKeyword(line string) (keyword, rest string) {
 	return strings.ToLower(strings.Trim(line[:end], `"`)), rest
 }
 
-// splitArgs splits the rest of a line into words, as OpenSSH does and a shell does not.
-// Single and double quotes keep blanks in a word. A backslash escapes a quote, a backslash
-// and, outside quotes, a blank. A # at the start of a word begins a comment.
+// splitArgs splits the rest of a line into words as OpenSSH does, which differs from a shell. Single and double quotes
+// keep blanks in a word. A backslash escapes a quote, a backslash and, outside quotes, a blank. A # at the start of a
+// word begins a comment.
 func splitArgs(s string) ([]string, error) {
 	var words []string
 	for i := 0; i < len(s); {

@@ -2,13 +2,13 @@ package sshconfig
 
 import "strings"
 
-// match reports whether a Match line applies to the host. A condition that needs a command
-// or a look at this machine never holds. A note says so if everything else held.
+// match reports whether a Match line applies to the host. A condition that gangrun would need a command or other facts
+// to check never holds. If all other conditions hold, match adds a note about that condition.
 func (o *options) match(name string, at option) (bool, error) {
 	words := at.args
 	result, unsupported := true, ""
 	for len(words) > 0 {
-		word, value, valued := strings.Cut(words[0], "=") // of the condition only: a pattern may hold one
+		word, value, valued := strings.Cut(words[0], "=") // the pattern may have another "="
 		word, words = strings.ToLower(word), words[1:]
 		word, negated := strings.CutPrefix(word, "!")
 		holds := false
@@ -57,8 +57,8 @@ func (o *options) match(name string, at option) (bool, error) {
 	return result, nil
 }
 
-// argument cuts the argument of a condition off the words that follow the condition. Unless
-// seen is set, one "=" may be before it.
+// argument returns the first of the words that follow a condition, as its argument. One "=" may be before it, unless
+// seen is true.
 func argument(words []string, seen bool) (first string, rest []string, ok bool) {
 	if len(words) > 0 && !seen {
 		if after, cut := strings.CutPrefix(words[0], "="); cut {
@@ -74,7 +74,7 @@ func argument(words []string, seen bool) (first string, rest []string, ok bool) 
 	return words[0], words[1:], true
 }
 
-// matchHost reports whether a Host line applies: a pattern matches, and no negated one does.
+// matchHost reports whether a Host line applies. It applies if a pattern matches and no negated pattern does.
 func matchHost(name string, patterns []string) bool {
 	found := false
 	for _, p := range patterns {

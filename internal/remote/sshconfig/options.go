@@ -23,11 +23,11 @@ type option struct {
 	args   []string
 	file   string
 	line   int
-	system bool // it is in the system's file, not in the user's
-	order  int  // its number among the lines that apply, from 1
+	system bool // the line is in the system's file, not in the user's
+	order  int  // the number of the line among the lines that apply, from 1
 }
 
-// fail returns an error in the line.
+// fail returns an error about the line.
 func (o option) fail(fix, format string, args ...any) error {
 	return &Error{File: o.file, Line: o.line, Text: fmt.Sprintf(format, args...), Fix: fix}
 }
@@ -40,15 +40,15 @@ func (o option) value() string {
 	return o.args[0]
 }
 
-// options holds the lines that apply to one host, by keyword in lower case and in order. For
-// most keywords only the first line counts.
+// options holds the lines that apply to one host. The keys are keywords in lower case. The lines of a keyword are in
+// the order of the files. For most keywords only the first line counts.
 type options struct {
 	config Config
-	asked  Host // as the caller asked for it
+	asked  Host // the host that the caller asked for
 	lines  map[string][]option
-	count  int  // of lines
+	count  int  // number of lines
 	final  bool // this is the second pass, for Match final
-	again  bool // a Match final asks for a second pass
+	again  bool // a Match final needs a second pass
 	notes  []string
 }
 
@@ -60,7 +60,7 @@ func (o *options) first(keyword string) option {
 	return option{}
 }
 
-// host returns the name or address to connect to: HostName, or the name that was asked for.
+// host returns the name or address to connect to. That is HostName, or else the name that the caller asked for.
 func (o *options) host() string {
 	if h := o.first("hostname").value(); h != "" {
 		return strings.NewReplacer("%%", "%", "%h", o.asked.Name).Replace(h)
@@ -79,14 +79,14 @@ func (o *options) user() string {
 	return o.config.User
 }
 
-// note adds a note for the user, unless it is there already.
+// note adds a note for the user, unless the note is there already.
 func (o *options) note(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(o.notes, text) {
 		o.notes = append(o.notes, text)
 	}
 }
 
-// readOptions reads both files, twice if a Match final asks for it.
+// readOptions reads both files. If a Match final needs it, readOptions reads them twice.
 func readOptions(c Config, asked Host) (*options, error) {
 	o := &options{config: c, asked: asked, lines: map[string][]option{}}
 	if err := o.files(); err != nil {
@@ -101,8 +101,8 @@ func readOptions(c Config, asked Host) (*options, error) {
 	return o, nil
 }
 
-// files reads both files. Host and Match host compare the name that was asked for, and in
-// the second pass the one that HostName made of it.
+// files reads both files. Host lines compare the name that the caller asked for. In the second pass, they compare the
+// name to connect to.
 func (o *options) files() error {
 	name := o.asked.Name
 	if o.final {
@@ -114,7 +114,7 @@ func (o *options) files() error {
 	return o.file(o.config.SystemFile, name, true, 0)
 }
 
-// file reads one file. A file that does not exist counts as an empty one.
+// file reads one file. A file that does not exist counts as an empty file.
 func (o *options) file(path, name string, system bool, depth int) error {
 	if path == "" {
 		return nil

@@ -112,7 +112,7 @@ func (s *Site) Tool(name string, args ...string) string {
 func (s *Site) NewKey(name, kind, passphrase string, options ...string) string {
 	s.t.Helper()
 	if passphrase != "" {
-		options = append(options, "-a", "1") // which makes it quick to open
+		options = append(options, "-a", "1") // makes it quick to decrypt the key
 	}
 	if kind == "rsa" {
 		options = append(options, "-b", "2048") // quick to make
@@ -162,9 +162,9 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
-// withHome returns lines of an sshd_config with a home directory for sessions, unless one of them
-// sets HOME. The files of the user's own home, which a shell reads at its start, may take any time
-// and leave locks behind when a test ends them.
+// withHome returns lines of an sshd_config. It adds a home directory for sessions, unless one of the lines sets HOME. A
+// shell that starts in the user's own home would read the user's files. That may take any time, and may leave locks
+// behind when a test ends the shell.
 func (s *Site) withHome(name string, lines []string) []string {
 	home := s.Path(name + "/userhome")
 	if err := os.MkdirAll(home, 0o700); err != nil {
@@ -172,7 +172,7 @@ func (s *Site) withHome(name string, lines []string) []string {
 	}
 	lines = slices.Clone(lines)
 	for i, line := range lines {
-		if strings.HasPrefix(line, "SetEnv ") { // the first such line counts
+		if strings.HasPrefix(line, "SetEnv ") { // only the first such line counts
 			if !strings.Contains(line, " HOME=") {
 				lines[i] += " HOME=" + home
 			}
@@ -194,7 +194,7 @@ func (s *Site) Start(name string, settings ...string) *Server {
 func (s *Site) StartIn(name, setup string, settings ...string) *Server {
 	s.t.Helper()
 	d := &Server{site: s, Name: name}
-	if d.HostKey = s.Path(name + "/host_ed25519"); !s.Has(d.HostKey) { // a test may have made it, to sign it
+	if d.HostKey = s.Path(name + "/host_ed25519"); !s.Has(d.HostKey) { // a test may have made and signed it
 		s.NewKey(name+"/host_ed25519", "ed25519", "")
 	}
 	if os.Getuid() == 0 {
@@ -209,7 +209,7 @@ func (s *Site) StartIn(name, setup string, settings ...string) *Server {
 		}
 		d.Port = free.Addr().(*net.TCPAddr).Port
 		free.Close()
-		lines := append(s.withHome(name, settings), // the first of two values counts
+		lines := append(s.withHome(name, settings), // the first of two values for a keyword counts
 			"ListenAddress 127.0.0.1",
 			"Port "+strconv.Itoa(d.Port),
 			"HostKey "+d.HostKey,
@@ -223,7 +223,7 @@ func (s *Site) StartIn(name, setup string, settings ...string) *Server {
 				"/bin/sh", "-ec", setup+`; exec "$@"`, "sh", "/usr/sbin/sshd", "-D", "-e", "-f", config)
 		}
 		d.cmd.Stderr = &d.log
-		d.cmd.WaitDelay = time.Second // a connection's own process may outlive it, and holds that
+		d.cmd.WaitDelay = time.Second // the process of a connection may outlive sshd and hold its output open
 		if err := d.cmd.Start(); err != nil {
 			s.t.Fatal(err)
 		}
@@ -248,7 +248,7 @@ func (s *Site) StartIn(name, setup string, settings ...string) *Server {
 	}
 }
 
-// descendants returns the processes below another one.
+// descendants returns the descendants of a process.
 func descendants(pid int) (all []int) {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
 	for _, field := range strings.Fields(string(data)) {
@@ -259,9 +259,8 @@ func descendants(pid int) (all []int) {
 	return all
 }
 
-// endAll kills the processes of sessions, and what these start meanwhile, and waits for their
-// end: a shell whose connection has ended may go on, and make files in a directory that the test
-// removes.
+// endAll kills the processes of sessions and the processes that they start meanwhile, and waits for their end. A shell
+// whose connection has ended may go on, and would make files in a directory that the test removes.
 func endAll(pids []int) {
 	for deadline := time.Now().Add(Longest); len(pids) > 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		var left []int
@@ -278,7 +277,7 @@ func endAll(pids []int) {
 	}
 }
 
-// serves waits until sshd listens, and returns false if it ends before.
+// serves waits until sshd listens. It returns false if sshd ends before that.
 func (d *Server) serves(ended <-chan struct{}) bool {
 	d.site.t.Helper()
 	for limit := time.After(Longest); !strings.Contains(d.log.String(), fmt.Sprintf("Server listening on 127.0.0.1 port %d", d.Port)); {

@@ -64,7 +64,7 @@ func run(args []string) error {
 	defer reporting.Wait()
 	defer close(over)
 	defer signal.Stop(caught)
-	// Agents lose their parent, and are waited for here.
+	// Agents lose their parent. This process becomes their parent and reaps them.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
 	}
@@ -86,20 +86,20 @@ func run(args []string) error {
 	return requeueLost(ctx, starts)
 }
 
-// requeueLost has Slurm queue the job of this process again if the node of the job's script is
-// down. Slurm itself lets such a job run on without its script if it was submitted with --no-kill.
+// requeueLost makes Slurm requeue the job of this process if the node of the job's script is down. Without that, Slurm
+// lets a job that was submitted with --no-kill run on without its script.
 func requeueLost(ctx context.Context, starts int) error {
 	j, err := slurmjob.Show(ctx, os.Getenv("SLURM_JOB_ID"))
 	if err != nil || j.State != "RUNNING" || j.Restarts+1 >= starts {
 		return err
 	}
-	for range nodeDownTries { // Slurm notices it later than gangrun
+	for range nodeDownTries { // Slurm notices a dead node later than gangrun
 		down, err := slurmjob.NodeDown(ctx, j.BatchHost)
 		if err != nil {
 			return err
 		}
 		if down {
-			// A late answer of its slurmd can make Slurm use the node again, although it is down.
+			// A late answer of the node's slurmd can make Slurm use the node again, although it is down.
 			return slurmjob.Requeue(ctx, j, []string{j.BatchHost})
 		}
 		select {
@@ -111,16 +111,17 @@ func requeueLost(ctx context.Context, starts int) error {
 	return nil
 }
 
-// Slurm takes as long as its SlurmdTimeout says, 300 s by default, to notice that a node is down.
+// Limits for the wait until Slurm notices that a node is down. Slurm takes as long as its SlurmdTimeout says, 300 s by
+// default.
 const (
 	nodeDownEvery = 5 * time.Second
 	nodeDownTries = 120
 )
 
-// orphans reaps the children of this process that it has not started itself.
+// orphans reaps the children of this process that this process has not started itself.
 type orphans struct {
 	mu  sync.Mutex
-	own []int // children that sessions wait for
+	own []int // PIDs of the children that sessions wait for
 }
 
 func (o *orphans) add(start func() (pid int, err error)) error {
@@ -139,7 +140,7 @@ func (o *orphans) remove(pid int) {
 	o.own = slices.DeleteFunc(o.own, func(p int) bool { return p == pid })
 }
 
-// left reaps children that have ended, and reports whether others are alive.
+// left reaps the orphans that have ended. It reports whether other children are alive.
 func (o *orphans) left() (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -158,7 +159,7 @@ func (o *orphans) left() (bool, error) {
 	return alive, nil
 }
 
-// reportSignals prints the signals that this process gets, until over is closed.
+// reportSignals prints each signal that this process receives, until over is closed.
 func reportSignals(caught <-chan os.Signal, over <-chan struct{}) {
 	for {
 		select {
@@ -170,7 +171,7 @@ func reportSignals(caught <-chan os.Signal, over <-chan struct{}) {
 	}
 }
 
-// signalMark begins what follows Mark in a line that reports a signal.
+// signalMark follows Mark in a line that reports a signal.
 const signalMark = "signal "
 
 // ParseSignal parses the text after Mark in a line of a server. ok is false if the text does not

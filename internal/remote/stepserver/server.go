@@ -56,9 +56,9 @@ func ParseReport(line string) (Report, error) {
 const (
 	// loginLimit is how long a client may take to log in.
 	loginLimit = 10 * time.Second
-	// maxLogins bounds the connections that have not logged in. More are closed.
+	// maxLogins bounds the connections that have not logged in. The server closes further connections.
 	maxLogins = 64
-	// lookEvery is the time between two looks for processes that are left.
+	// lookEvery is the interval at which the server looks for processes that are left.
 	lookEvery = 50 * time.Millisecond
 )
 
@@ -67,12 +67,12 @@ type server struct {
 	config   *xssh.ServerConfig
 	listener net.Listener
 	left     func() (bool, error) // reports whether descendants of this process are alive
-	grace    time.Duration        // how long it stays without a client and without descendants
-	// started starts a child that a session waits for, and ended reports that it has ended.
+	grace    time.Duration        // how long the server stays without a client and without descendants
+	// started starts a child that a session waits for. ended reports that the child has ended.
 	started func(start func() (pid int, err error)) error
 	ended   func(pid int)
 
-	logins  chan struct{} // slots for connections that have not logged in
+	logins  chan struct{} // one element for each connection that has not logged in
 	serving sync.WaitGroup
 
 	mu     sync.Mutex
@@ -114,7 +114,7 @@ func newServer(client ed25519.PublicKey, grace time.Duration, left func() (bool,
 	return s, r, nil
 }
 
-// nodeName returns the name by which the batch system knows this machine.
+// nodeName returns the name that the batch system has for this machine.
 func nodeName() string {
 	if name := os.Getenv("SLURMD_NODENAME"); name != "" {
 		return name
@@ -123,7 +123,7 @@ func nodeName() string {
 	return name
 }
 
-// addresses returns the IP addresses of this machine that others may reach.
+// addresses returns the IP addresses of this machine that other machines may reach.
 func addresses() []string {
 	found := []string{}
 	all, _ := net.InterfaceAddrs()
@@ -138,8 +138,8 @@ func addresses() []string {
 	return found
 }
 
-// serve serves until the client asks for the end, or has been away for longer than the grace, and
-// no descendant of this process is left.
+// serve serves until the client asks for the end, or until there has been no client for longer than the grace. It then
+// waits until no descendant of this process is left.
 func (s *server) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func (s *server) asked() bool {
 	return s.ending
 }
 
-// await waits until there is nothing more to do.
+// await waits until the server must end.
 func (s *server) await(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

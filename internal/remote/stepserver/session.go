@@ -51,8 +51,8 @@ func (s *server) session(channel xssh.Channel, requests <-chan *xssh.Request) {
 	}
 }
 
-// run runs a command and returns its exit code, that of a shell if a signal has ended it. As with
-// sshd, the end of the session does not end the command, but its input.
+// run runs a command and returns its exit code. If a signal has ended the command, the code is the one that a shell
+// returns. As with sshd, the end of the session does not end the command, but closes its input.
 func (s *server) run(ctx context.Context, line string, channel xssh.Channel) uint32 {
 	if line == End {
 		s.mu.Lock()
@@ -88,13 +88,13 @@ func (s *server) run(ctx context.Context, line string, channel xssh.Channel) uin
 	}
 	defer s.ended(cmd.Process.Pid)
 	var copying sync.WaitGroup
-	go func() { // ends with the session or with the command
+	go func() { // the goroutine ends with the session or with the command
 		_, _ = io.Copy(in, channel)
 		_ = in.Close()
 	}()
 	copying.Go(func() { _, _ = io.Copy(channel, out) })
 	copying.Go(func() { _, _ = io.Copy(channel.Stderr(), errs) })
-	// A descendant may have the output open: then it ends with the session.
+	// A descendant of the command may still have the output open. Then copying ends with the session.
 	stop := context.AfterFunc(ctx, func() { _, _ = out.Close(), errs.Close() })
 	copying.Wait()
 	stop()

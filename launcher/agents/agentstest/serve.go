@@ -89,7 +89,7 @@ func Processes(dir string) map[string][]int {
 		case len(args) > 1 && (args[1] == "bridge" || args[1] == "step"):
 			kind = args[1]
 		default:
-			continue // not yet what it will be, or not any more
+			continue // the process has not executed its program yet, or has already ended
 		}
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
 		found[kind] = append(found[kind], pid)

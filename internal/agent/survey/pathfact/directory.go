@@ -68,11 +68,11 @@ func TryDirectory(dir string) job.DirectoryFact {
 	return fact
 }
 
-// largestEntries is how many entries largest looks at.
+// largestEntries limits how many entries largest looks at.
 const largestEntries = 10_000
 
-// largest returns the size in bytes of the largest entry of dir. The size of a directory is
-// that of all files below it.
+// largest returns the size in bytes of the largest entry of dir. The size of a directory is the size of all files below
+// it.
 func largest(dir string) (size int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

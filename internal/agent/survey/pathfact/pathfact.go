@@ -43,7 +43,7 @@ func Readable(path string) job.PathFact {
 	if fact.Kind != job.ErrorNone {
 		return fact
 	}
-	// O_NONBLOCK: opening a FIFO must not wait for a writer.
+	// With O_NONBLOCK, opening a FIFO does not wait for a writer.
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		Fail(&fact, err)
@@ -69,8 +69,7 @@ func Readable(path string) job.PathFact {
 	return fact
 }
 
-// changedEntries is the number of entries of a directory that Input looks at, to find out when they
-// were changed.
+// changedEntries limits how many entries of a directory Input looks at to find out when they were changed.
 const changedEntries = 1000
 
 // Input does what Readable does, and also finds out the time of the last change: of the file or, for a
@@ -90,7 +89,7 @@ func Input(path string) job.PathFact {
 		return fact
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(changedEntries) // Readable has told of errors
+	entries, _ := dir.ReadDir(changedEntries) // Readable has reported errors
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.ModTime().After(fact.Changed) {
 			fact.Changed = info.ModTime()

@@ -21,14 +21,14 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// daemons are Open MPI's daemons on all hosts but mpirun's. mpirun starts an rsh agent for
-// each. The controller has the agent of that host start the daemon, and relays data between
-// daemon and rsh agent.
+// daemons are Open MPI's daemons on all hosts except mpirun's host. mpirun starts an rsh agent for each daemon. The
+// controller makes the agent of the daemon's host start the daemon, and relays data between the daemon and its rsh
+// agent.
 type daemons struct {
 	mu      sync.Mutex
-	started map[int]bool          // on this host, by the id of their Spawn
-	stdin   map[int]*os.File      // of the daemons in started
-	asking  map[int]*net.UnixConn // rsh agents on this host, by the id of their Spawn
+	started map[int]bool          // daemons on this host, by the ID of their Spawn
+	stdin   map[int]*os.File      // standard inputs of the daemons in started
+	asking  map[int]*net.UnixConn // rsh agents on this host, by the ID of their Spawn
 	asked   int                   // number of rsh agents so far
 }
 
@@ -92,7 +92,7 @@ func (w *Wireup) tryDaemon(s *wire.Spawn) (*process.Child, error) {
 	return child, nil
 }
 
-// serveRsh serves an rsh agent: it has the controller start the daemon.
+// serveRsh serves an rsh agent. It makes the controller start the daemon.
 func (w *Wireup) serveRsh(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder) {
 	id := int32(w.daemons.ask(conn))
 	w.gang.Reports.Add(func(m *wire.GangReply) {
@@ -109,12 +109,12 @@ func (w *Wireup) serveRsh(conn *net.UnixConn, hello shim.Greeting, words *json.D
 		}
 	}
 	relay(w.gang.Reports, &wire.Relay{Id: id, End: true})
-	// mpirun takes the end of the rsh agent for the end of the daemon. So the rsh agent stays
-	// until relay tells it that the daemon has ended.
+	// When an rsh agent ends, mpirun believes that the daemon has ended. So the rsh agent stays until relay tells it
+	// that the daemon has ended.
 	<-w.ended
 }
 
-// relay has the controller pass on data of a daemon or an rsh agent.
+// relay makes the controller pass on data of a daemon or an rsh agent.
 func relay(q *report.Queue, r *wire.Relay) {
 	q.Add(func(m *wire.GangReply) { m.Relays = append(m.Relays, r) })
 }
@@ -152,7 +152,7 @@ func (d *daemons) ask(conn *net.UnixConn) int {
 	return d.asked
 }
 
-// forget closes the connections to rsh agents, and returns how many there have been.
+// forget closes the connections to rsh agents. It returns how many rsh agents there have been.
 func (d *daemons) forget() (asked int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +163,7 @@ func (d *daemons) forget() (asked int) {
 	return d.asked
 }
 
-// relay gives a daemon or an rsh agent of this host what the controller has passed on.
+// relay passes data from the controller to a daemon or an rsh agent of this host.
 func (d *daemons) relay(r *wire.Relay) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,7 +171,7 @@ func (d *daemons) relay(r *wire.Relay) {
 	if stdin := d.stdin[id]; stdin != nil {
 		if len(r.Data) > 0 {
 			_ = stdin.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = stdin.Write(r.Data) // a short key; a daemon that does not get it fails with a message
+			_, _ = stdin.Write(r.Data) // the data is a short key; a daemon that does not get it fails with a message
 		}
 		if r.End {
 			_ = stdin.Close()

@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// directories are those of Open MPI's own files.
+// directories has the directories of Open MPI's own files.
 type directories struct {
 	tmp, shm string
-	link     string // to this program; empty until it is needed
+	link     string // a link to this program; empty until it is needed
 }
 
-// makeDirectories makes directories that go with the gang.
+// makeDirectories makes directories that are removed at the end of the gang.
 func makeDirectories(g *gang.Gang) (d directories, err error) {
 	pattern := tempfiles.Prefix(os.Getpid()) + "*"
 	var errs []error
@@ -40,8 +40,8 @@ func makeDirectories(g *gang.Gang) (d directories, err error) {
 	return d, nil
 }
 
-// tryWrite reports whether Open MPI's daemon can write its files to dir. If it cannot, the
-// daemon fails without a reason.
+// tryWrite returns an error if Open MPI's daemon cannot write its files to dir. The daemon would fail without giving a
+// reason.
 func tryWrite(dir string) error {
 	path := filepath.Join(dir, "room")
 	defer os.Remove(path)

@@ -17,8 +17,8 @@ import (
 // decodes the messages of the process after its greeting.
 type server func(conn *net.UnixConn, pid int, hello shim.Greeting, words *json.Decoder)
 
-// listener is a unix socket in the abstract name space at which shims and rsh agents reach
-// their agent. It accepts only processes below this one, of the same user.
+// listener is a unix socket in the abstract name space. Shims and rsh agents connect to it to reach their agent. It
+// accepts only descendants of this process that belong to the same user.
 type listener struct {
 	socket *net.UnixListener
 	serve  server
@@ -43,7 +43,7 @@ func (l *listener) accept() {
 	for {
 		conn, err := l.socket.AcceptUnix()
 		if err != nil {
-			return // closed
+			return // the socket was closed
 		}
 		pid, ok := peer.ProcessOf(conn)
 		if !ok || !process.IsDescendant(pid) || !l.add(conn) {
@@ -61,7 +61,7 @@ func (l *listener) accept() {
 	}
 }
 
-// add records a connection that close is to close. It returns false after close.
+// add records a connection, so that close closes it. After close, add returns false.
 func (l *listener) add(conn *net.UnixConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,7 @@ func (l *listener) remove(conn *net.UnixConn) {
 	delete(l.conns, conn)
 }
 
-// env returns the variable that names the socket to shims and rsh agents.
+// env returns the variable that tells shims and rsh agents the name of the socket.
 func (l *listener) env() string { return shim.Variable + "=" + l.socket.Addr().String() }
 
 // close closes the socket and every connection, and waits for their servers.
@@ -93,7 +93,7 @@ func (l *listener) close() {
 	l.wg.Wait()
 }
 
-// sendFiles sends files over a unix socket, with one byte that carries them.
+// sendFiles sends files over a unix socket. They are attached to one byte of data.
 func sendFiles(conn *net.UnixConn, files []*os.File) error {
 	fds := make([]int, len(files))
 	for i, f := range files {

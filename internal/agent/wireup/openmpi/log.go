@@ -15,24 +15,23 @@ import (
 )
 
 const (
-	// mpirunLog is the file of what mpirun prints, on the host that starts it.
+	// mpirunLog is the name of the file with mpirun's output, on the host that starts mpirun.
 	mpirunLog = "mpirun.log"
-	// maxLines bounds how many lines of mpirun, or of a daemon, are evidence.
+	// maxLines limits how many lines of mpirun, or of a daemon, are evidence.
 	maxLines = 500
-	// maxTexts bounds how many texts of ranks are remembered for complete.
+	// maxTexts limits how many texts of ranks are remembered for complete.
 	maxTexts = 1000
-	// maxSearched bounds how many bytes of the log complete looks through.
+	// maxSearched limits how many bytes of the log complete searches.
 	maxSearched = 64 << 20
 )
 
-// runtimeLog is the log of what mpirun prints, on the host that starts it, or the daemon on
-// every other.
+// runtimeLog is the log of mpirun on the host that starts mpirun. On every other host, it is the log of the daemon.
 type runtimeLog struct {
 	*output.Stream
 	gang *gang.Gang
 
 	mu    sync.Mutex
-	texts []string // that ranks have sent for mpirun to print
+	texts []string // texts that ranks have sent to mpirun for printing
 }
 
 func newRuntimeLog(g *gang.Gang) *runtimeLog {
@@ -50,13 +49,13 @@ func newRuntimeLog(g *gang.Gang) *runtimeLog {
 func (l *runtimeLog) open() (*os.File, error) {
 	file, err := safefile.OpenFile(l.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err == nil && l.Spooled {
-		_ = file.Chmod(0o600) // as of a rank's log
+		_ = file.Chmod(0o600) // like the log of a rank
 	}
 	return file, err
 }
 
-// copy writes what a process prints to the log file, and reports the first lines as
-// evidence. It returns when from ends.
+// copy writes the output of a process to the log file, and reports the first lines as evidence. It returns when from
+// ends.
 func (l *runtimeLog) copy(from, file *os.File) {
 	buffer := make([]byte, 8<<10)
 	number := 0
@@ -65,7 +64,7 @@ func (l *runtimeLog) copy(from, file *os.File) {
 		n, err := from.Read(buffer)
 		stored, _ := file.Write(buffer[:n]) // a full disk must not stop mpirun
 		l.Grow(stored)
-		if n > 0 && number < maxLines { // the file has all lines
+		if n > 0 && number < maxLines { // only the file has all lines
 			lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
 			rest = lines[len(lines)-1]
 			rest = rest[:min(len(rest), cap(buffer))]
@@ -80,19 +79,18 @@ func (l *runtimeLog) copy(from, file *os.File) {
 	}
 }
 
-// report reports a line of the log as evidence; number is 0 if it is not known.
+// report reports a line of the log as evidence. number is 0 if the number of the line is not known.
 func (l *runtimeLog) report(rank, number int, text string) {
 	file := l.Path
 	if rank >= 0 {
-		file = filepath.Join(string(l.gang.Start.LogDir), mpirunLog) // the log on the first host, to which mpirun prints the texts of all ranks
+		file = filepath.Join(string(l.gang.Start.LogDir), mpirunLog) // mpirun's log, on the first host
 	}
 	l.gang.Reports.Lines(job.Line{
 		Source: job.SourceStderr, Host: l.gang.Host, Rank: rank, File: file, Line: number, Time: hostclock.Now(), Text: output.Clean([]byte(text)),
 	})
 }
 
-// fromRank takes a text that a rank has sent to its PMIx server. mpirun prints that text on the
-// first host.
+// fromRank handles a text that a rank has sent to its PMIx server. mpirun prints that text on the first host.
 func (l *runtimeLog) fromRank(rank int, text string) {
 	for line := range strings.Lines(text) {
 		l.report(rank, 0, line)
@@ -104,11 +102,11 @@ func (l *runtimeLog) fromRank(rank int, text string) {
 	}
 }
 
-// complete ends the log when no process writes to it any more. Before that it appends texts of
-// this host's ranks that mpirun did not print: mpirun drops some when its buffers are full.
+// complete ends the log when no process writes to it any more. Before that, complete appends texts of this host's ranks
+// that mpirun did not print. mpirun drops some texts when its buffers are full.
 func (l *runtimeLog) complete() {
 	if l.gang.Start.Mpirun != nil {
-		_ = l.addMissing() // the texts were reported, and the gang's end must go on
+		_ = l.addMissing() // an error does not matter, because the texts were reported
 	}
 	l.Seal()
 }

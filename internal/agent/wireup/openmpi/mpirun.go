@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// libraryOf returns the MPI library of the ranks' programs; empty if it is not known.
+// libraryOf returns the MPI library of the ranks' programs. It returns "" if the library is not known.
 func libraryOf(ranks []*gang.Command) (library string) {
 	for _, c := range ranks {
 		if _, library = mpilib.Of(c.Path, c.Env); library != "" {
@@ -28,8 +28,7 @@ func libraryOf(ranks []*gang.Command) (library string) {
 	return library
 }
 
-// startMpirun starts mpirun with a shim for each rank of the gang. library is that of the
-// ranks' programs.
+// startMpirun starts mpirun with a shim for each rank of the gang. library is the MPI library of the ranks' programs.
 func (w *Wireup) startMpirun(m *wire.Mpirun, library string) error {
 	env := environ.Overlay(w.gang.Env, wire.Strings(m.Env))
 	in, ok := openmpi.Find(library, env)
@@ -63,8 +62,8 @@ func (w *Wireup) startMpirun(m *wire.Mpirun, library string) error {
 	return nil
 }
 
-// start starts mpirun or a daemon. Its output goes to the log. start closes stdin; nil stands
-// for /dev/null.
+// start starts mpirun or a daemon. The output of the process goes to the log. start closes stdin. If stdin is nil, the
+// process reads /dev/null.
 func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*process.Child, error) {
 	if stdin == nil {
 		null, err := process.DevNull()
@@ -92,8 +91,8 @@ func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*proces
 	}
 	w.processes.addRuntime(child)
 	w.wg.Go(func() {
-		// Ends with the last process that holds the pipe; all are killed before the gang's
-		// end.
+		// The goroutine ends with the last process that holds the pipe. All these processes are killed before the end
+		// of the gang.
 		defer r.Close()
 		defer file.Close()
 		w.log.copy(r, file)
@@ -103,7 +102,7 @@ func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*proces
 
 // mpirunEnded asks for the end of the gang if mpirun has ended without starting all ranks.
 func (w *Wireup) mpirunEnded(mpirun *process.Child) {
-	asked := w.daemons.forget() // the rsh agents wait for daemons in vain
+	asked := w.daemons.forget() // the daemons for which the rsh agents wait will not be started
 	missing := w.takeWaiting()
 	if len(missing) == 0 && asked >= len(w.gang.Start.Mpirun.Nodes)-1 {
 		w.runtimeEnded(mpirun)

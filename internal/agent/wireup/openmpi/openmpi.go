@@ -36,7 +36,7 @@ type Wireup struct {
 	wg        sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[int]*gang.Command // ranks whose shims have not come
+	waiting map[int]*gang.Command // ranks whose shims have not connected yet
 	ordered bool                  // Open MPI wants the gang to end
 	lost    time.Time             // when this host's ranks lost their PMIx server
 }
@@ -54,7 +54,7 @@ func New(g *gang.Gang) *Wireup {
 	return w
 }
 
-// startLimit bounds how long mpirun may take to start the ranks of a host. It sometimes hangs.
+// startLimit limits how long mpirun may take to start the ranks of a host. mpirun sometimes hangs.
 const startLimit = 2 * time.Minute
 
 // Launch implements gang.Runtime. It prepares for the shims of the ranks and, on the first host, starts mpirun.
@@ -92,7 +92,7 @@ func (w *Wireup) Serve(ctx context.Context, requests <-chan *wire.GangRequest) {
 	w.close()
 }
 
-// close ends what is left and removes the directories.
+// close ends the remaining processes, and removes the directories.
 func (w *Wireup) close() {
 	close(w.ended)
 	if w.listener != nil {
@@ -107,7 +107,7 @@ func (w *Wireup) close() {
 	w.dirs.remove()
 }
 
-// closeLimit bounds the wait for the end of mpirun's output.
+// closeLimit limits the wait for the end of mpirun's output.
 const closeLimit = 2 * time.Second
 
 // request handles a request of the controller.
@@ -123,8 +123,8 @@ func (w *Wireup) request(r *wire.GangRequest) {
 // Equip implements gang.Wireup. Open MPI provides the ranks with what they need.
 func (w *Wireup) Equip(*gang.Command) error { return nil }
 
-// Settle implements gang.Wireup. There is nothing to wait for: the agent relays the messages of
-// a rank, so it has read them all before the rank exits.
+// Settle implements gang.Wireup. There is nothing to wait for, because the agent relays the messages of a rank. So the
+// agent has read all of them before the rank exits.
 func (w *Wireup) Settle(int, <-chan struct{}) {}
 
 // Phase implements gang.Wireup.
@@ -186,7 +186,7 @@ func (w *Wireup) Dismiss() {
 // Log implements gang.Runtime.
 func (w *Wireup) Log() *output.Stream { return w.log.Stream }
 
-// takeWaiting returns the ranks whose shims have not come, and forgets them.
+// takeWaiting returns the ranks whose shims have not connected yet, and removes them from w.waiting.
 func (w *Wireup) takeWaiting() (all []*gang.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,16 +207,16 @@ func (w *Wireup) checkStarted() {
 	}
 }
 
-// runtimeEnded is called when mpirun, or this host's daemon, has ended. If it exited, it has seen
-// the end of its ranks. That may not be recorded here yet, so only ranks that still run count as
-// left behind. If it was killed, its ranks die with it.
+// runtimeEnded is called when mpirun, or this host's daemon, has ended. If the process exited, it has seen the end of
+// its ranks. The agent may not have recorded all these ends yet, so only ranks that still run count as left behind. If
+// the process was killed, its ranks die with it.
 func (w *Wireup) runtimeEnded(runtime *process.Child) {
 	if runtime.Status.Signaled() || w.ranksRun() {
 		w.daemonLost()
 	}
 }
 
-// ranksRun reports whether the process of any rank of this host runs.
+// ranksRun reports whether the process of any rank of this host is running.
 func (w *Wireup) ranksRun() bool {
 	select {
 	case <-w.gang.Ready():
@@ -233,8 +233,8 @@ func (w *Wireup) ranksRun() bool {
 	})
 }
 
-// daemonLost asks for the end of the gang because mpirun, or this host's daemon, has left
-// ranks behind: they will fail for that reason.
+// daemonLost asks for the end of the gang because mpirun, or this host's daemon, has left ranks behind. These ranks
+// will fail for that reason.
 func (w *Wireup) daemonLost() {
 	if w.gang.Living() == 0 || !w.loseServer() {
 		return
@@ -246,8 +246,8 @@ func (w *Wireup) daemonLost() {
 	w.gang.RequestStopFor(-1, job.ReasonDaemonLost, fmt.Sprintf("%s has left its ranks on %s: it died", daemon, w.gang.Host))
 }
 
-// loseServer records that the ranks have lost their PMIx server. It returns false if that is
-// recorded already, or if the controller or Open MPI is ending the gang.
+// loseServer records that the ranks have lost their PMIx server. It returns false if that was recorded before, or if
+// the controller or Open MPI is ending the gang.
 func (w *Wireup) loseServer() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

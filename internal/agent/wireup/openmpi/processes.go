@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// processes are those of Open MPI and gangrun, as opposed to the ranks'.
+// processes has the processes of Open MPI and gangrun, but not those of the ranks.
 type processes struct {
 	mu       sync.Mutex
 	runtimes []*process.Child // mpirun and daemons

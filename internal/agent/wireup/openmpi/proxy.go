@@ -18,18 +18,18 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// proxy stands between the ranks of a host and their PMIx server, which is Open MPI's daemon.
-// It forwards every byte and reads the messages, so it knows which ranks are in MPI_Init, which
-// have called MPI_Abort with what code, and which left without MPI_Finalize.
+// proxy is between the ranks of a host and their PMIx server, which is Open MPI's daemon. It forwards every byte and
+// reads the messages. So it knows which ranks are in MPI_Init, which ranks have called MPI_Abort and with what code,
+// and which ranks have ended without MPI_Finalize.
 type proxy struct {
 	changed chan struct{}
-	print   func(rank int, text string) // a rank wants a text printed
-	lost    func()                      // the server has closed the connection of a rank that still needed it
+	print   func(rank int, text string) // called if a rank asks its server to print a text
+	lost    func()                      // called if the server has closed the connection of a rank that still needed it
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
-	ranks   map[int]*openmpi.PMIx // nil until the server has answered the rank
-	pids    map[int]int           // of the ranks
+	ranks   map[int]*openmpi.PMIx // an entry is nil until the server has answered the rank
+	pids    map[int]int           // PIDs of the ranks
 	open    map[io.Closer]bool
 	ended   bool
 	closing chan struct{}
@@ -42,10 +42,10 @@ func newProxy(print func(rank int, text string), lost func()) *proxy {
 	}
 }
 
-// redirect returns the variables by which a rank finds its server, changed so that the rank
-// connects to the proxy.
+// redirect returns the variables by which a rank finds its server. It changes them so that the rank connects to the
+// proxy.
 func (p *proxy) redirect(rank int, env []string) ([]string, error) {
-	own := map[string]string{} // by the server's address
+	own := map[string]string{} // addresses of the proxy, by the address of the server
 	var out []string
 	for _, entry := range env {
 		before, address, ok := strings.Cut(entry, shim.TCP4)
@@ -75,7 +75,7 @@ func (p *proxy) redirect(rank int, env []string) ([]string, error) {
 	return out, nil
 }
 
-// keep records what close is to close. After close it returns false, and closes c.
+// keep records c, so that close closes it. After close, keep closes c and returns false.
 func (p *proxy) keep(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *proxy) accept(rank int, l net.Listener, address string) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files: the rank tries again
+		if err != nil { // too many files are open, and the rank tries again
 			select {
 			case <-time.After(process.KillEvery):
 				continue
@@ -128,14 +128,14 @@ func (p *proxy) accept(rank int, l net.Listener, address string) {
 	}
 }
 
-// dialLimit bounds the wait for a PMIx server of this host that accepts no connection.
+// dialLimit limits the wait for a PMIx server of this host that accepts no connection.
 const dialLimit = 5 * time.Second
 
-// forward copies data both ways until both sides have closed the connection, or until one cannot
-// be written to.
+// forward copies data in both directions. It returns when both sides have closed the connection, or when one side
+// cannot be written to.
 func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 	state := &openmpi.PMIx{}
-	known := false       // the server has answered: it knows the client
+	known := false       // the server has answered, so it knows the client
 	var done atomic.Bool // the rank has closed the connection
 	forward := func(from, to *net.TCPConn, read func([]byte)) {
 		buffer := make([]byte, 32<<10)
@@ -159,7 +159,7 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 		case from == client:
 			done.Store(true)
 		case !done.Load() && known && !s.Finalized && !s.Aborted:
-			p.lost() // before the rank notices and fails
+			p.lost() // called before the rank notices the loss and fails
 		}
 		_ = to.CloseWrite()
 	}
@@ -175,7 +175,7 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 				p.announce()
 			}
 		})
-		_ = client.CloseRead() // the rank need not wait for the server, which has gone
+		_ = client.CloseRead() // the server is gone, and the rank need not wait for it
 	})
 	forward(client, server, func(data []byte) {
 		p.mu.Lock()
@@ -193,9 +193,9 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 	back.Wait()
 }
 
-// quickAck acknowledges received data immediately; it must be called after each read. PMIx
-// writes a message in two parts, and the kernel holds the second back until the first is
-// acknowledged, by default 40 ms later. See TCP_QUICKACK in tcp(7).
+// quickAck makes the kernel acknowledge received data immediately. It must be called after each read. PMIx writes a
+// message in two parts. The kernel holds the second part back until the first part is acknowledged, which by default
+// takes 40 ms. See TCP_QUICKACK in tcp(7).
 func quickAck(conn *net.TCPConn) {
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
@@ -217,8 +217,8 @@ func (p *proxy) announce() {
 	}
 }
 
-// state returns how far a rank has come. in reports whether the rank has connected, and seen
-// whether the proxy could read its messages.
+// state returns how far a rank has come. in is true if the rank has connected. seen is true if the proxy could read the
+// rank's messages.
 func (p *proxy) state(rank int) (state openmpi.PMIxState, in, seen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ func (w *Wireup) serve(conn *net.UnixConn, pid int, hello shim.Greeting, words *
 	}
 }
 
-// serveShim has a shim start its rank, and serves the shim until the rank has ended.
+// serveShim makes a shim start its rank, and serves the shim until the rank has ended.
 func (w *Wireup) serveShim(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder, c *gang.Command) {
 	pid, err := w.startRank(conn, hello, words, c)
 	if err != nil {
@@ -52,8 +52,8 @@ func (w *Wireup) serveShim(conn *net.UnixConn, hello shim.Greeting, words *json.
 	if w.followShim(words, child) {
 		return
 	}
-	// The shim was killed. Its rank is now a child of this agent, unless it had ended before:
-	// then its exit status is lost.
+	// The shim was killed. Its rank is now a child of this agent. If the rank had ended before that, its exit status is
+	// lost.
 	w.shimLost(c.Rank.Number())
 	for {
 		select {
@@ -92,7 +92,7 @@ func (w *Wireup) order(c *gang.Command, hello shim.Greeting) (shim.Order, error)
 	return order, err
 }
 
-// startRank has a shim start a rank, and returns the rank's PID.
+// startRank makes a shim start a rank, and returns the rank's PID.
 func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder, c *gang.Command) (pid int, err error) {
 	order, err := w.order(c, hello)
 	if err == nil {
@@ -105,7 +105,7 @@ func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.
 	if err == nil {
 		err = words.Decode(&reply)
 	}
-	for err == nil && reply.Told { // Open MPI has asked it to end before the rank was started; its result comes next
+	for err == nil && reply.Told { // Open MPI has told the shim to end; the result of the start comes next
 		reply = shim.Word{}
 		err = words.Decode(&reply)
 	}
@@ -120,8 +120,8 @@ func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.
 	return reply.PID, nil
 }
 
-// followShim reads what a shim reports of its rank. It returns true when the rank has ended, and
-// false if the shim was killed before.
+// followShim reads the reports of a shim about its rank. It returns true when the rank has ended, and false if the shim
+// was killed before that.
 func (w *Wireup) followShim(words *json.Decoder, child *process.Child) bool {
 	for {
 		var word shim.Word
@@ -138,8 +138,8 @@ func (w *Wireup) followShim(words *json.Decoder, child *process.Child) bool {
 	}
 }
 
-// shimLost asks for the end of the gang when a shim was killed, unless Open MPI has announced
-// before that it wants the gang to end: then it may kill shims itself.
+// shimLost asks for the end of the gang because a shim was killed. It does nothing if Open MPI has announced before
+// that it wants the gang to end, because Open MPI may then kill shims itself.
 func (w *Wireup) shimLost(rank int) {
 	if w.loseServer() {
 		w.gang.RequestStopFor(-1, job.ReasonDaemonLost, fmt.Sprintf("Open MPI's daemon on %s has lost rank %d: the process that stood for it there was killed", w.gang.Host, rank))

@@ -16,26 +16,26 @@ import (
 // connection is a TCP socket of a process.
 type connection struct {
 	state  tcpState
-	local  string // as in the kernel's tables
+	local  string // in the format of the kernel's tables
 	remote string
-	unread uint64 // bytes that the process has not read
+	unread uint64 // number of bytes that the process has not read
 	inode  string
 }
 
-// tcpState is a state as proc_net(5) numbers it.
+// tcpState is the number of a state in proc_net(5).
 type tcpState uint64
 
 const (
 	tcpEstablished tcpState = 1
-	tcpClosed      tcpState = 7 // the peer has reset it
-	tcpCloseWait   tcpState = 8 // the peer has closed it
+	tcpClosed      tcpState = 7 // the peer has reset the connection
+	tcpCloseWait   tcpState = 8 // the peer has closed the connection
 	tcpListens     tcpState = 10
 )
 
-// links returns the open connections of a process to its peers: the peer may still send, or
-// waits for the answer to its flush request. Other unread bytes do not matter: the process no
-// longer reads its connections, and received its messages before MPI_Finalize. The connection
-// to the PMI server, at the address pmi, is left out.
+// links returns the open connections of a process to its peers. A connection is open if the peer may still send, or
+// waits for the answer to its flush request. Other unread bytes do not matter: the process no longer reads its
+// connections, and has received its messages before MPI_Finalize. links leaves out the connection to the PMI server,
+// which has the address pmi.
 func links(all []connection, pmi string) (open []pmi1.Link) {
 	for _, c := range all {
 		switch {
@@ -52,7 +52,7 @@ func links(all []connection, pmi string) (open []pmi1.Link) {
 // ownConnections returns the TCP sockets of a process, including those that listen.
 func ownConnections(pid int) (own []connection) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	open, _ := os.ReadDir(dir + "/fd") // in case of an error, what could be read
+	open, _ := os.ReadDir(dir + "/fd") // after an error, open has what could be read
 	inodes := map[string]bool{}
 	for _, fd := range open {
 		to, _ := os.Readlink(dir + "/fd/" + fd.Name())
@@ -60,7 +60,7 @@ func ownConnections(pid int) (own []connection) {
 			inodes[strings.TrimSuffix(inode, "]")] = true
 		}
 	}
-	for _, table := range []string{"/net/tcp", "/net/tcp6"} { // of the process's own network
+	for _, table := range []string{"/net/tcp", "/net/tcp6"} { // the tables of the process's network
 		data, _ := os.ReadFile(dir + table) // there may be no IPv6
 		for _, c := range parseTCP(data) {
 			if inodes[c.inode] {
@@ -71,8 +71,8 @@ func ownConnections(pid int) (own []connection) {
 	return own
 }
 
-// tableAddress returns an IPv4 address and port as in the kernel's tables: the address is a
-// number in the machine's byte order. It returns "" for anything else.
+// tableAddress returns an IPv4 address and port in the format of the kernel's tables. In that format, the address is a
+// number in the machine's byte order. tableAddress returns "" for any other address.
 func tableAddress(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Is4() {
@@ -111,5 +111,5 @@ func mapsUCX(pid int) bool {
 	return bytes.Contains(maps, []byte("/libuct.so"))
 }
 
-// maxMaps bounds how many bytes of a process's maps are read.
+// maxMaps limits how many bytes of a process's maps are read.
 const maxMaps = 16 << 20

@@ -13,32 +13,29 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-// MPICH 3.4 to 4.1 over UCX 1.11.1 and later can hang in MPI_Finalize. A rank there closes its
-// connections. UCX's TCP transport ends each of them with a flush request that the peer's UCX must
-// answer (uct_tcp_ep_flush). Then the rank waits in a barrier of PMI, in which its own UCX answers
-// nothing (MPIDI_UCX_mpi_finalize_hook). A rank that comes a moment later sends its requests to
-// ranks that no longer answer, and waits for ever. MPICH 4.2 has no barrier there.
+// MPICH 3.4 to 4.1 over UCX 1.11.1 and later can hang in MPI_Finalize. In MPI_Finalize, a rank closes its connections.
+// UCX's TCP transport ends each of them with a flush request that the peer's UCX must answer (uct_tcp_ep_flush). Then
+// the rank waits in a barrier of PMI, and in this barrier its own UCX answers nothing (MPIDI_UCX_mpi_finalize_hook). A
+// rank that arrives a moment later sends its requests to ranks that no longer answer, and waits for ever. MPICH 4.2 has
+// no barrier there.
 //
-// A rank that waits in this barrier is released early if every peer has sent it a flush request.
-// All messages of the rank have then been answered, and peers that still wait get their answer when
-// the rank closes its connections.
+// A rank that waits in this barrier is released early if every peer has sent it a flush request. All messages of the
+// rank have then been answered, and peers that still wait get their answer when the rank closes its connections.
 //
-// If both ranks have closed a connection on their side, the connection stays open and silent. Then
-// this host alone does not know whether the peer waits. The controller finds out from the reports
-// of both hosts (pmi1.Releasable).
+// If both ranks have closed a connection on their side, the connection stays open and silent. Then this host alone does
+// not know whether the peer waits. The controller finds out from the reports of both hosts (pmi1.Releasable).
 
 // flushRequest is the length of a flush request in bytes: UCX's header of an active message
 // (5) and of a put without data (20).
 const flushRequest = 25
 
-// The times at which ranks that wait in a barrier are checked: often at first, then more
-// rarely.
+// The times at which ranks that wait in a barrier are checked. They are checked often at first, and later more rarely.
 const (
 	firstLook = 200 * time.Millisecond
 	lastLook  = 2 * time.Second
 )
 
-// nextLook returns a channel that fires when to check ranks again that have waited so long.
+// nextLook returns a channel that fires when ranks that have waited for that time must be checked again.
 func nextLook(waited time.Duration) <-chan time.Time {
 	return time.After(min(max(firstLook, waited/8), lastLook))
 }
@@ -47,7 +44,7 @@ func nextLook(waited time.Duration) <-chan time.Time {
 type finalizer struct {
 	gang    *gang.Gang
 	server  *pmi1.Server
-	address func() string // of the server, "" for none
+	address func() string // the address of the server; "" if there is none
 	woken   chan struct{}
 	waited  time.Time // when the first rank began to wait in a barrier; zero while none waits
 
@@ -60,7 +57,7 @@ func newFinalizer(g *gang.Gang, server *pmi1.Server, address func() string) *fin
 	return &finalizer{gang: g, server: server, address: address, woken: make(chan struct{}, 1)}
 }
 
-// wake has run check the ranks soon, because one has sent a message.
+// wake makes run check the ranks soon. It is called when a rank has sent a message.
 func (f *finalizer) wake() {
 	select {
 	case f.woken <- struct{}{}:
@@ -98,9 +95,9 @@ func (f *finalizer) run(ctx context.Context) {
 	}
 }
 
-// look releases ranks to which no other rank will send anything. If this host alone cannot
-// know that of a rank, it sends a report. It returns a channel that fires when to check again;
-// nil if no rank waits.
+// look releases ranks to which no other rank will send anything. If this host alone cannot know that about a rank, look
+// sends a report. It returns a channel that fires when the ranks must be checked again. The channel is nil if no rank
+// waits.
 func (f *finalizer) look() <-chan time.Time {
 	f.mu.Lock()
 	allowed, asked := f.allowed, f.asked
@@ -141,8 +138,7 @@ func (f *finalizer) look() <-chan time.Time {
 	return nextLook(time.Since(f.waited))
 }
 
-// report sends the controller the connections of this host's ranks. busy are the ranks that
-// wait in no barrier.
+// report sends the controller the connections of this host's ranks. busy has the ranks that wait in no barrier.
 func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 	for _, r := range busy {
 		if pid, ok := r.Living(); ok {
@@ -159,10 +155,10 @@ func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 // asks reports whether the peer has sent a flush request.
 func asks(l pmi1.Link) bool { return l.Asks }
 
-// isSilent reports whether this end knows of no flush request: the peer may still send.
+// isSilent reports whether this end has received no flush request. The peer may then still send.
 func isSilent(l pmi1.Link) bool { return !l.Asks }
 
-// links returns the open connections of those of a rank's processes that use UCX.
+// links returns the open connections of a rank. It looks only at those processes of the rank that use UCX.
 func (f *finalizer) links(rank int) (open []pmi1.Link) {
 	server := tableAddress(f.address())
 	for _, pid := range append([]int{rank}, process.ListedDescendants(rank)...) {

@@ -34,17 +34,17 @@ type Wireup struct {
 	finalize *finalizer
 	changed  chan struct{} // receives a value when a rank has sent a message that may matter
 
-	serving  sync.WaitGroup   // connections of ranks
-	released map[string]int64 // the newest release of each group
+	serving  sync.WaitGroup   // goroutines that serve connections of ranks
+	released map[string]int64 // number of the newest release of each group
 	reported map[int]bool     // ranks for which checkFinalized has asked for the end
 	native   map[string]bool  // whether a program, by its path, speaks PMI itself
 
 	mu      sync.Mutex
-	address string      // at which ranks without a descriptor reach the server
-	ids     map[int]int // PMI_ID: rank
+	address string      // the address at which ranks without a descriptor reach the server
+	ids     map[int]int // maps each PMI_ID to its rank
 }
 
-// exitWait bounds the wait for the last message of a rank that has exited.
+// exitWait limits the wait for the last message of a rank that has exited.
 const exitWait = 50 * time.Millisecond
 
 // New returns the wire-up of a gang.
@@ -61,8 +61,8 @@ func New(g *gang.Gang) *Wireup {
 	return w
 }
 
-// config describes the ranks of this host to the server, and has the controller pass its
-// messages to the other hosts.
+// config describes the ranks of this host to the server. It makes the controller pass the messages of the server to the
+// other hosts.
 func (w *Wireup) config() pmi1.Config {
 	start := w.gang.Start
 	appnum := map[int]int{}
@@ -128,7 +128,7 @@ func (w *Wireup) request(r *wire.GangRequest) {
 	}
 }
 
-// release tells the server that every host has entered a barrier, and what their ranks put.
+// release tells the server that every host has entered a barrier, and passes on what the ranks of these hosts have put.
 func (w *Wireup) release(b *wire.Barrier) {
 	puts := make([]pmi1.Pair, len(b.Puts))
 	for i, p := range b.Puts {
@@ -166,8 +166,7 @@ func (w *Wireup) Equip(c *gang.Command) error {
 	return nil
 }
 
-// speaksPMI reports whether a command's program uses MPICH itself, and starts no other
-// program that does.
+// speaksPMI reports whether a command's program itself uses MPICH, and starts no other program that does.
 func (w *Wireup) speaksPMI(c *gang.Command) bool {
 	native, known := w.native[c.Path]
 	if !known {
@@ -206,14 +205,15 @@ func (w *Wireup) listen() (string, error) {
 	return w.address, nil
 }
 
-// listenAddress returns the address of listen, or "" if no rank has needed one.
+// listenAddress returns the address at which the server accepts connections. It returns "" if no rank has needed an
+// address.
 func (w *Wireup) listenAddress() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.address
 }
 
-// newID returns a random number that only this rank is given, so that the server recognises it.
+// newID returns a random number that no other rank gets. The server recognises the rank by that number.
 func (w *Wireup) newID(rank int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -256,7 +256,7 @@ func (w *Wireup) Phase(rank int) job.RankPhase {
 func (w *Wireup) Mark(e *job.Exit) {
 	state := w.server.State(e.Rank)
 	e.Joined = state.Joined
-	if state.Aborted { // MPICH leaves it to its process manager to end the rank
+	if state.Aborted { // MPICH expects that its process manager ends the rank
 		wireup.MarkAbort(e, state.Code)
 		e.Text = state.Message
 	}
@@ -283,8 +283,8 @@ func (w *Wireup) update() {
 	w.finalize.wake()
 }
 
-// checkFinalized asks for the end of a gang if a rank has started another MPI program after one
-// that ended without MPI_Finalize. The other ranks would wait for it for ever.
+// checkFinalized asks for the end of a gang if a rank has started another MPI program after a program that ended
+// without MPI_Finalize. The other ranks would wait forever for that rank.
 func (w *Wireup) checkFinalized() {
 	for _, r := range w.ranks() {
 		if w.server.State(r).Unfinalized && !w.reported[r] {
