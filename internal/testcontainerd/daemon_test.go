@@ -115,6 +115,9 @@ func TestKilledTest(t *testing.T) {
 	Start(t) // or the start of a test beside this one, which removes it now
 	await(t, "no directory", func() bool { _, err := os.Stat(d.dir); return os.IsNotExist(err) })
 	_ = d.cmd.Wait()
+	await(t, "no process", func() bool { // the directory may go a moment before the last process has ended
+		return !slices.ContainsFunc(pids, func(pid int) bool { return unix.Kill(pid, 0) == nil && !slices.Contains(zombies(), pid) })
+	})
 	nothing(t, d.dir, socket, pids)
 }
 
