@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -89,8 +90,9 @@ func run(told <-chan os.Signal) (int, error) {
 	}
 	var over atomic.Bool // the rank has ended
 	go func() {          // the goroutine ends with the process
-		// The agent sends nothing more, so the read returns when the agent closes the connection or ends.
-		_, _ = conn.Read(make([]byte, 1))
+		// The agent sends nothing after the order, so the copy ends when the agent closes the connection or ends. One
+		// byte may still arrive: the newline after the order, which the decoder leaves when the order fills its buffer.
+		_, _ = io.Copy(io.Discard, conn)
 		if !over.Load() {
 			_ = unix.Kill(-pid, unix.SIGKILL)
 			os.Exit(70)
