@@ -48,6 +48,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 		all = append(all, m.suspects(live)...)
 	}
 	if live {
+		all = slices.DeleteFunc(all, func(s *suspect) bool { return s.retold(members) })
 		explain(all, records, members)
 	} else if !slices.ContainsFunc(all, func(s *suspect) bool { return !s.wentOn() }) {
 		all = nil // the job has not ended because of any of them
@@ -127,8 +128,6 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 	if afterwards {
 		introduce(all)
 		shift(all)
-	}
-	if afterwards {
 		asOne(all)
 	}
 	byFile := map[string][]*stream{}

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -262,18 +262,11 @@ var namesOther = map[job.Category]bool{job.CollectiveTimeout: true, job.HostLost
 
 // reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.
 func (s *stream) reporter(g *sign.Sign) int {
-	for i := max(0, g.From-reporterLines); i < min(len(s.text), g.To+reporterLines); i++ {
-		if m := reportedBy.FindStringSubmatch(s.text[i]); m != nil {
-			return logtext.Number(m[1])
-		}
-	}
-	return -1
+	return endreport.Reporter(s.text[max(0, g.From-reporterLines):min(len(s.text), g.To+reporterLines)])
 }
 
 // reporterLines is how far from an error the line is that names its rank.
 const reporterLines = 4
-
-var reportedBy = textmatch.New(`reported by process \[\d+,(\d+)\]`)
 
 // before reports whether a was seen before b, as far as that is known.
 func before(a, b *suspect) bool {

@@ -55,6 +55,13 @@ func (s *suspect) reported(members []*member, alone bool) int {
 	return -1
 }
 
+// retold reports whether a suspect is only what the gang's launcher says about a rank that gangrun had ended.
+func (s *suspect) retold(members []*member) bool {
+	return s.sign != nil && s.sign.Report != nil && s.member.rank < 0 && slices.ContainsFunc(members, func(m *member) bool {
+		return m.rank == s.sign.Report.Rank && m.exit != nil && m.exit.Stopped
+	})
+}
+
 // fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
 // exception with a code.
 func (s *suspect) fits(r *endreport.Report) bool {

@@ -98,6 +98,11 @@ func TestRootCause(t *testing.T) {
 			four().exit(2, 9.3, job.Exit{Fault: "it never called MPI_Init, and the others wait for it there", Reason: job.ReasonNoInit}).
 				lines(job.SourceStderr, "h0", -1, "mpirun.log", 9.1, "mpirun has exited due to process rank 2 with PID 0 on\nnode h2 exiting improperly. There are three reasons this could occur:").exit(0, 10.1, stopped).exit(1, 10.1, stopped).exit(3, 10.1, stopped),
 			"zero-exit", 2, ""},
+		{"a rank left before MPI_Init, and mpirun names another one that gangrun ended",
+			four().exit(2, 9.3, job.Exit{Fault: "it never called MPI_Init, and the others wait for it there", Reason: job.ReasonNoInit}).
+				lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "mpirun detected that one or more processes exited with non-zero status, thus causing\nthe job to be terminated. The first process to do so was:\n\n  Process name: [[11297,1],3]\n  Exit code:    143").
+				exit(0, 10.1, stopped).exit(1, 10.1, stopped).exit(3, 10.1, stopped),
+			"zero-exit", 2, ""},
 		{"a host is gone, and mpirun noticed it first",
 			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more", Reason: job.ReasonHostGone}),
 			"host-gone", 2, "does not answer any more"},

@@ -292,20 +292,21 @@ type Found struct {
 }
 
 // Find returns the reports in text, in order. It skips line i if covered[i] is true, because that line belongs
-// to another sign of failure.
+// to another sign of failure. It also skips the last line of a longer report.
 func Find(text []string, covered []bool) []Found {
 	var all []Found
 	var found []int
-	root := false
+	root, last := false, -1
 	for i, t := range text {
 		root = root || strings.HasPrefix(t, "Root Cause (first observed failure)")
-		if covered[i] || len(t) < 4 {
+		if covered[i] || len(t) < 4 || i == last {
 			continue
 		}
 		found = reporters.Find(t, found[:0])
 		slices.Sort(found)
 		for _, p := range found {
 			if r, at, ok := parsers[p].parse(text, i); ok {
+				last = at
 				all = append(all, Found{Report: r, From: i, At: at, First: root && strings.Contains(t, "exitcode")})
 				break
 			}
