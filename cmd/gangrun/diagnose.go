@@ -16,6 +16,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
@@ -55,7 +56,7 @@ func diagnoseCommand() *cli.Command {
 	}
 }
 
-func diagnoseLogs(ctx context.Context, w io.Writer, book *rules.Book, names []string, asJSON bool) error {
+func diagnoseLogs(ctx context.Context, w io.Writer, book *rule.Book, names []string, asJSON bool) error {
 	logs, err := logset.Open(names, runLogs)
 	var evidence job.Evidence
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/curvewatch"
 	"github.com/gangrun/gangrun/internal/diagnose"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/rulefile"
@@ -63,7 +63,7 @@ type Options struct {
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach
-	book     *rules.Book       // the rules for finding the cause of a failure; nil means rules.Standard
+	book     *rule.Book        // the rules for finding the cause of a failure; nil means rules.Standard
 	taken    *Taken            // the run that is taken over; nil for a new run
 	order    *stop.Order       // an order to end the run that is taken over; nil if there is none
 }

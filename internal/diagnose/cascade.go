@@ -6,6 +6,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
@@ -27,7 +28,7 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	members, _ := sortOut(job.Evidence{Lines: printed, Outcome: job.Outcome{Exits: []job.Exit{exit}}}, rules.Standard())
 	for _, m := range members {
 		for _, s := range m.suspects(true) {
-			if !s.rule.Is(rules.Mute) || s.signal > 0 {
+			if !s.rule.Is(rule.Mute) || s.signal > 0 {
 				return false
 			}
 		}
@@ -46,7 +47,7 @@ func Cascade(text string) bool {
 		g = sign.OfException(&e)
 	}
 	r := g.Match(rules.Standard())
-	return r != nil && r.Is(rules.Cascade)
+	return r != nil && r.Is(rule.Cascade)
 }
 
 // others returns the other ranks on which the same failure arose by itself, in order, and how many other
@@ -56,9 +57,9 @@ func (s *suspect) others(all []*suspect) (also []int, cascades int) {
 	for _, o := range all {
 		switch {
 		case o == s || o.rank < 0 || o.rank == s.rank:
-		case o.rule.Is(rules.Cascade) && !s.rule.Is(rules.Cascade):
+		case o.rule.Is(rule.Cascade) && !s.rule.Is(rule.Cascade):
 			after[o.rank] = true
-		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rules.Cascade|rules.Mute) && o.signal == s.signal && logtext.Alike(o.title(), s.title()):
+		case o.rule.Signature == s.rule.Signature && !o.rule.Is(rule.Cascade|rule.Mute) && o.signal == s.signal && logtext.Alike(o.title(), s.title()):
 			also = append(also, o.rank)
 		}
 	}

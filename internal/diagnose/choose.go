@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// choose returns the first suspect that is not a consequence of another failure (rules.Cascade).
+// choose returns the first suspect that is not a consequence of another failure (rule.Cascade).
 // There are two exceptions: a consequence that was clearly earlier counts more than a suspect that
 // says little, and the death of another rank counts more than a suspect that it may have caused.
 func choose(all []*suspect) *suspect {
@@ -18,7 +18,7 @@ func choose(all []*suspect) *suspect {
 			continue
 		}
 		into := &root
-		if s.rule.Is(rules.Cascade) {
+		if s.rule.Is(rule.Cascade) {
 			into = &consequence
 		}
 		if *into == nil || before(s, *into) {
@@ -30,11 +30,11 @@ func choose(all []*suspect) *suspect {
 		return nil
 	case root == nil:
 		return consequence
-	case consequence != nil && root.rule.Is(rules.Generic) && root.record == nil && !consequence.time.IsZero() && root.time.Sub(consequence.time) > clearly:
+	case consequence != nil && root.rule.Is(rule.Generic) && root.record == nil && !consequence.time.IsZero() && root.time.Sub(consequence.time) > clearly:
 		return consequence
-	case root.rule.Is(rules.Peer) && root.rank >= 0:
+	case root.rule.Is(rule.Peer) && root.rank >= 0:
 		return deathBehind(root, all)
-	case root.rule.Is(rules.Mute) && root.signal == 0:
+	case root.rule.Is(rule.Mute) && root.signal == 0:
 		return speaker(root, all)
 	}
 	return root
@@ -46,7 +46,7 @@ func choose(all []*suspect) *suspect {
 func speaker(mute *suspect, all []*suspect) *suspect {
 	var speaks *suspect
 	for _, s := range all {
-		if s.sign == nil || s.rule.Is(rules.Mute) || s.rule.Is(rules.Cascade) || s.rule.Is(rules.Peer) || s == mute {
+		if s.sign == nil || s.rule.Is(rule.Mute) || s.rule.Is(rule.Cascade) || s.rule.Is(rule.Peer) || s == mute {
 			continue
 		}
 		after := s.time.Sub(mute.time)
@@ -66,7 +66,7 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	var death *suspect
 	for _, s := range all {
-		own := !s.rule.Is(rules.Cascade) && !s.rule.Is(rules.Peer) && s.rank != suffered.rank && s.exit != nil && !s.exit.Good() && !s.exit.Stopped
+		own := !s.rule.Is(rule.Cascade) && !s.rule.Is(rule.Peer) && s.rank != suffered.rank && s.exit != nil && !s.exit.Good() && !s.exit.Stopped
 		if own && (death == nil || before(s, death)) && (s.time.IsZero() || suffered.time.IsZero() || s.exit.Time.Sub(suffered.time) <= clearly) {
 			death = s
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/flightrecord"
@@ -27,7 +28,7 @@ import (
 func Diagnose(e job.Evidence) job.Cause { return With(rules.Standard(), e) }
 
 // With is like Diagnose, but uses the rules of book.
-func With(book *rules.Book, e job.Evidence) job.Cause {
+func With(book *rule.Book, e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines
 	}
@@ -100,7 +101,7 @@ func With(book *rules.Book, e job.Evidence) job.Cause {
 }
 
 // sortOut returns the evidence by rank, and the records of the hosts.
-func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
+func sortOut(e job.Evidence, book *rule.Book) ([]*member, []record) {
 	byRank := map[int]*member{}
 	get := func(rank int) *member {
 		m := byRank[rank]
@@ -149,7 +150,7 @@ func sortOut(e job.Evidence, book *rules.Book) ([]*member, []record) {
 			}
 			records = append(records, newRecord(st, g))
 		}
-		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Rule.Is(rules.Verdict) && g.Rule.Category != job.CPUOOM }) {
+		if st.lines[0].Source == job.SourceKernel && !slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Rule.Is(rule.Verdict) && g.Rule.Category != job.CPUOOM }) {
 			continue
 		}
 		m := get(max(st.rank, -1))
@@ -215,13 +216,13 @@ func (s *suspect) adopt(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == s.rank && s.rank >= 0 }); i >= 0 {
 		s.host = cmp.Or(s.host, members[i].host)
 	}
-	if s.rank >= 0 || s.rule.Is(rules.Cascade) {
+	if s.rank >= 0 || s.rule.Is(rule.Cascade) {
 		return
 	}
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.Signs {
-				if g.Rule.Signature == s.rule.Signature || g.Rule.Is(rules.Mute) && s.sign != nil && s.sign.Class == rules.Message {
+				if g.Rule.Signature == s.rule.Signature || g.Rule.Is(rule.Mute) && s.sign != nil && s.sign.Class == rule.Message {
 					if names := g.Rule.Groups(g.Text); names["rank"] != "" {
 						s.rank, s.host = logtext.Number(names["rank"]), cmp.Or(s.host, names["host"])
 						return
@@ -239,17 +240,17 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.Title, 300), ": "), s.sign.Class, s.rule.Means())
+		names["title"] = cmp.Or(strings.TrimRight(logtext.Short(s.sign.Title, 300), ": "), s.sign.Class, rules.Means(s.rule))
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
 	quoted := ""
-	if s.rule.Is(rules.Mute) && s.member != nil && s.signal == 0 {
+	if s.rule.Is(rule.Mute) && s.member != nil && s.signal == 0 {
 		quoted = s.lastWords()
 	}
 	if quoted == "" {
 		names["silence"] = ", and nothing that it printed tells why"
 	}
-	text := rules.Expand(s.rule.Text, names)
+	text := rule.Expand(s.rule.Text, names)
 	if text == "" {
 		text = names["title"]
 		if s.sign != nil && s.sign.Where != "" {
@@ -257,7 +258,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		}
 	}
 	if s.record != nil {
-		text = logtext.Short(rules.Expand(s.rule.Text, map[string]string{"title": logtext.Short(s.record.Text, 200)}), 400)
+		text = logtext.Short(rule.Expand(s.rule.Text, map[string]string{"title": logtext.Short(s.record.Text, 200)}), 400)
 	}
 	if quoted != "" {
 		text += fmt.Sprintf("; its last words are %q", quoted)
@@ -269,7 +270,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
-		Hint:       rules.Expand(s.rule.Hint, logtext.Shortened(names)),
+		Hint:       rule.Expand(s.rule.Hint, logtext.Shortened(names)),
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   logtext.Short(names["artefact"], 500),
 		Evidence:   s.evidence(),

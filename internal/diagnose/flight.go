@@ -19,8 +19,7 @@ func (f flight) suspects() []*suspect {
 	if len(f.Blamed) == 0 {
 		return nil
 	}
-	rule := rules.Named("nccl-timeout")
-	return []*suspect{{rule: rule, rank: -1, confidence: flightSure, names: map[string]string{"title": "others waited in a collective in vain"}}}
+	return []*suspect{{rule: rules.Named("nccl-timeout"), rank: -1, confidence: flightSure, names: map[string]string{"title": "others waited in a collective in vain"}}}
 }
 
 // about reports whether the records can add something to a suspect: it must have waited for other

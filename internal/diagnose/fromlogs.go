@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -25,7 +26,7 @@ func (m *member) fromLogs() []*suspect {
 		if s.rank < 0 && s.sign.Report == nil {
 			s.rank = roster.Own(s.sign.Title)
 		}
-		if s.rank < 0 && s.rule.Is(rules.Verdict) {
+		if s.rank < 0 && s.rule.Is(rule.Verdict) {
 			s.rank = roster.Pod(s.sign.Title, false)
 		}
 	}
@@ -53,7 +54,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			all = append(all, s)
 		}
 	}
-	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Class == rules.CutOff })) {
+	if !slices.ContainsFunc(all, func(s *suspect) bool { return s.tier() <= tierPeer }) && (st.log().Failed() || slices.ContainsFunc(st.Signs, func(g *sign.Sign) bool { return g.Class == rule.CutOff })) {
 		for _, s := range past { // one of them was the end after all
 			if s.confidence /= 2; !s.sign.Plain || s.rule.Category == job.CPUOOM || !outlook.Recovers(s.sign.Title) {
 				all = append(all, s)
@@ -67,7 +68,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 		said := m.suspect(st, g)
 		said.confidence -= 0.2
 		if !slices.ContainsFunc(all, func(s *suspect) bool { return !said.tellsMore(s) }) {
-			if all = append(all, said); st.mixed || said.rule.Is(rules.Cascade) && st.log().Failed() { // other ranks may have said the same before
+			if all = append(all, said); st.mixed || said.rule.Is(rule.Cascade) && st.log().Failed() { // other ranks may have said the same before
 				all = append(all, m.messages(st, false)...)
 			}
 			return all
@@ -92,7 +93,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 	}
 	best := all[0]
 	for _, s := range all[1:] { // of several exceptions the last, of other signs the first
-		if d := cmp.Compare(s.tier(), best.tier()); d < 0 || d == 0 && (s.merit() < best.merit() || s.merit() == best.merit() && python(s.sign) && !s.rule.Is(rules.Cascade)) {
+		if d := cmp.Compare(s.tier(), best.tier()); d < 0 || d == 0 && (s.merit() < best.merit() || s.merit() == best.merit() && python(s.sign) && !s.rule.Is(rule.Cascade)) {
 			best = s
 		}
 	}
@@ -143,7 +144,7 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 			continue
 		}
 		g := sign.Spoken(said)
-		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rules.Cascade) || st.outlived(g) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
+		if g.Rule = g.Match(st.book); g.Rule == nil || g.Rule.Is(rule.Cascade) || st.outlived(g) || st.survived(g) && !(early && st.buffered(g) && !outlook.Recovers(g.Title)) {
 			continue
 		}
 		s := m.suspect(st, g)
@@ -161,7 +162,7 @@ const maxMessages = 50
 // wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
 // error.
 func (s *suspect) wentOn() bool {
-	if s.stream == nil || !s.sign.Plain || s.rule.Is(rules.Verdict) {
+	if s.stream == nil || !s.sign.Plain || s.rule.Is(rule.Verdict) {
 		return false
 	}
 	st := s.stream
@@ -207,27 +208,27 @@ var tableSignal = textmatch.New(`^\s*traceback\s*: Signal 15 \(SIGTERM\) receive
 func (s *suspect) tier() int {
 	r := s.rule
 	switch {
-	case r.Is(rules.Verdict) && r.Is(rules.Generic):
+	case r.Is(rule.Verdict) && r.Is(rule.Generic):
 		return tierEnded
 	case s.inTable() && s.signal == 15:
 		return tierKilled
 	case r.Category == job.Killed && (s.signal == 15 || s.signal == 2 || s.signal == 1):
 		return tierEnded
-	case r.Is(rules.Mute) && s.signal != 0:
+	case r.Is(rule.Mute) && s.signal != 0:
 		return tierEnded
-	case r.Category == job.MPIError && r.Is(rules.Mute), r.Category == job.CoreDump && r.Is(rules.Generic):
+	case r.Category == job.MPIError && r.Is(rule.Mute), r.Category == job.CoreDump && r.Is(rule.Generic):
 		return tierAbort
-	case r.Is(rules.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.Class == "SignalException":
+	case r.Is(rule.Mute), r.Signature == "peer-failed", s.sign != nil && s.sign.Class == "SignalException":
 		return tierMute
-	case r.Is(rules.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
+	case r.Is(rule.Cascade) && (r.Category == job.CollectiveTimeout || r.Signature == "connection-refused"):
 		return tierWait
-	case r.Is(rules.Cascade):
+	case r.Is(rule.Cascade):
 		return tierCascade
-	case r.Category == job.Killed && r.Is(rules.Generic):
+	case r.Category == job.Killed && r.Is(rule.Generic):
 		return tierKilled
-	case r.Is(rules.Peer):
+	case r.Is(rule.Peer):
 		return tierPeer
-	case r.Is(rules.Generic), s.sign != nil && s.sign.Class == rules.Message && r.Signature == rules.ProgramError:
+	case r.Is(rule.Generic), s.sign != nil && s.sign.Class == rule.Message && r.Signature == rules.ProgramError:
 		return tierGeneric
 	}
 	return tierCause
@@ -275,8 +276,8 @@ func explained(best *suspect, all []*suspect) *suspect {
 			best.rule.Signature == "sigbus" && s.rule.Category == job.DiskFull,
 			best.rule.Signature == "nccl-cuda" && s.rule.Signature == "nccl-network",
 			best.rule.Category == job.HostLost && s.rule.Signature == "node-shutdown" && shutDown.MatchString(s.title()),
-			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rules.Generic|rules.Cascade)),
-			best.rule.Category == job.MPIError && best.rule.Is(rules.Mute) && s.rank == best.rank && s.sign != nil && s.sign.Class != "" && !s.rule.Is(rules.Mute):
+			s.rule.Category == job.GPUHardware && (best.rule.Category == job.CUDAFailure || best.rule.Category == job.CUDAInit || best.rule.Is(rule.Generic|rule.Cascade)),
+			best.rule.Category == job.MPIError && best.rule.Is(rule.Mute) && s.rank == best.rank && s.sign != nil && s.sign.Class != "" && !s.rule.Is(rule.Mute):
 			if s.rank < 0 {
 				s.rank, s.host = best.rank, best.host
 			}
@@ -311,7 +312,7 @@ func verdict(all []*suspect) *suspect {
 			first = s
 		}
 	}
-	if first == nil || !first.rule.Is(rules.Verdict) {
+	if first == nil || !first.rule.Is(rule.Verdict) {
 		return nil
 	}
 	return first
@@ -319,8 +320,8 @@ func verdict(all []*suspect) *suspect {
 
 // prior reports whether s comes before another sign, or is a verdict of which it is not known whether it does.
 func (s *suspect) prior(than *suspect) bool {
-	if s.stream != nil && than.stream != nil && (s.time.IsZero() || than.time.IsZero()) && s.stream.lines[0].File != than.stream.lines[0].File && s.rule.Is(rules.Verdict) != than.rule.Is(rules.Verdict) {
-		return s.rule.Is(rules.Verdict)
+	if s.stream != nil && than.stream != nil && (s.time.IsZero() || than.time.IsZero()) && s.stream.lines[0].File != than.stream.lines[0].File && s.rule.Is(rule.Verdict) != than.rule.Is(rule.Verdict) {
+		return s.rule.Is(rule.Verdict)
 	}
 	return before(s, than)
 }
@@ -328,11 +329,11 @@ func (s *suspect) prior(than *suspect) bool {
 // cancelled returns the report that the batch system cancelled the job, if it comes before best in the same log,
 // and best only shows that ranks lost one another.
 func cancelled(best *suspect, all []*suspect) *suspect {
-	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rules.Cascade) {
+	if best == nil || best.stream == nil || best.tier() < tierWait && !best.rule.Is(rule.Cascade) {
 		return best
 	}
 	for _, s := range all {
-		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.Plain && s.rule.Is(rules.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
+		if s.rule.Category == job.Cancelled && s.stream != nil && s.sign.Plain && s.rule.Is(rule.Verdict) && (placeBefore(s, best) || best.rule.Category == job.Killed && best.signal == 15 && best.tier() == tierEnded) {
 			return s
 		}
 	}

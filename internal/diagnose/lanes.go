@@ -4,7 +4,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/culprit"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 )
 
@@ -71,7 +71,7 @@ const lastWords = 50
 // sign has no mark, all ranks must go on.
 func (s *stream) lanesGoOn(g *sign.Sign) bool {
 	lanes := s.ranksOf()
-	if lanes == nil || g.Report != nil || g.Rule.Is(rules.Verdict) {
+	if lanes == nil || g.Report != nil || g.Rule.Is(rule.Verdict) {
 		return false
 	}
 	owner, after, going := s.where(g).Marked(), map[int]int{}, 0

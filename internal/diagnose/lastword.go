@@ -6,6 +6,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
@@ -76,7 +77,7 @@ func (m *member) advanced(st *stream, g *sign.Sign) bool {
 
 // spoken returns what a rank that ended itself without an error message said last, if its last words tell the category.
 func (s *suspect) spoken(members []*member) *suspect {
-	if !s.rule.Is(rules.Mute) || s.signal != 0 || s.rank < 0 {
+	if !s.rule.Is(rule.Mute) || s.signal != 0 || s.rank < 0 {
 		return s
 	}
 	for _, m := range members {
@@ -104,13 +105,13 @@ func (s *suspect) spoken(members []*member) *suspect {
 // was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
-	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.Plain || strong.sign.Report != nil), strong.rule.Is(rules.Cascade) && strong.rule.Is(rules.Generic):
+	case strong == nil || strong.rule.Is(rule.Mute) && (strong.sign.Plain || strong.sign.Report != nil), strong.rule.Is(rule.Cascade) && strong.rule.Is(rule.Generic):
 		return true
 	case strong.rule.Category == job.Killed && strong.sign.Report != nil && outlook.Stops(s.sign.Title): // the launcher killed the ranks after it
 		return true
 	case !strong.sign.Plain:
 		return false
-	case strong.stream == s.stream && strong.sign.From >= s.sign.To && strong.rule.Is(rules.Peer|rules.Cascade):
+	case strong.stream == s.stream && strong.sign.From >= s.sign.To && strong.rule.Is(rule.Peer|rule.Cascade):
 		return true
 	case strong.stream == s.stream:
 		return strong.sign.To+adjacentLines < s.sign.From

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
@@ -9,7 +10,7 @@ import (
 // leaver returns the rank that has ended with code 0 before another rank lost its connection to it, as a suspect:
 // others still needed it. It returns s if s is not such a loss, or if no rank has ended before.
 func leaver(s *suspect, members []*member) *suspect {
-	if s.rule.Category != job.NetworkError || !s.rule.Is(rules.Cascade) || s.exit == nil || s.exit.Time.IsZero() {
+	if s.rule.Category != job.NetworkError || !s.rule.Is(rule.Cascade) || s.exit == nil || s.exit.Time.IsZero() {
 		return s
 	}
 	var first *member

@@ -8,7 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -38,7 +38,7 @@ type member struct {
 
 // suspect is what may be the cause of the attempt's failure.
 type suspect struct {
-	rule       *rules.Rule
+	rule       *rule.Rule
 	sign       *sign.Sign
 	stream     *stream // nil when the end of the rank is the only sign
 	rank       int
@@ -91,9 +91,9 @@ func (m *member) suspects(live bool) []*suspect {
 	switch {
 	case m.exit.Status == job.Lost || m.exit.Status == job.Unstarted:
 		return []*suspect{end}
-	case said != nil && end.rule.Is(rules.Mute):
+	case said != nil && end.rule.Is(rule.Mute):
 		return []*suspect{said}
-	case strong != nil && !(strong.rule.Is(rules.Cascade) && crash(end.rule)):
+	case strong != nil && !(strong.rule.Is(rule.Cascade) && crash(end.rule)):
 		return []*suspect{strong}
 	case weak != nil && end.rule.Category == job.Unknown:
 		return []*suspect{weak}
@@ -102,8 +102,8 @@ func (m *member) suspects(live bool) []*suspect {
 }
 
 // crash reports whether a rule is about an end that no other rank can cause.
-func crash(r *rules.Rule) bool {
-	return len(r.Ends.Signals) > 0 && !r.Is(rules.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
+func crash(r *rule.Rule) bool {
+	return len(r.Ends.Signals) > 0 && !r.Is(rule.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
 }
 
 // best chooses among the signs of a member: the sign that it ended with, or a weak one near the end.
@@ -128,10 +128,10 @@ func better(a, b *suspect) *suspect {
 // merit orders the signs of one rank: lower is better.
 func (s *suspect) merit() int {
 	n := 0
-	if s.rule.Is(rules.Cascade) {
+	if s.rule.Is(rule.Cascade) {
 		n += 4
 	}
-	if s.rule.Is(rules.Generic) {
+	if s.rule.Is(rule.Generic) {
 		n += 2
 	}
 	if !python(s.sign) {
@@ -140,7 +140,7 @@ func (s *suspect) merit() int {
 	if s.sign.Plain && s.member.rank >= 0 {
 		n += 5 // libraries print much; what a rank's exception says counts more
 	}
-	if s.sign.Report != nil && s.rule.Is(rules.Generic) && s.rule.Category != job.Killed {
+	if s.sign.Report != nil && s.rule.Is(rule.Generic) && s.rule.Category != job.Killed {
 		n += 6 // it says how the process ended, but not why
 	}
 	return n
@@ -186,11 +186,11 @@ func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) 
 
 // outlived reports whether the member lived for long after a plain line.
 func (m *member) outlived(st *stream, g *sign.Sign) bool {
-	if m.exit == nil || !g.Plain && g.Class != rules.Message || m.exit.Time.IsZero() || st.time(g.At).IsZero() {
+	if m.exit == nil || !g.Plain && g.Class != rule.Message || m.exit.Time.IsZero() || st.time(g.At).IsZero() {
 		return false
 	}
 	limit := linger
-	if g.Rule.Is(rules.Cascade) {
+	if g.Rule.Is(rule.Cascade) {
 		limit = watchdog
 	}
 	return m.exit.Time.Sub(st.time(g.At)) > limit

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/finish"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
@@ -53,15 +54,15 @@ func (s *stream) outlived(g *sign.Sign) bool {
 	if s.whole().StartedAgain(file, number) || s.whole().Past(file, number, owner, g.Event(ended)) {
 		return true
 	}
-	if g.Rule.Is(rules.Verdict) {
+	if g.Rule.Is(rule.Verdict) {
 		return false
 	}
 	crashed := g.Native || g.Report != nil || (&suspect{rule: g.Rule}).crashed()
 	helper := g.Where != "" && strings.HasPrefix(g.Where, "<") && s.buffered(g)
-	if !crashed && (g.Plain || g.Class == rules.Message || g.Caught(s.text) || helper || s.excused(g)) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
+	if !crashed && (g.Plain || g.Class == rule.Message || g.Caught(s.text) || helper || s.excused(g)) && !outlook.Fatal(g.Title) && s.whole().EndsWell(file, number, owner, s.workAfter(g, helper)) {
 		return true
 	}
-	if !crashed && (g.Plain || g.Class == rules.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
+	if !crashed && (g.Plain || g.Class == rule.Message) && slices.ContainsFunc(s.text[g.From:min(len(s.text), g.To+1)], outlook.Recovers) && s.whole().Concluded() {
 		return true
 	}
 	return s.whole().GoesOnWithLess(file, number) || !crashed && s.whole().AllEndWell(file, number, owner) &&
@@ -70,7 +71,7 @@ func (s *stream) outlived(g *sign.Sign) bool {
 
 // excused reports whether the line after an exception says that the program goes on in another way.
 func (s *stream) excused(g *sign.Sign) bool {
-	return !g.Plain && !g.Native && g.Report == nil && g.Class != rules.Message && g.To < len(s.text) && s.marks()[g.To]&(outlook.Bad|outlook.Error) == 0 && outlook.Recovers(s.text[g.To])
+	return !g.Plain && !g.Native && g.Report == nil && g.Class != rule.Message && g.To < len(s.text) && s.marks()[g.To]&(outlook.Bad|outlook.Error) == 0 && outlook.Recovers(s.text[g.To])
 }
 
 // workAfter returns how many lines must count work after a sign before the last word of the job weighs more than the
@@ -79,7 +80,7 @@ func (s *stream) workAfter(g *sign.Sign, helper bool) int {
 	switch {
 	case outlook.Stops(g.Title) || outlook.Ends(g.Title) && !outlook.Recovers(g.Title), helper:
 		return goneOn
-	case g.Weak || g.Rule.Is(rules.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text), outlook.Logged(g.Title), s.excused(g):
+	case g.Weak || g.Rule.Is(rule.Generic) || g.Rule.Signature == rules.ProgramError || g.Rule.Category == job.LaunchError || g.Caught(s.text), outlook.Logged(g.Title), s.excused(g):
 		return 0
 	}
 	return 1

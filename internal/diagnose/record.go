@@ -5,6 +5,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
@@ -20,7 +21,7 @@ const (
 
 // record is a sign that a host's kernel, or gangrun's agent there, has recorded.
 type record struct {
-	rule  *rules.Rule
+	rule  *rule.Rule
 	sign  *sign.Sign
 	line  job.Line
 	pid   int
@@ -66,16 +67,16 @@ func (r record) proves(s *suspect, members []*member) float64 {
 			return 0
 		}
 	case job.StorageError:
-		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.Class == "forrtl severe" || s.sign.Class == "fortran runtime error" || s.rule.SaysLittle() && ofFile.MatchString(s.title()))
-		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) && !file {
+		file := s.rule.Signature == "read-only" || s.rule.Category == job.DiskFull || s.rule.Category == job.CheckpointError || s.sign != nil && (s.sign.Class == "forrtl severe" || s.sign.Class == "fortran runtime error" || rules.SaysLittle(s.rule) && ofFile.MatchString(s.title()))
+		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rule.Generic) && !file {
 			return 0
 		}
 	case job.CUDAFailure:
-		if s.rule.Category != job.CUDAFailure && !s.rule.Is(rules.Generic|rules.Cascade) {
+		if s.rule.Category != job.CUDAFailure && !s.rule.Is(rule.Generic|rule.Cascade) {
 			return 0
 		}
 	default:
-		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) {
+		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rule.Generic) {
 			return 0
 		}
 	}

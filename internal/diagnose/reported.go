@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -62,28 +62,15 @@ func (s *suspect) retold(members []*member) bool {
 	})
 }
 
-// fits reports whether a launcher's report of an end can be about a suspect: an abort ends by SIGABRT, an
-// exception with a code.
+// fits reports whether a launcher's report of an end can be about a suspect.
 func (s *suspect) fits(r *endreport.Report) bool {
-	switch {
-	case s.record != nil && s.rule.Category == job.CPUOOM:
-		return r.Signal == 9
-	case s.signal != 0:
-		return r.Signal == s.signal
-	case s.rule.Category == job.InvalidMemoryAccess:
-		return r.Signal == 11 || r.Signal == 7 || r.Signal == 6
-	case s.rule.Category == job.CoreDump, s.rule.Category == job.Assertion && s.sign.Class == "":
-		return r.Signal == 6 || r.Signal == 4 || r.Signal == 8
-	case s.rule.Category == job.Killed, s.rule.Category == job.CPUOOM:
-		return r.Signal == 9 || r.Signal == 6 || r.Code > 0
-	}
-	return r.Code > 0 || r.Signal == 6
+	return r.Fits(s.rule.Category, s.signal, s.record != nil, s.sign != nil && s.sign.Class != "")
 }
 
 // blameLaggard puts the blame on the rank for which a suspect only waited, or which it has lost.
 func (s *suspect) blameLaggard(members []*member, logs []roster.Log, census *roster.Census) {
 	named := s.sign != nil && s.rule.Groups(s.sign.Text)["rank"] != ""
-	lost := s.rule.Category == job.NetworkError && s.rule.Is(rules.Cascade)
+	lost := s.rule.Category == job.NetworkError && s.rule.Is(rule.Cascade)
 	if !lost && (s.rule.Category != job.CollectiveTimeout && s.rule.Category != job.Hang || named) {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -86,10 +86,10 @@ func (s *suspect) printedBy(census *roster.Census) int {
 // quiet returns the rank that printed nothing more after a sign that no other rank can cause, or that printed last
 // before it. It returns -1 if the log does not show such a rank.
 func (s *suspect) quiet(g culprit.Sign, logs []roster.Log) int {
-	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rules.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.Text) {
+	if s.tier() == tierPeer || s.tier() >= tierWait && s.rule.Signature != "connection-refused" || s.rule.Is(rule.Verdict) || s.rule.Category == job.PortInUse && g.Marked() < 0 && culprit.MasterPort(s.sign.Text) {
 		return -1
 	}
-	if r := g.Quiet(); r >= 0 || s.rule.Is(rules.Mute) {
+	if r := g.Quiet(); r >= 0 || s.rule.Is(rule.Mute) {
 		return r
 	}
 	return cmp.Or(laggard.Silent(logs)+1, g.Speaker()+1) - 1

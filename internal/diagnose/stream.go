@@ -8,14 +8,14 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/finish"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // stream is what one rank wrote to one of its outputs, or one log file.
 type stream struct {
-	book  *rules.Book
+	book  *rule.Book
 	rank  int
 	host  string
 	lines []job.Line
@@ -47,7 +47,7 @@ type known struct {
 }
 
 // streams sorts lines into streams. Their order does not depend on how they were mixed.
-func streams(lines []job.Line, book *rules.Book) []*stream {
+func streams(lines []job.Line, book *rule.Book) []*stream {
 	type key struct {
 		rank       int
 		host, file string

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -51,8 +51,8 @@ func (s *stream) survived(g *sign.Sign) bool {
 		return on
 	}
 	banner := g.Banner(s.text)
-	fatal := g.Class == rules.Message && outlook.Fatal(s.text[g.From])
-	concludes := !fatal && last >= g.To && s.log().Concludes(last) && last > ended && !g.Rule.Is(rules.Verdict)
+	fatal := g.Class == rule.Message && outlook.Fatal(s.text[g.From])
+	concludes := !fatal && last >= g.To && s.log().Concludes(last) && last > ended && !g.Rule.Is(rule.Verdict)
 	if concludes && !terminal {
 		return true
 	}
@@ -60,7 +60,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 		return true
 	}
 	bad := false
-	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rules.Message) && outlook.Recovers(s.text[g.At])
+	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rule.Message) && outlook.Recovers(s.text[g.At])
 	recovered = recovered || g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])
 	for i := g.To; i < len(s.text); i++ {
 		m := marks[i]
@@ -68,7 +68,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 			continue
 		}
 		said++
-		if said <= nearby && !g.Rule.Is(rules.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
+		if said <= nearby && !g.Rule.Is(rule.Verdict) && m&outlook.Bad == 0 && outlook.Wanted(s.text[i]) {
 			return true
 		}
 		switch {
@@ -97,10 +97,10 @@ func (s *stream) survived(g *sign.Sign) bool {
 		if s.Plain[i+1] > s.Plain[i] {
 			between++
 		}
-		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.Rule.Is(rules.Verdict) || m&outlook.Advance != 0) {
+		if recovered && m&(outlook.Error|outlook.Long) == 0 && (!g.Rule.Is(rule.Verdict) || m&outlook.Advance != 0) {
 			return true
 		}
-		slight := g.Plain && !banner && (g.Weak || g.Rule.Is(rules.Cascade|rules.Generic)) && !g.Rule.Is(rules.Verdict)
+		slight := g.Plain && !banner && (g.Weak || g.Rule.Is(rule.Cascade|rule.Generic)) && !g.Rule.Is(rule.Verdict)
 		if (caught && between > 0 && (s.again(g) || between >= plainRun && !buffered) || slight && between >= plainRun) && !s.log().Failed() {
 			return true
 		}
@@ -117,7 +117,7 @@ func (s *stream) survived(g *sign.Sign) bool {
 	if bad {
 		return false
 	}
-	if recovered && (g.Plain || caught) && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rules.Verdict) {
+	if recovered && (g.Plain || caught) && said > 0 && (ended < 0 || g.Weak && outlook.Recovers(g.Title)) && !g.Rule.Is(rule.Verdict) {
 		return true
 	}
 	return s.othersGoOn(g, terminal, caught, between > 0)
@@ -126,10 +126,10 @@ func (s *stream) survived(g *sign.Sign) bool {
 // outlasts reports whether an epilogue shows that the program went on after a sign, if so many ordinary lines, and so many
 // that count work, are between.
 func (s *stream) outlasts(g *sign.Sign, terminal bool, between, advanced int) bool {
-	if g.Rule.Is(rules.Verdict) || g.Rule.Category == job.MPIError || g.Plain && terminal && !s.mixed && between < plainRun {
+	if g.Rule.Is(rule.Verdict) || g.Rule.Category == job.MPIError || g.Plain && terminal && !s.mixed && between < plainRun {
 		return !s.mixed && advanced > 0
 	}
-	return !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || g.Plain && (g.Weak || g.Rule.Is(rules.Generic))
+	return !s.mixed && (between >= plainRun || !terminal && between >= ordinaryRun || advanced > 0) || g.Plain && (g.Weak || g.Rule.Is(rule.Generic))
 }
 
 // told reports whether particular words show whether the program went on after a sign, and whether it did.
@@ -137,7 +137,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if terminal && g.Native && s.rank < 0 && s.log().Unfinished() {
 		return true, false
 	}
-	if s.rank < 0 && !g.Rule.Is(rules.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.closing() > s.lines[g.At].Line {
+	if s.rank < 0 && !g.Rule.Is(rule.Verdict) && g.Report == nil && s.reportedEnd() < g.To && !s.log().Failed() && s.closing() > s.lines[g.At].Line {
 		return true, true
 	}
 	if terminal && s.rank < 0 && !g.Plain && s.known.silent <= g.From && s.ranksOf() != nil && !s.log().ZeroAfter(g.To) && s.where(g).Quiet() >= 0 {
@@ -149,7 +149,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 	if strings.HasPrefix(strings.TrimPrefix(s.text[g.From], `[1] "`), "Error") && slices.ContainsFunc(s.text[g.To:], func(t string) bool { return strings.HasPrefix(t, "> ") }) {
 		return true, true // R shows further statements
 	}
-	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rules.Verdict) && outlook.Wanted(g.Title) {
+	if s.said(g) || s.succeeded(g) || (g.Plain || g.Report != nil) && !g.Rule.Is(rule.Verdict) && outlook.Wanted(g.Title) {
 		return true, true
 	}
 	if !s.buffered(g) && s.lanesGoOn(g) {
@@ -160,7 +160,7 @@ func (s *stream) told(g *sign.Sign, terminal bool) (known, on bool) {
 			return true, true
 		}
 	}
-	if s.halted(g) || (g.Report != nil || g.Rule.Is(rules.Verdict)) && s.resumed(g) {
+	if s.halted(g) || (g.Report != nil || g.Rule.Is(rule.Verdict)) && s.resumed(g) {
 		return true, !s.halted(g)
 	}
 	return false, false
@@ -179,7 +179,7 @@ func (s *stream) othersGoOn(g *sign.Sign, terminal, caught, worked bool) bool {
 	if slices.ContainsFunc(s.partners, func(p *stream) bool { return p.goesOnBeside(s.lines[g.At]) }) {
 		return true
 	}
-	return s.common != nil && s.common.log().DoneAfter(s.lines[g.At].Line, terminal) || (g.Plain || caught) && !g.Rule.Is(rules.Verdict) && s.othersEndDone(s.lines[g.At]) ||
+	return s.common != nil && s.common.log().DoneAfter(s.lines[g.At].Line, terminal) || (g.Plain || caught) && !g.Rule.Is(rule.Verdict) && s.othersEndDone(s.lines[g.At]) ||
 		(worked || g.Plain && outlook.Logged(s.text[g.At])) && slices.ContainsFunc(s.partners, func(p *stream) bool { return p.log().EndsDone() })
 }
 
@@ -209,7 +209,7 @@ func (s *stream) endsDone() bool {
 // said reports whether an exception says the same as an earlier line after which the program went on in another way. The
 // exception was printed later because another output has a buffer of its own.
 func (s *stream) said(g *sign.Sign) bool {
-	if g.Plain || g.Report != nil || g.Class == rules.Message || len(g.Title) < 20 {
+	if g.Plain || g.Report != nil || g.Class == rule.Message || len(g.Title) < 20 {
 		return false
 	}
 	_, words, ok := strings.Cut(g.Title, ": ")
@@ -235,14 +235,14 @@ func (s *stream) terminal(g *sign.Sign, caught bool) bool {
 	switch {
 	case g.Plain && message.FromR(g.Title) && !slices.Contains(s.text[g.To:], "Execution halted"): // R goes on
 		return false
-	case g.Weak || g.Rule.Is(rules.Weak|rules.Cascade) && g.Report == nil || caught || s.repeats(g):
+	case g.Weak || g.Rule.Is(rule.Weak|rule.Cascade) && g.Report == nil || caught || s.repeats(g):
 		return false
-	case g.Class == rules.Message:
+	case g.Class == rule.Message:
 		return outlook.Fatal(s.text[g.From])
 	case !g.Plain:
 		return true
 	}
-	return !g.Rule.Is(rules.Generic) && (!g.Rule.Is(rules.Verdict) || g.Rule.Category != job.LaunchError)
+	return !g.Rule.Is(rule.Generic) && (!g.Rule.Is(rule.Verdict) || g.Rule.Category != job.LaunchError)
 }
 
 // repeats reports whether the log of one program has several exceptions of one kind: it has gone on after the first.
@@ -313,7 +313,7 @@ func (s *stream) goesOnBeside(line job.Line) bool {
 // reportedEnd returns the line of the last report that a rank failed, or -1.
 func (s *stream) reportedEnd() int {
 	for _, g := range slices.Backward(s.Signs) {
-		if g.Report != nil || g.Rule.Is(rules.Mute) {
+		if g.Report != nil || g.Rule.Is(rule.Mute) {
 			return g.At
 		}
 	}
@@ -336,7 +336,7 @@ func done(members []*member) bool {
 // toldToEnd reports whether a sign says that a worker was asked to end after all of a number of things were done,
 // and there was no error between.
 func (s *stream) toldToEnd(g *sign.Sign) bool {
-	if !g.Rule.Is(rules.Cascade) || !outlook.Sigterm(g.Title) {
+	if !g.Rule.Is(rule.Cascade) || !outlook.Sigterm(g.Title) {
 		return false
 	}
 	return s.log().AllBefore(g.From)
@@ -347,7 +347,7 @@ func (s *stream) afterwards(g *sign.Sign, ended int) bool {
 	if outlook.Tallies(g.Title) {
 		return s.log().DoneJustBefore(g.From)
 	}
-	late := !g.Rule.Is(rules.Verdict) && (g.Rule.Is(rules.Cascade) || g.Weak || outlook.InEnd(g.Title) || outlook.InEnd(g.Where) ||
+	late := !g.Rule.Is(rule.Verdict) && (g.Rule.Is(rule.Cascade) || g.Weak || outlook.InEnd(g.Title) || outlook.InEnd(g.Where) ||
 		g.Rule.Category == job.CollectiveTimeout || g.Rule.Category == job.NetworkError || g.Rule.Category == job.Hang)
 	if ended < 0 || g.From < ended {
 		return late && ((outlook.Warns(g.Title) || outlook.InEnd(g.Title) || outlook.InEnd(g.Where)) && s.reportedEnd() < 0 && !s.log().Failed() && s.log().DoneJustBefore(g.From) || s.common != nil && s.common.log().DoneBefore(s.lines[g.From].Line))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/worldsize"
 	"github.com/gangrun/gangrun/internal/job"
@@ -13,12 +14,12 @@ import (
 // tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
 // last line of its rank asks for more ranks than there are.
 func (s *suspect) tooFew(e job.Evidence) {
-	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.Class != "" || s.sign.Plain)
-	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
+	own := s.rule.Is(rule.Mute) || s.sign != nil && (s.sign.Class != "" || s.sign.Plain)
+	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rule.Cascade) || !own {
 		return
 	}
 	said := s.lastWords()
-	if s.sign != nil && !s.rule.Is(rules.Mute) {
+	if s.sign != nil && !s.rule.Is(rule.Mute) {
 		said = s.sign.Text
 	}
 	first, _, _ := strings.Cut(said, "\n")

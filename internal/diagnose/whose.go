@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/laggard"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/roster"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -132,7 +132,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		}
 		s.rank = find()
 	}
-	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.Report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rules.Mute) {
+	if s.stream != nil && s.stream.rank < 0 && s.record == nil && s.sign.Report == nil && !namesOther[s.rule.Category] && !s.rule.Is(rule.Mute) {
 		s.rank = s.stream.where(s.sign).Lowest(s.rank, census)
 	}
 }
@@ -183,7 +183,7 @@ func (s *suspect) accused(all []*suspect) int {
 
 // aboutHost reports whether a suspect is the failure of a host, which its ranks or others only report.
 func (s *suspect) aboutHost() bool {
-	return s.rule.Category == job.HostLost || s.rule.Category == job.Preempted && s.rule.Is(rules.Verdict)
+	return s.rule.Category == job.HostLost || s.rule.Category == job.Preempted && s.rule.Is(rule.Verdict)
 }
 
 // ofHost returns the rank of the host that a suspect is about, or -1: the one that shows a failure, or else the lowest.
@@ -255,7 +255,7 @@ func (s *suspect) failedHost() string {
 func (s *suspect) ofSame(all []*suspect) int {
 	lowest := -1
 	for _, o := range all {
-		if o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rules.Mute|rules.Cascade) && (lowest < 0 || o.rank < lowest) {
+		if o.rank >= 0 && o.rule.Signature == s.rule.Signature && !s.rule.Is(rule.Mute|rule.Cascade) && (lowest < 0 || o.rank < lowest) {
 			lowest = o.rank
 		}
 	}

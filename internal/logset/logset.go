@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/telling"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -154,7 +154,7 @@ func (e *NoLogsError) Hint() string {
 // Read reads the logs of one job in parallel. Of a long log, it keeps the end, and the lines that may be
 // signs of failure according to the rules in book. If only a part of a log can be read, Read calls note with
 // the reason. If logs cannot be read at all, Read returns their errors, joined.
-func Read(ctx context.Context, logs []Log, book *rules.Book, note func(string)) (job.Evidence, error) {
+func Read(ctx context.Context, logs []Log, book *rule.Book, note func(string)) (job.Evidence, error) {
 	names := make([]string, len(logs))
 	for i, l := range logs {
 		names[i] = l.Name
@@ -238,7 +238,7 @@ func mostOnHost(logs [][]job.Line) (count int) {
 }
 
 // Text returns the evidence in a text, read as the only log of a job.
-func Text(log string, book *rules.Book) (job.Evidence, error) {
+func Text(log string, book *rule.Book) (job.Evidence, error) {
 	lines, err := logtext.Read(logtext.Origins([]string{"log"})[0], strings.NewReader(log), telling.Of(book))
 	globalRanks(lines, 0)
 	return job.Evidence{Lines: lines}, err

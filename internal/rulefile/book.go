@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/safefile"
@@ -28,7 +29,7 @@ func Read(path string) (File, error) {
 }
 
 // Book returns gangrun's own rules and those of the file at path. An empty path means no file.
-func Book(path string) (*rules.Book, error) {
+func Book(path string) (*rule.Book, error) {
 	if path == "" {
 		return rules.Standard(), nil
 	}

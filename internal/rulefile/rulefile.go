@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/suggest"
@@ -23,7 +23,7 @@ const MaxBytes = 1 << 20
 
 // File is a file of rules.
 type File struct {
-	Rules   []rules.Rule
+	Rules   []rule.Rule
 	Samples []Samples // one for each rule
 }
 
@@ -52,8 +52,8 @@ type patterns struct{ Match, Find, Unless, Context string }
 // The names that a rule may have in a file.
 var (
 	names  = []string{"category", "signature", "meaning", "hint", "text", "retry", "confidence", "classes", "needles", "match", "find", "unless", "context", "traits", "samples"}
-	traits = map[string]rules.Traits{"kernel": rules.Kernel, "cascade": rules.Cascade, "peer": rules.Peer, "weak": rules.Weak, "generic": rules.Generic,
-		"continued": rules.Continued, "verdict": rules.Verdict, "mute": rules.Mute}
+	traits = map[string]rule.Traits{"kernel": rule.Kernel, "cascade": rule.Cascade, "peer": rule.Peer, "weak": rule.Weak, "generic": rule.Generic,
+		"continued": rule.Continued, "verdict": rule.Verdict, "mute": rule.Mute}
 	slug = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 )
 
@@ -143,8 +143,8 @@ func (e *Error) add(line int, format string, args ...any) {
 }
 
 // rule checks a rule and returns it.
-func (w written) rule(line int, bad *Error) rules.Rule {
-	r := rules.Rule{
+func (w written) rule(line int, bad *Error) rule.Rule {
+	r := rule.Rule{
 		Category: job.Category(w.Category), Signature: w.Signature, Meaning: w.Meaning, Hint: w.Hint, Text: w.Text, Retry: job.Action(w.Retry),
 		Confidence: w.Confidence, Classes: w.Classes, Needles: w.Needles,
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := f.Rules[0]
-	if r.Category != job.DiskFull || r.Signature != "bucket-quota" || r.Confidence != 0.9 || !r.Is(rules.Weak) || !r.Is(rules.Generic) || r.Is(rules.Cascade) || r.Find == nil || r.Match != nil {
+	if r.Category != job.DiskFull || r.Signature != "bucket-quota" || r.Confidence != 0.9 || !r.Is(rule.Weak) || !r.Is(rule.Generic) || r.Is(rule.Cascade) || r.Find == nil || r.Match != nil {
 		t.Errorf("%+v", r)
 	}
 	if err := f.Check("r.yaml", func(log string) string { return map[string]string{"full": "bucket-quota"}[log] }); err != nil {

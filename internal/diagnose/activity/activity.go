@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
 )
@@ -28,9 +28,9 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds to the Text and the Hint of rule what the ranks were doing when gangrun began to end the gang. It also
+// Add adds to the Text and the Hint of r what the ranks were doing when gangrun began to end the gang. It also
 // returns this as lines of evidence: one line for all ranks that were in the same state.
-func Add(rule *rules.Rule, all []job.Activity) []job.Line {
+func Add(r *rule.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {
 		return nil
 	}
@@ -55,14 +55,14 @@ func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 			stopped = who
 		}
 	}
-	rule.Text += "; " + silence(all) + "; " + strings.Join(groups, ", ")
+	r.Text += "; " + silence(all) + "; " + strings.Join(groups, ", ")
 	switch {
 	case stopped != "":
-		rule.Hint = fmt.Sprintf("find out what stopped %s, which the others may have waited for; else %s", stopped, rule.Hint)
+		r.Hint = fmt.Sprintf("find out what stopped %s, which the others may have waited for; else %s", stopped, r.Hint)
 	case stood(all) && spoke(all):
-		rule.Hint = fmt.Sprintf("the gang stood still for the last %s of %s: run it again and, while it hangs, %s", rough(still(all)), rough(age(all)), lookAt)
+		r.Hint = fmt.Sprintf("the gang stood still for the last %s of %s: run it again and, while it hangs, %s", rough(still(all)), rough(age(all)), lookAt)
 	case stood(all) || quiet(all) >= hung:
-		rule.Hint = "if the gang hung, run it again and, while it hangs, " + lookAt + "; else " + rule.Hint
+		r.Hint = "if the gang hung, run it again and, while it hangs, " + lookAt + "; else " + r.Hint
 	}
 	return lines
 }

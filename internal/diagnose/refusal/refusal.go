@@ -4,6 +4,7 @@ package refusal
 import (
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -16,13 +17,13 @@ var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "r
 // in the text of err, because errors of other hosts arrive as text.
 func Cause(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
-	rule := rules.OfStatus(job.Unstarted, job.ReasonNone, text)
-	if !slices.Contains(refusals, rule.Signature) {
+	r := rules.OfStatus(job.Unstarted, job.ReasonNone, text)
+	if !slices.Contains(refusals, r.Signature) {
 		return job.Cause{}, false
 	}
 	return job.Cause{
-		Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: rule.Confidence, Text: text,
-		Hint: rules.Expand(rule.Hint, rule.Groups(text)), Retry: rule.Category.Action(),
+		Category: r.Category, Signature: r.Signature, Rank: -1, Confidence: r.Confidence, Text: text,
+		Hint: rule.Expand(r.Hint, r.Groups(text)), Retry: r.Category.Action(),
 		Evidence: []job.Line{{Source: job.SourceAgent, Rank: -1, Text: text}},
 	}, true
 }

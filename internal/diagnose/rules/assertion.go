@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var assertion = []Rule{{
+var assertion = []rule.Rule{{
 	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
 	Meaning: "an assertion of the program failed (Python, Julia, R)",
 	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",

@@ -1,14 +1,15 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const cancelledHint = "somebody or a rule cancelled it (scancel, qdel, bkill, Ctrl-C); a step is also cancelled after one of its tasks failed"
 
-var cancelled = []Rule{{
-	Category: job.Cancelled, Signature: "batch-cancelled", Confidence: 0.7, Traits: Verdict | Generic,
+var cancelled = []rule.Rule{{
+	Category: job.Cancelled, Signature: "batch-cancelled", Confidence: 0.7, Traits: rule.Verdict | rule.Generic,
 	Meaning: "the batch system cancelled the job or step",
 	Hint:    cancelledHint,
 	Needles: []string{" cancelled at ", "cancelled by user", "canceled by user", "cancelled by ", "term_owner", "killed by bkill", "terminated by user", "deleted by user", "cancelled by administrator", "job was aborted by the user", "via condor_rm", "user initiated",
@@ -17,12 +18,12 @@ var cancelled = []Rule{{
 		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|(?:job|run|pipeline|build|workflow|task) (?:was|has been|failed:|ended:|status:|state:) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted (?:by user|at request of)|(?:signal|SIGTERM|request)\b.{0,40}\bcancell?ing\b|(?:execution|run) was cancell?ed|(?:job|run|training|experiment|execution) .{0,40}(?:intentionally|manually) (?:stopped|cancell?ed|terminated)|stopped by (?:the )?user|StopTrainingJob|type=cancel\b|operation cancell?ed by user|cancelled by uid \d|CANCELLED AT \S+ BY \d|state=cancelled by|canceled by user|has been revoked|externally set to (?:failed|success|skipped)`),
 	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|order|dependency|subscription|asyncio|download|upload|timer|context)\b|\brequest \S* ?(?:was |has been )?cancel`),
 }, {
-	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Cascade | Generic,
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: rule.Cascade | rule.Generic,
 	Meaning: "the user interrupted the program (Ctrl-C)",
 	Hint:    cancelledHint,
 	Classes: []string{"KeyboardInterrupt"},
 }, {
-	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: rule.Verdict | rule.Generic,
 	Hint:    cancelledHint,
 	Needles: []string{"received 2 death signal", "detected keyboardinterrupt", "] interrupt", "received signal: 2", "got signal: 2", "sigint"},
 	Match:   textmatch.New(`Received 2 death signal|got signal: 2\b|(?:received|caught|got) (?:signal )?SIGINT|SIGINT received|Detected KeyboardInterrupt|^g?make(?:\[\d+\])?: \*\*\* \[[^\]]*\] Interrupt$`),
@@ -32,7 +33,7 @@ var cancelled = []Rule{{
 	Needles: []string{"srun: interrupt", "] interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt", "hit ctrl-c again to forcibly", "press ctrl-c again to force abort"},
 	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job|[Cc]trl-[Cc] again to forc|^make(?:\[\d+\])?: \*\*\* .*\] Interrupt$`),
 }, {
-	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: Verdict | Generic,
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: rule.Verdict | rule.Generic,
 	Hint:    cancelledHint,
 	Needles: []string{"control-c detected", "ctrl-c detected", "interrupted by user", "ended by user", "stopped by user", "(qdel)", "killed by user", "detected keyboardinterrupt", "interrupt from keyboard"},
 	Unless:  textmatch.New(`(?i)press (?:ctrl|control)-c`),

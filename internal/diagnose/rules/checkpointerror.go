@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -19,7 +20,7 @@ var (
 	notDamaged = textmatch.New(`(?i)warning|shape|size mismatch|permission|no space|quota`)
 )
 
-var checkpointError = []Rule{{
+var checkpointError = []rule.Rule{{
 	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.95,
 	Meaning: "a PyTorch checkpoint is cut short or damaged",
 	Hint:    checkpointHint,
@@ -76,7 +77,7 @@ var checkpointError = []Rule{{
 	Needles: []string{".zarray", "opening \"zarr\" driver", "opening \"zarr3\" driver", "manifest.ocdbt", "/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard", "unable to find latest file at", "_optim_states.pt'", "_model_states.pt'", "no checkpoint files found", "no checkpoint found in", "could not find the metadata file", "is not a distributed checkpoint", "unable to load weights from checkpoint file", "invalid metadata file", "checkpoint is incomplete"},
 	Match:   textmatch.New(`(?i:error opening "zarr3?" driver|\.zarray\b.{0,40}(?:does not exist|not found|missing)|manifest\.ocdbt\b.{0,40}(?:does not exist|not found|missing))|'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard|Unable to find latest file at (?P<artefact>\S+)|Expected \d+ of '|No checkpoint (?:files )?found|could not find the metadata file (?P<artefact>\S+)|not a distributed checkpoint|Unable to load weights from checkpoint file|[Ii]nvalid metadata file|checkpoint is incomplete`),
 }, {
-	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.7, Traits: Generic | Peer,
+	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.7, Traits: rule.Generic | rule.Peer,
 	Hint:    checkpointHint,
 	Needles: []string{"states.pt'] does not exist", "states.pt' does not exist", "states.pt does not exist"},
 	Find:    textmatch.New(`(?P<artefact>[^\s'"\[]+states\.pt)`),
@@ -97,7 +98,7 @@ var checkpointError = []Rule{{
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Hint:    checkpointHint,
 	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   damagedState,
 	Unless:  notDamaged,
 }, {
@@ -108,7 +109,7 @@ var checkpointError = []Rule{{
 	Context: restores,
 	Unless:  textmatch.New(`Unsupported (?:global|class)|not an allowed global|EOF when reading a line`),
 }, {
-	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.7, Traits: Weak,
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    checkpointHint,
 	Find:    textmatch.New(`(?P<artefact>[^\s'",:()]+\.\w+)`),
 	Needles: []string{"truncated", "corrupt", "checksum", "bad magic", "wrong magic", "premature end", "is incomplete", "is damaged"},

@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var cudaFailure = []Rule{{
+var cudaFailure = []rule.Rule{{
 	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.9,
 	Meaning: "a GPU kernel could not be started or did not finish",
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
@@ -33,14 +34,14 @@ var cudaFailure = []Rule{{
 	Unless: textmatch.New(`(?i)out of memory|no kernel image|invalid device ordinal|device-side assert triggered|initialization error|no cuda-capable|uncorrectable|ECC|driver version|illegal|misaligned|launch|` +
 		`busy or unavailable|unsupported toolchain|unsupported display driver|unknown error|invalid configuration|invalid argument|operation not|not_initialized|CUDA_ERROR_(?:ASSERT|INVALID_DEVICE|NO_DEVICE|NO_BINARY)|NVLink`),
 }, {
-	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Traits: Kernel,
+	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Traits: rule.Kernel,
 	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109 and similar ones)",
 	Hint:    "mostly the program's own fault: run compute-sanitizer on it; where it follows the GPU, have it tested",
 	Text:    "the GPU driver reported a fault in the rank's work (${title})",
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:8|11|13|25|31|32|39|40|41|68|69|80),"),
 }, {
-	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.7, Traits: Generic,
+	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.7, Traits: rule.Generic,
 	Hint:    "look at the messages above it: a full GPU memory and a cuDNN of another version show this",
 	Needles: []string{"dnn library initialization failed", "dnn library is not found", "could not create cudnn handle"},
 	Unless:  textmatch.New(`\bINFO\b|^W\d{4} `),

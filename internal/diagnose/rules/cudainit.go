@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -10,7 +11,7 @@ const (
 	noGPUHint = "give the job GPUs (--gpus-per-rank), the container the GPU runtime, and do not overwrite CUDA_VISIBLE_DEVICES"
 )
 
-var cudaInit = []Rule{{
+var cudaInit = []rule.Rule{{
 	Category: job.CUDAInit, Signature: "cuda-init", Confidence: 0.9,
 	Meaning: "CUDA could not be initialised on the host",
 	Hint:    initHint,
@@ -44,7 +45,7 @@ var cudaInit = []Rule{{
 }, {
 	Category: job.CUDAInit, Signature: "no-gpu", Confidence: 0.85,
 	Hint:    noGPUHint,
-	Classes: []string{"*", Message},
+	Classes: []string{"*", rule.Message},
 	Needles: []string{"no gpu", "no cuda", "no hip", "no rocm", "no xpu", "no npu", "no tpu", "no accelerator", "no supported gpu", "no compatible gpu", "no nvidia", "no suitable gpu", "no usable gpu", "no device of requested type", "no devices were found", "cuda is not available", "cuda not available", "cuda is unavailable", "gpu is not available", "gpu not available", "gpu device not found", "cuda device not found", "gpus are not available",
 		"requires a gpu", "requires a cuda", "requires at least one gpu", "requires cuda", "cuda.is_available() is false", "device_count() is 0", "device_count() == 0", "no available gpu", "device_not_found", "found 0 gpus", "0 gpus found", "found no gpu", "find any gpu", "find a gpu", "find gpu", "gpu required", "gpus required", "needs a gpu", "cannot access gpu", "cannot find a gpu"},
 	Match: textmatch.New(`(?i)\bno (?:supported |compatible |available |suitable |usable |visible |nvidia )?(?:gpus?|cuda|hip|rocm|xpu|npu|tpu|accelerator|nvidia)\b(?: |-capable |\(s\)|devices?|gpus?|accelerators?|drivers?|cards?){0,3} ?(?:were |was |are |is )?(?:found|detected|available|visible|present|accessible|on this)|no (?:\w+ )?(?:gpus?|cuda|hip|xpu|npu|tpu) devices?\b|no device of requested type|no devices were found|` +

@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var cudaVersion = []Rule{{
+var cudaVersion = []rule.Rule{{
 	Category: job.CUDAVersion, Signature: "driver-too-old", Confidence: 0.95,
 	Meaning: "the driver is too old for the CUDA that the program was built with",
 	Hint:    "install a build for the CUDA version that the driver knows (nvidia-smi shows it), or update the driver on every host",
@@ -45,14 +46,14 @@ var cudaVersion = []Rule{{
 }, {
 	Category: job.CUDAVersion, Signature: "no-kernel-image", Confidence: 0.9,
 	Hint:    "build or install it for the GPU's compute capability (TORCH_CUDA_ARCH_LIST), or use other GPUs",
-	Classes: []string{"*", Message},
+	Classes: []string{"*", rule.Message},
 	Needles: []string{"compute capability", "only supports ampere", "only supports hopper", "only supports blackwell", "option 'gpu-name'", "option 'gpu-architecture'", "tensile", "not supported on this gpu", "not supported on this architecture", "gpu arch"},
 	Match: textmatch.New(`(?i)only supports (?:ampere|hopper|blackwell)|only supported on .{0,60}compute capability|requires? .{0,60}compute capability|compute capability .{0,60}(?:not supported|unsupported|too low|required|but your)|not supported .{0,40}compute capability|is not defined for option 'gpu-|no .*tensile.* for|not supported on this (?:gpu|architecture)|unsupported gpu arch|` +
 		`cannot read \S*TensileLibrary|gpu arch\w* \S+ (?:is )?(?:not supported|unsupported)`),
 }, {
 	Category: job.CUDAVersion, Signature: "no-cuda-build", Confidence: 0.9,
 	Hint:    "install the build with CUDA on every host",
-	Classes: []string{"*", Message},
+	Classes: []string{"*", rule.Message},
 	Needles: []string{"without cuda", "without gpu", "not built with", "not compiled with", "not linked with", "compiled without", "built without", "the 'cuda' backend", "'cuda' backend", "no gpu support", "without hip", "without rocm", "cuda support"},
 	Match:   textmatch.New(`(?i)(?:built|compiled|configured|installed) without (?:\w+ )?(?:cuda|gpu|hip|rocm|sycl)|not (?:built|compiled|linked) with (?:support for )?(?:cuda|gpu|hip|rocm|xpu|nccl)|(?:no|not|without) (?:with )?(?:cuda|gpu) support|with arguments from the 'CUDA' backend|not compiled with NCCL`),
 	Unless:  torchWithoutCUDA,

@@ -1,15 +1,16 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var diskFull = []Rule{{
+var diskFull = []rule.Rule{{
 	Category: job.DiskFull, Signature: "log-unwritten", Confidence: 1,
 	Meaning: "the ranks ended well, but gangrun could not write their output to the logs",
 	Hint:    "free space where the logs are: on other hosts that is the agent's directory in /tmp, here the run's (GANGRUN_HOME)",
-	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonLogWriteFailed}},
+	Text:    "${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonLogWriteFailed}},
 	Unless: otherRefusals,
 }, {
 	Category: job.DiskFull, Signature: "no-space", Confidence: 0.95,
@@ -32,7 +33,7 @@ var diskFull = []Rule{{
 	Match:   textmatch.New(`(?i)out of shared memory|unable to write to file </torch|killed by signal: bus error|unexpected bus error encountered in worker|unable to allocate shared memory|failed to extend /dev/shm|/dev/shm.*(?:no space|full\b|too small|insufficient)|(?:no space|insufficient).*/dev/shm|100% /dev/shm|error while creating shared memory segment /dev/shm`),
 	Unless:  textmatch.New(`CUDA|triton|Too many open files`),
 }, {
-	Category: job.DiskFull, Signature: "evicted-storage", Confidence: 0.9, Traits: Verdict,
+	Category: job.DiskFull, Signature: "evicted-storage", Confidence: 0.9, Traits: rule.Verdict,
 	Meaning: "Kubernetes evicted the pod because the disk of its node was full",
 	Hint:    "write less to the container's own file system, or ask for more ephemeral storage (resources.limits.ephemeral-storage)",
 	Needles: []string{"low on resource: ephemeral-storage", "ephemeral local storage usage exceeds", "usage of emptydir volume", "diskpressure", "out of disk"},
@@ -59,10 +60,10 @@ var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 // refused returns the rule for a file system that refused something to gangrun itself, for the
 // reason that the operating system names. Because of that, ranks could not be started, were lost,
 // or not all of their output was kept.
-func refused(category job.Category, signature, hint string, reasons ...string) Rule {
-	return Rule{
+func refused(category job.Category, signature, hint string, reasons ...string) rule.Rule {
+	return rule.Rule{
 		Category: category, Signature: signature, Confidence: 1, Hint: hint,
-		Text: "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted, job.Lost, job.Exited}},
+		Text: "${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted, job.Lost, job.Exited}},
 		Needles: reasons, Find: textmatch.New(`(?:^|[\s"'(])(?P<artefact>/[^\s"':]+)["']?: `),
 		Unless: ownWords,
 	}

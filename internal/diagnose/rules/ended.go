@@ -1,9 +1,12 @@
 package rules
 
-import "github.com/gangrun/gangrun/internal/job"
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 // Endings has the rules for gangs that gangrun has ended.
-var Endings = map[job.Ended]Rule{
+var Endings = map[job.Ended]rule.Rule{
 	job.EndedTimeLimit: {Category: job.TimeLimit, Signature: "time-limit", Meaning: "the run's own time limit (--timeout) passed",
 		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout"},
 	job.EndedCancelled: {Category: job.Cancelled, Signature: "cancelled", Meaning: "the user ended the run",

@@ -33,10 +33,10 @@ func TestRuleForm(t *testing.T) {
 				t.Errorf("rule %s: needle %q is short or not in lower case", r.Signature, n)
 			}
 		}
-		if !r.ending() && len(r.Needles)+len(r.Classes)+len(r.Ends.Reasons) == 0 {
+		if !r.Ending() && len(r.Needles)+len(r.Classes)+len(r.Ends.Reasons) == 0 {
 			t.Errorf("rule %s can never fit", r.Signature)
 		}
-		if r.ending() && r.Text == "" {
+		if r.Ending() && r.Text == "" {
 			t.Errorf("rule %s is about an end and has no text", r.Signature)
 		}
 	}

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -16,50 +17,50 @@ func xid(codes string) *textmatch.Pattern {
 // Catalog"). This file has the codes whose immediate action is to reset the GPU or the host, and
 // the errors of memory and links. cudafailure.go has those whose action is to restart the program.
 // Codes to be ignored are in neither file.
-var gpuHardware = []Rule{{
-	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: Kernel,
+var gpuHardware = []rule.Rule{{
+	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: rule.Kernel,
 	Meaning: "the GPU has fallen off the bus (XID 79) or stopped answering (46, 119, 120, 158, 167)",
 	Hint:    gpuHint + "; the host mostly needs a restart",
 	Text:    "the GPU stopped answering (${title})",
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:46|79|119|120|158|167),"),
 }, {
-	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Traits: rule.Kernel,
 	Hint:    gpuHint + "; the host mostly needs a restart",
 	Text:    "the GPU stopped answering (${title})",
 	Needles: []string{"fallen off the bus"},
 	Find:    textmatch.New(`(?:GPU|PCI) (?P<artefact>[0-9a-fA-F]+:[0-9a-fA-F:.]+)`),
 	Unless:  textmatch.New(`Xid`),
 }, {
-	Category: job.GPUHardware, Signature: "xid-ecc", Confidence: 1, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "xid-ecc", Confidence: 1, Traits: rule.Kernel,
 	Meaning: "the GPU's memory had an error that could not be corrected (XID 48, 64, 94, 95, 140)",
 	Hint:    gpuHint,
 	Text:    "the GPU's memory had an error that could not be corrected (${title})",
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:48|64|94|95|140),"),
 }, {
-	Category: job.GPUHardware, Signature: "xid-nvlink", Confidence: 0.95, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "xid-nvlink", Confidence: 0.95, Traits: rule.Kernel,
 	Meaning: "an NVLink failed (XID 74, 136, 155, and 144 to 150 if the record says that the error is fatal)",
 	Hint:    gpuHint,
 	Text:    "an NVLink failed (${title})",
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:74|136|155),|(?:14[4-9]|150),.*\\bFatal"),
 }, {
-	Category: job.GPUHardware, Signature: "xid-other", Confidence: 0.9, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "xid-other", Confidence: 0.9, Traits: rule.Kernel,
 	Meaning: "the driver reports another fault of the GPU that only a reset can fix (XID 54, 62, 110, 143, 156)",
 	Hint:    gpuHint,
 	Text:    "the GPU driver reported a fault (${title})",
 	Needles: []string{"nvrm: xid "},
 	Match:   xid("(?:54|62|109|110|143|156|163|171|172),"),
 }, {
-	Category: job.GPUHardware, Signature: "xid-recovery", Confidence: 0.95, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "xid-recovery", Confidence: 0.95, Traits: rule.Kernel,
 	Meaning: "the driver says that the GPU or its host needs a reset (XID 154)",
 	Hint:    gpuHint,
 	Text:    "the GPU driver asks for a reset (${title})",
 	Needles: []string{"gpu recovery action changed"},
 	Match:   textmatch.New(`Xid \((?:PCI:)?(?P<artefact>[0-9a-fA-F:.]+)\): 154\b.* to 0x\w+ \((?:[^)]*(?:Reset|Reboot|Drain|Recover)[^)]*)\)`),
 }, {
-	Category: job.GPUHardware, Signature: "gpu-reset", Confidence: 0.9, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "gpu-reset", Confidence: 0.9, Traits: rule.Kernel,
 	Meaning: "the driver of an AMD, Intel or NVIDIA GPU lost the GPU, could not reset it, or found an error of its memory",
 	Hint:    gpuHint,
 	Text:    "the GPU driver lost the GPU (${title})",
@@ -76,7 +77,7 @@ var gpuHardware = []Rule{{
 	Find:    textmatch.New(`device handle for GPU\s*(?P<artefact>[0-9A-Fa-f:.]+)`),
 	Unless:  textmatch.New(`(?i)\b(?:no|0|zero) (?:\w+ )?uncorrectable|uncorrectable ecc[^:=]*[:=|]\s*(?:0\b|N/A|no)|uncorrectable ecc (?:errors? )?(?:count|counter|check|mode|is )|passed|: ok\b`),
 }, {
-	Category: job.GPUHardware, Signature: "nvswitch-fatal", Confidence: 0.95, Traits: Kernel,
+	Category: job.GPUHardware, Signature: "nvswitch-fatal", Confidence: 0.95, Traits: rule.Kernel,
 	Meaning: "an NVSwitch, or the PCIe link of a device, reported a fatal error",
 	Hint:    gpuHint,
 	Text:    "the fabric of the GPUs failed (${title})",

@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const gpuMemoryHint = "use smaller batches or sequences, mixed precision, gradient checkpointing or accumulation, or GPUs with more memory; look for other processes on the GPU"
 
-var gpuOOM = []Rule{{
+var gpuOOM = []rule.Rule{{
 	Category: job.GPUOOM, Signature: "cuda-out-of-memory", Confidence: 0.98,
 	Meaning: "the GPU's memory is full (PyTorch, CUDA, ROCm)",
 	Hint:    gpuMemoryHint,
@@ -37,7 +38,7 @@ var gpuOOM = []Rule{{
 }, {
 	Category: job.GPUOOM, Signature: "cuda-out-of-memory", Confidence: 0.9,
 	Hint:    gpuMemoryHint,
-	Classes: []string{"*", Message},
+	Classes: []string{"*", rule.Message},
 	Needles: []string{"memoryspace named", "out_of_resources", "memory allocation error on worker", "free memory on device", "gpu memory", "device memory", "vram", "kv cache", "object_allocation_failure", "rmm failure"},
 	Match: textmatch.New(`(?i)MemorySpace named "(?:Cuda|HIP|SYCL)|ERROR_OUT_OF_RESOURCES|memory allocation error on worker|free memory on device.{0,100}less than|not enough (?:free )?(?:gpu|device|vram)|(?:allocat\w*|exceed\w*|exhaust\w*|insufficient|run out of|ran out of|full) (?:\S+ ){0,6}(?:gpu memory|device memory|vram)|(?:gpu|device) memory (?:is |was )?(?:exhausted|full|exceeded|allocation (?:failed|error|failure))|` +
 		`vram .{0,20}(?:exhausted|exceeded|full)|MEM\w*_OBJECT_ALLOCATION_FAILURE|larger than the maximum number of tokens that can be stored in KV cache|not enough .{0,40}KV cache|rmm failure`),

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -17,8 +18,8 @@ const (
 	long = `(?:\b\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hrs?|hours?)\b|\bsince \d{1,2}:\d\d)`
 )
 
-var hang = []Rule{{
-	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+var hang = []rule.Rule{{
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: rule.Verdict,
 	Meaning: "the program that supervises the job found no progress, and ended the job",
 	Hint:    hangHint,
 	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "not moved", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "no stdout", "nothing ", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor", "frozen", "hanging", "last output", "last line"},
@@ -32,7 +33,7 @@ var hang = []Rule{{
 	Needles: []string{"watchdog got stuck for", "watchdog thread got stuck", "possible gil induced hang", "could not acquire gil within", "heartbeat monitor timed out", "possible watchdog hang"},
 	Match:   textmatch.New(`watchdog (?:thread )?got stuck|GIL|[Hh]eartbeat monitor timed out|watchdog hang`),
 }, {
-	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: rule.Verdict,
 	Hint: hangHint,
 	Needles: []string{"no progress", "hang detected", "appears to be hung", "appears hung", "appears to hang", "is hung", "job hang", "training hang", "hung task", "no output for", "no new step", "no heartbeat", "no log output", "stuck for", "without progress", "not making progress",
 		"making no progress", "hanging for", "has stalled", "stall detected", "hang suspected", "appears stuck", "seems to hang", "no step completed", "no step finished", "no step in the last", "no steps ", "watchdog: ", "no iteration", "last heartbeat", "no new output", "stalled for", "not progressed", "no update for", "hung for", "heartbeat timeout", "workload hang", "no activity", "no new log", "lack of heartbeats", "heartbeat for components", "get subsequent heartbeat", "get initial heartbeat", "exceeding", "hung:", "last log line", "considering the job hung", "job hung", "training hung", "section heartbeat", "not updated for", "not been updated for", "unchanged for", "not changed for", "has not changed", "hanging for", "not advanced", "did not advance", "stopped making progress", "hung rank", "ranks hung", "stalled rank", "hang: ", "hung process", "is stuck", "are stuck", "deadlock detected", "deadlock suspected", "declaring hang", "declared hung", "considered hung", "training stalled", "counter stuck", "possible deadlock", "seconds old", " s old", "has hung", "have hung", "been idle for", "idle for", "inactive for", "unresponsive for", "no response for", "silent for", "timed out without", "d state", "state d "},
@@ -41,13 +42,13 @@ var hang = []Rule{{
 		`\b(?:rank|worker|process|job|training|task)\b.{0,40}\b(?:is|are|seems|appears) stuck\b|deadlock (?:detected|suspected)|declar(?:ing|ed) (?:a )?(?:hang|hung)|considered hung|training stalled|counter stuck at \d|\b(?:idle|inactive|silent|unresponsive) for (?:more than |over )?\d+.{0,60}(?:kill|abort|terminat|stop|restart)`),
 	Unless: textmatch.New(`(?i)watchdog got stuck|blocked for more than|soft lockup|jax|coordination|kubelet|etcd|\bretry|timeout ?[:=]|\b(?:enabled|disabled|armed)\b|\((?:no|after) |\bif no\b|will (?:be )?(?:kill|abort|stop|end|restart)|data ?loader stalled|waiting for data|\brecovered|is not stuck`),
 }, {
-	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: Generic,
+	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: rule.Generic,
 	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
 	Hint:    hangHint,
 	Needles: []string{"timeout ("},
 	Match:   textmatch.New(`^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$`),
 }, {
-	Category: job.Hang, Signature: "kernel-hang", Confidence: 0.9, Traits: Kernel,
+	Category: job.Hang, Signature: "kernel-hang", Confidence: 0.9, Traits: rule.Kernel,
 	Meaning: "the kernel found a process that has waited for very long, or a CPU that is stuck",
 	Hint:    "look at the calls that the kernel lists after the record: nfs_ or ll_ in them mean a file server that does not answer",
 	Text:    "the kernel found it stuck (${title})",
@@ -59,7 +60,7 @@ var hang = []Rule{{
 	Classes: []string{"Failed", "go panic"},
 	Needles: []string{"timeout >", "timeout (>", "all goroutines are asleep"},
 }, {
-	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: rule.Verdict,
 	Hint:    hangHint,
 	Needles: []string{"no output", "no log", "no line", "no message", "no step for", "no progress for", "no new line", "no sign of life", "deadlock", "last message", "last sign", "presumed dead", "not grown", "stands still", "stood still", "silence monitor", "failed: timeout ", "silent for", "stack dump after"},
 	Match:   textmatch.New(`(?i)\b(?:detected|found|reports?|causes?) (?:an? |the )?(?:\w+ )?deadlock\b|\bdeadlock (?:was )?(?:found|detected)\b|\bno (?:new )?(?:output|progress|steps?|lines?|messages?) since \d\d?:\d\d\b|\blast (?:message|sign|output|line|word)s?\b.{0,40}\b\d+ ?\w+ ago\b|\b(?:log|output|file|counter)\b.{0,40}\b(?:not|n't) (?:grown|changed|moved|advanced) (?:for|in|since)\b.{0,10}\d|\bno (?:new |log )?(?:output|steps?|progress|lines?|messages?|entr(?:y|ies)|sign of life)\b(?: \w+){0,4}? (?:for|in|since) (?:more than |over |the last )?\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hours?)\b|\bst(?:ands|ood) still\b.{0,40}\d|\bsilence monitor\b|^(?:E +)?Failed: Timeout \(?>\d`),

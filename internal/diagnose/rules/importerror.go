@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const installHint = "install ${artefact|the module} where the job runs, or activate its environment: every host needs it"
 
-var importError = []Rule{{
+var importError = []rule.Rule{{
 	Category: job.ImportError, Signature: "module-missing", Confidence: 0.98,
 	Meaning: "a module that the program imports is not installed",
 	Hint:    installHint,
@@ -40,7 +41,7 @@ var importError = []Rule{{
 	Category: job.ImportError, Signature: "dependency-version", Confidence: 0.95,
 	Meaning: "an installed package refuses the version of another one",
 	Hint:    "install the versions that the message asks for",
-	Classes: []string{"*", Message},
+	Classes: []string{"*", rule.Message},
 	Needles: []string{"is required for a normal functioning of this module", "distributionnotfound", "packagenotfounderror", "versionconflict", "numpy.dtype size changed", "a module that was compiled using numpy 1.x",
 		"numpy is not available", "operator torchvision::nms does not exist", "module compiled against api version", "failed to import transformers", "failed to import diffusers", "because of the following error (look up to see", "module compiled against abi version", "is incompatible with this version of", "flash_attn_2_cuda", "requires jaxlib version", "jaxlib is version", "package or namespace load failed", "unsupportedclassversionerror"},
 	Find: textmatch.New(`(?P<artefact>[\w-]+[<>=!]=?[\w.]+) is required`),

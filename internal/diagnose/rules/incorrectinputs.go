@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var incorrectInputs = []Rule{{
+var incorrectInputs = []rule.Rule{{
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9,
 	Meaning: "a file or directory that the job reads is not there",
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory; list it under inputs: to have it checked beforehand",
@@ -24,7 +25,7 @@ var incorrectInputs = []Rule{{
 	Needles: []string{"can't open file '", "cannot open script", "can't open perl script", "no such file or directory in expression starting at"},
 	Match:   textmatch.New(`(?:open file '|open script '?|perl script ")(?P<artefact>[^'"]+)`),
 }, {
-	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.6, Traits: Weak,
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.6, Traits: rule.Weak,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Needles: []string{"no such file or directory", "file not found", "error opening file", "cannot open file", "could not open file", "unable to open file"},
 	Find: textmatch.New(`(?:[Nn]o such file or directory|[Ff]ile not found)(?::|\s+-) *['"]?(?P<artefact>[^\s'"]+)|` +
@@ -32,7 +33,7 @@ var incorrectInputs = []Rule{{
 		`(?:open(?:ing)? file:?|locate file:|name =) *['"]?(?P<artefact>[^\s'",)]+)`),
 	Unless: textmatch.New(`(?i)shared object file|\(ignored\)|slurmd(?:\[|:)|warning:`),
 }, {
-	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9, Traits: Continued,
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9, Traits: rule.Continued,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Needles: []string{"from a  non-existing file:", "from a non-existing file:"},
 	Find:    textmatch.New(`non-existing file: (?P<artefact>\S+)`),
@@ -53,7 +54,7 @@ var incorrectInputs = []Rule{{
 	Meaning: "the program says that it needs more ranks than the gang has",
 	Hint:    "ask for them with -n ${ranks}",
 	Text:    "the program needs ${need} ranks: ${said}",
-	Classes: []string{TooFewRanks},
+	Classes: []string{rule.TooFewRanks},
 }, {
 	Category: job.IncorrectInputs, Signature: "argparse", Confidence: 0.95,
 	Meaning: "the program does not know or accept one of its command-line arguments",
@@ -82,11 +83,11 @@ var incorrectInputs = []Rule{{
 	Needles: []string{"error locating target '"},
 	Find:    textmatch.New(`locating target '(?P<artefact>[^']+)'`),
 }, {
-	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.8, Traits: Generic,
+	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.8, Traits: rule.Generic,
 	Hint:    "correct the setting that the message names",
 	Classes: []string{"ConfigError", "ConfigurationError", "InvalidConfigError", "InvalidConfigurationError", "ConfigException", "ConfigFileError"},
 }, {
-	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.75, Traits: Generic,
+	Category: job.IncorrectInputs, Signature: "bad-config", Confidence: 0.75, Traits: rule.Generic,
 	Hint:    "correct the input or setting that the message names",
 	Classes: []string{"*"},
 	Match:   textmatch.New(`^(?:\w+\.)*\w+(?:Config|Configuration|Settings?|CommandLine|Option|Input|InputFile|InputData|Namelist|Manifest)(?:Error|Exception)(?::|$|\n)`),
@@ -187,7 +188,7 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match: textmatch.New(`(?i)no such file|file not found|error opening \S+ for reading|(?:file|script|directory) \S+ (?:does not exist|(?:could not be|cannot be|was not|is not|not) (?:found|opened|read))|` +
 		`(?:cannot|can't|could not|couldn't|unable to|failed(?: to)?|error) (?:open(?:ing)?|find|read(?:ing)?|locate|access) (?:\w+ ){0,3}(?:file|script|directory|['"]?[^\s'"]*[./][^\s'"]*\w)`),
 	Find: textmatch.New(`(?i)(?:file|script|open|directory):? ['"]?(?P<artefact>[^\s'":,;()]*[/.][^\s'":,;()]*[^\s'":,;().])|['"](?P<artefact>[^\s'"]+\.[^\s'"]+)['"]|(?:input script) (?P<artefact>[^\s:]+)`),
@@ -195,7 +196,7 @@ var incorrectInputs = []Rule{{
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,
 	Meaning: "the program's own error message is about its input: a file, a keyword, an option, a parameter",
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match: textmatch.New(`(?i)\bjq: error|foam fatal io error|\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|not (?:on|in|part of) (?:the )?(?:\w+ )?(?:file|data ?set|archive|table)|(?:absent|missing) (?:from|in)|(?:file|data ?set|table) (?:\S+ )?(?:lacks|has no)|nf(?:90)?_e(?:notvar|baddim|notatt|notnc)|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
 		`undefined|misspelled|must be (?:specified|given|set|positive|one of|a multiple of)|must not be (?:smaller|larger|greater|less) than|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number)|non-?existent|not set\b|are not set|does not match|do not match|not defined|not divisible|out of range|too (?:few|many) (?:arguments|parameters|columns|fields|values|items|ranks|processors|processes)|no (?:such )?(?:input|topology|atoms|k-points|moleculetype)|potcar|poscar|incar|kpoints|atomtype|moleculetype|restraint|multiplicity|parameter file|` +
 		`(?:is|are) required|requires? (?:a|an|the|at least)|no domain decomposition|inconsistency in user input|(?:setting|value) of \w+ (?:was|is) (?:in|un)\w+|ran out of valid boundary|boundary conditions in file|wrfbdy\w*|inconsistent|minimum cell size|cut-?off length|(?:is|are) not compatible with|not (?:decomposed|partitioned)|cannot find file|number of (?:ranks|processors|processes) (?:is|must)|unable to find \w+ parameters|didn't find \w+ parameter|must (?:be|have)|needs? to be|cannot be (?:negative|zero|empty)|(?:cannot|can not|can't|must not) (?:use|combine|mix|apply|have|specify)|conflicts? with|mutually exclusive)\b`),
@@ -258,10 +259,10 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "empty-dataset", Confidence: 0.8,
 	Hint:    "look at what selects the data: a path, a date, a filter, the number of ranks",
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   textmatch.New(`(?i)\b(?:returned|returns|found|read|loaded|matched|yielded|got) (?:0|no|zero) (?:\w+ )?(?:rows|records|samples|examples|entries|files|lines|documents|images|items|sequences)\b|\b(?:query|filter|dataset|manifest|shard|split|store|table|glob)\b.{0,60}\b(?:is empty|matches nothing|returned nothing)\b`),
 }, {
-	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: Weak,
+	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.6, Traits: rule.Weak,
 	Hint:    "fetch or make the archive again, and compare its size and checksum with the original",
 	Needles: []string{"unexpected end of file", "unexpected eof in archive", "not in gzip format", "error is not recoverable", "truncated gzip", "crc error", "is not a tar archive", "premature end", "corrupt input"},
 	Match:   textmatch.New(`(?i)(?:gzip|zcat|tar|unzip|xz|bzip2|zstd|gunzip)\b.*(?:unexpected (?:end of file|EOF)|not in gzip format|not recoverable|truncated|crc error|not a tar archive|premature end|corrupt)`),
@@ -291,13 +292,13 @@ var incorrectInputs = []Rule{{
 	Needles: []string{"exception in thread \"", "cannot open the connection"},
 	Match:   textmatch.New(`^Error in (?:file|gzfile|url|readRDS)\(.*cannot open the connection|(?:FileNotFound|NoSuchFile)Exception: *(?P<artefact>[^\s(]+)?`),
 }, {
-	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.7, Traits: Weak,
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Needles: []string{"unable to read file '", "could not find file", "cannot find or open ", "file does not exist"},
 	Match:   textmatch.New(`Unable to read file '(?P<artefact>[^']+)'|could not find file (?P<artefact>\S+)|cannot find or open (?P<artefact>[^\s,]+)|(?i:file) ['"]?(?P<artefact>[^\s'"]*[/.][^\s'"]*)['"]? does not exist`),
 	Unless:  textmatch.New(`(?i)warning|creat|will|default|skip|ignor`),
 }, {
-	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.75, Traits: Weak,
+	Category: job.IncorrectInputs, Signature: "bad-format", Confidence: 0.75, Traits: rule.Weak,
 	Hint:    "correct the input at the place given, or check that it is the file you mean and whole",
 	Needles: []string{"json: cannot unmarshal", "yaml: unmarshal errors", "yaml: line ", "looking for beginning of", "strconv.parse", "strconv.atoi", "no lines available in input", "unexpected end of json input", "jq: error", "jq: parse error", "end-of-central-directory signature not found", "invalid data found when processing input", "parse error at line"},
 	Unless:  textmatch.New(`(?i)warn|retry|skip|ignor`),

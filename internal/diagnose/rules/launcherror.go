@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -14,18 +15,18 @@ var aboutWorkdir = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 // noEnvironment matches messages of tools that set up an environment, and of licence managers.
 var noEnvironment = textmatch.New(`(?i)unable to locate a modulefile|module\(s\) are unknown|Lmod has detected the following error|could not find conda environment|Environment(?:Location|Name)NotFound|CommandNotFoundError|module: command not found|licen[sc]e (?:checkout failed|error|manager error|(?:server|manager|file)\b.{0,40}(?:\bdown\b|not|unreachable|error|fail|missing|cannot|invalid|expired|refused|timed out))|licensed number of users|no such feature exists|FlexN?e?t?LM|cannot (?:connect to|find) licen[sc]e|Run 'conda init' before|given prefix does not exist|matches no installed packages|[Nn]o virtual environment found|is not installed \(set by|(?:could not|unable to|failed to) (?:obtain|checkout|acquire|get) (?:an? )?licen[sc]e|size-limited licen[sc]e|licen[sc]e.{0,40}(?:not available|expired|denied|could not|unable|failed)`)
 
-var launchError = []Rule{{
+var launchError = []rule.Rule{{
 	Category: job.LaunchError, Signature: "workdir", Confidence: 1,
 	Meaning: "the job's working directory cannot be entered on the host",
 	Hint:    "make it on ${host|every host}, where its user may enter it, or name another with --workdir",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text:    "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"chdir /", "working directory \""},
 	Match:   aboutWorkdir, Find: textmatch.New(`directory "(?P<artefact>[^"]+)"|chdir (?P<artefact>/[^\s":]+)`),
 }, {
 	Category: job.LaunchError, Signature: "program-missing", Confidence: 1,
 	Meaning: "the program, or its interpreter, does not exist",
 	Hint:    "check the first word of the job's command on that host, and its PATH there; a script's #! line must name an existing interpreter",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text:    "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"no such file or directory", "not found in $path", "executable file not found", "not found", "\" is not in path:"},
 	Unless:  aboutWorkdir,
 	Find:    textmatch.New(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
@@ -33,7 +34,7 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "exec-format", Confidence: 1,
 	Meaning: "the kernel cannot execute the file: a program for another kind of machine, or a script without a #! line",
 	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text:    "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"exec format error"},
 	Find:    textmatch.New(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
 }, {
@@ -46,7 +47,7 @@ var launchError = []Rule{{
 	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
 	Meaning: "the rank could not be started for another reason",
 	Hint:    "the host gave this reason; gangrun preflight checks what a host lacks",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text:    "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 }, {
 	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.95,
 	Meaning: "a program that the job's script calls is not installed",
@@ -58,7 +59,7 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.8,
 	Hint: "install what the job's script calls on every host, or set PATH: ranks do not read .bashrc",
-	Text: "ended with code 127, as a shell does when a command does not exist", Ends: Ends{Codes: []int{127}},
+	Text: "ended with code 127, as a shell does when a command does not exist", Ends: rule.Ends{Codes: []int{127}},
 }, {
 	Category: job.LaunchError, Signature: "mpirun-launch", Confidence: 0.9,
 	Meaning: "mpirun or srun could not start the program",
@@ -98,7 +99,7 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "process-limit", Confidence: 1,
 	Hint: processHint,
-	Text: "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text: "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"resource temporarily unavailable"},
 }, {
 	Category: job.LaunchError, Signature: "nccl-duplicate-gpu", Confidence: 0.95,
@@ -133,7 +134,7 @@ var launchError = []Rule{{
 		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|(?:couldn't|can't) chdir to|did not start within|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|Job submit/allocate failed|Job not submitted\.|DependencyNeverSatisfied|Protocol authentication error|Invalid authentication credential|Security violation, slurm|[Ff]ailed to invoke (?:task|spank) plugin|required plugin spank\S+ .*failed|TaskProlog failed|task_prolog can not be executed|creating/initializing execution environment|Error from (?:slot|starter)\S*:? .*[Ff]ailed to (?:execute|open|create)|STARTER at \S+ failed to|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
 	Unless: textmatch.New(`spank_pyxis|invoke spank plugin stack|slurmd_user|node failure|as standard (?:output|error)`),
 }, {
-	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: Verdict,
+	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: rule.Verdict,
 	Meaning: "Kubernetes or a container engine cannot start the container",
 	Hint:    "look at the events of the pod (kubectl describe pod): the name of the image, its credentials, the command, the volumes",
 	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull", "cannot connect to the docker daemon", "error: secret", "configmap", "couldn't find key", "exceeded quota", "quotareached", "jobschedulingfailed", "admission webhook", "mountvolume", "failedcreatepodsandbox", "starterror", "no matches for kind"},
@@ -146,7 +147,7 @@ var launchError = []Rule{{
 	Match:   textmatch.New(`^(?:\S*\s*)?FATAL: {2,}\S|pyxis: .*(?:failed|couldn't|error)|\[ERROR\].*(?:enroot|container|image|\.sqsh)|enroot-\w+: .*(?:fail|error|No such)|\bch-(?:run|image|convert|fromhost)(?:\[\d+\])?: (?:fatal )?error:|\[ERROR\] URL https?://|^ABORT  : Retval|container creation failed`),
 	Unless:  textmatch.New(noReason.String() + `|sorry, too many clients|authentication failed|connection slots|role "|database "|no pg_hba|terminating connection|the database system|could not (?:remove|access file)`),
 }, {
-	Category: job.LaunchError, Signature: "environment-missing", Confidence: 0.7, Traits: Weak,
+	Category: job.LaunchError, Signature: "environment-missing", Confidence: 0.7, Traits: rule.Weak,
 	Meaning: "the script cannot set up its environment: a module, a conda or virtual environment, a licence",
 	Hint:    "see what exists on the host of the job: module avail, conda env list",
 	Needles: []string{"unable to locate a modulefile", "the following module(s) are unknown", "lmod has detected", "could not find conda environment", "environmentlocationnotfound", "environmentnamenotfound", "commandnotfounderror", "'conda init' before", "given prefix does not exist", "matches no installed packages", "no virtual environment found", "is not installed (set by", "license manager error", "obtain license", "license file", "failed to checkout license", "size-limited license", "error: module", "module: not found", "prefix does not exist", "module: command not found", "no license", "license checkout failed", "licence", "license server", "license error", "flexnet", "flexlm", "no such feature exists"},
@@ -182,7 +183,7 @@ var launchError = []Rule{{
 	Needles: []string{"failed at step ", "failed to locate executable", "status=203/exec"},
 	Match:   textmatch.New(`Failed at step (?P<artefact>[A-Z_]+) spawning|Failed to locate executable (?P<artefact>[^\s:]+)|status=203/EXEC`),
 }, {
-	Category: job.LaunchError, Signature: "systemd-unit", Confidence: 0.9, Traits: Kernel,
+	Category: job.LaunchError, Signature: "systemd-unit", Confidence: 0.9, Traits: rule.Kernel,
 	Hint:    "read what systemd names: systemctl cat and systemd-analyze verify show the unit",
 	Text:    "systemd could not start the service (${title})",
 	Needles: []string{"failed at step ", "status=203/exec"},
@@ -193,7 +194,7 @@ var launchError = []Rule{{
 	Needles: []string{"reached runtime time limit", "with result 'timeout'", "start operation timed out"},
 	Match:   textmatch.New(`reached runtime time limit`),
 }, {
-	Category: job.TimeLimit, Signature: "batch-time-limit", Confidence: 0.9, Traits: Kernel,
+	Category: job.TimeLimit, Signature: "batch-time-limit", Confidence: 0.9, Traits: rule.Kernel,
 	Hint:    limitHint,
 	Text:    "systemd ended the service at its time limit (${title})",
 	Needles: []string{"reached runtime time limit"},
@@ -225,10 +226,10 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "environment-missing", Confidence: 0.85,
 	Hint:    "see what exists on the host of the job: module avail, conda env list",
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   noEnvironment,
 }, {
-	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.6, Traits: Weak,
+	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.6, Traits: rule.Weak,
 	Hint:    "install ${artefact|it} on every host, or set PATH: ranks do not read .bashrc",
 	Needles: []string{": command not found", ": not found"},
 	Match:   textmatch.New(`: (?P<artefact>module|ml|conda|nvidia-smi|spack|ibstat|sinfo|squeue|sacct|lspci|numactl|hwloc-ls|git|tput|dos2unix|bc|xterm|lscpu|free): (?:command )?not found`),

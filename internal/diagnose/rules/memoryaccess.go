@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const debugHint = "run it in a debugger, or build it with -g -fsanitize=address; for Python, python -X faulthandler tells the line"
 
-var invalidMemoryAccess = []Rule{{
+var invalidMemoryAccess = []rule.Rule{{
 	Category: job.InvalidMemoryAccess, Signature: "sanitizer", Confidence: 0.98,
 	Meaning: "AddressSanitizer or MemorySanitizer found a bad memory access",
 	Hint:    "look at the first frame of the report that is the program's own",
@@ -29,7 +30,7 @@ var invalidMemoryAccess = []Rule{{
 	Match:  textmatch.New(`(?i)fatal python error: segmentation|has overflowed its stack|signal: segmentation fault \(11\)|(?:received|by|caught|got) (?:signal )?sigsegv|signal \(?11(?:\.\d+)?\)?(?: \(\d+\))?: segmentation fault|sigsegv: segmentation|sigsegv, segmentation|segfault encountered|caught signal 11 \(segmentation|caught error: segmentation fault \(signal 11\)|^(?:error: )?segmentation violation|sigsegv \(0xb\) at pc|\*\*\* sigsegv (?:received|\(@)|caught segfault \*\*\*|memory access violation at address|signal number 11 segv|rank (?P<rank>\d+)\)? (?:died from|terminated with) signal 11\b|PE RANK (?P<rank>\d+) exit signal segmentation|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 11\b|(?:command|terminated by|died from|terminated with) signal 11\b|status=11/SEGV|signal 11/SEGV|^zsh: segmentation fault|^make(?:\[\d+\])?: \*\*\* .*\] segmentation fault|segmentation fault. is detected by the operating system|access violation detected at|^(?:\S+: )segmentation fault(?: \(core dumped\))?$`),
 	Unless: textmatch.New(`(?i)as (?:wanted|expected|intended)|could be caused|may be|might be|no segmentation fault|\bhandler|warning`),
 }, {
-	Category: job.InvalidMemoryAccess, Signature: "kernel-segfault", Confidence: 1, Traits: Kernel,
+	Category: job.InvalidMemoryAccess, Signature: "kernel-segfault", Confidence: 1, Traits: rule.Kernel,
 	Meaning: "the kernel noted where the process accessed memory that does not belong to it",
 	Hint:    "look at ${artefact|the place named} first; " + debugHint,
 	Text:    "ended by SIGSEGV: ${title}",
@@ -39,19 +40,19 @@ var invalidMemoryAccess = []Rule{{
 	Category: job.InvalidMemoryAccess, Signature: "sigsegv", Confidence: 1,
 	Meaning: "the process accessed memory that does not belong to it",
 	Hint:    debugHint,
-	Text:    "ended by a segmentation fault, ${signal}${core}", Ends: Ends{Signals: []int{11}},
+	Text:    "ended by a segmentation fault, ${signal}${core}", Ends: rule.Ends{Signals: []int{11}},
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "sigbus", Confidence: 1,
 	Meaning: "the process accessed memory that the kernel cannot provide: a mapped file that was cut, full shared memory, bad alignment",
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
-	Text:    "ended by a bus error, ${signal}${core}", Ends: Ends{Signals: []int{7}},
+	Text:    "ended by a bus error, ${signal}${core}", Ends: rule.Ends{Signals: []int{7}},
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "cuda-illegal-access", Confidence: 0.9,
 	Meaning: "a GPU kernel accessed memory that does not belong to it",
 	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "warp illegal", "hiperrorillegaladdress", "memory access fault by gpu"},
 }, {
-	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85, Traits: Verdict,
+	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.85, Traits: rule.Verdict,
 	Meaning: "a child process of the program ended by a segmentation fault or bus error",
 	Hint:    "run the test by itself in a debugger: ctest -R ${artefact|NAME} -V shows its command",
 	Needles: []string{"***exception: segfault", "(segfault)", "***exception: bus error"},
@@ -64,13 +65,13 @@ var invalidMemoryAccess = []Rule{{
 	Needles: []string{"is killed by signal: segmentation fault", "sigsegv", "sigbus", "exited with -11", "exit code -11", "exitcode -11", "returned -11", "code: -11", "code 139", "status 139"},
 	Match:   textmatch.New(`killed by signal: Segmentation fault|SIG(?:SEGV|BUS)|(?:exit(?:ed)?|exitcode|returned|code:?|status)(?: with)?(?: code| status)?[ =:]*(?:-11|139)\b`),
 }, {
-	Category: job.InvalidMemoryAccess, Signature: "segfault-trace", Confidence: 0.95, Traits: Generic,
+	Category: job.InvalidMemoryAccess, Signature: "segfault-trace", Confidence: 0.95, Traits: rule.Generic,
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
 	Needles: []string{"bus error", "sigbus", "7/bus", "terminated with signal 7", "died from signal 7"},
 	Match:   textmatch.New(`(?i)fatal python error: bus error|signal: bus error \(7\)|(?:received|by|caught|got) (?:signal )?sigbus|signal \(?7(?:\.\d+)?\)?(?: \(\d+\))?: bus error|sigbus: bus error|sigbus \(0x7\) at pc|\*\*\* sigbus (?:received|\(@)|caught bus error \*\*\*|caught signal 7 \(bus error|caught error: bus error \(signal 7\)|PE RANK (?P<rank>\d+) exit signal bus error|rank (?P<rank>\d+)\)? (?:died from|terminated with) signal 7\b|(?:terminated by|died from|terminated with) signal 7\b|status=7/BUS|signal 7/BUS|^zsh: bus error|^make(?:\[\d+\])?: \*\*\* .*\] bus error|^(?:\S+: )bus error(?: \(core dumped\))?$`),
 	Unless:  textmatch.New(`(?i)as (?:wanted|expected|intended)|could be caused|may be|might be|handler|warning`),
 }, {
-	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.7, Traits: Generic,
+	Category: job.InvalidMemoryAccess, Signature: "child-segfault", Confidence: 0.7, Traits: rule.Generic,
 	Hint:    debugHint,
 	Needles: []string{"exited with code 139", "exit code 139", "exit status 139", "exit code: 139", "exitcode: -11", "exit code -11"},
 	Unless:  textmatch.New(`(?i)warn`),
@@ -86,7 +87,7 @@ var invalidMemoryAccess = []Rule{{
 	Needles: []string{"warning: threadsanitizer: "},
 	Match:   textmatch.New(`WARNING: ThreadSanitizer: (?:data race|lock-order|heap-use|signal-unsafe|thread leak|destroy of)`),
 }, {
-	Category: job.SemanticError, Signature: "memory-leak", Confidence: 0.6, Traits: Generic,
+	Category: job.SemanticError, Signature: "memory-leak", Confidence: 0.6, Traits: rule.Generic,
 	Meaning: "LeakSanitizer found memory that the program did not free, and therefore ended the program with an error",
 	Hint:    "free what the report names, or set ASAN_OPTIONS=detect_leaks=0",
 	Needles: []string{"error: leaksanitizer: detected memory leaks"},

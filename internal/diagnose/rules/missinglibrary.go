@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const libraryHint = "install ${artefact|the library} on every host or add its directory to LD_LIBRARY_PATH; ldd shows what is missing"
 
-var missingLibrary = []Rule{{
+var missingLibrary = []rule.Rule{{
 	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
 	Meaning: "the linker does not find a library",
 	Hint:    libraryHint,
@@ -27,7 +28,7 @@ var missingLibrary = []Rule{{
 	Needles: []string{"error while loading shared libraries"},
 	Match:   textmatch.New(`loading shared libraries: (?P<artefact>[^\s:]+)`),
 }, {
-	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.5, Traits: Weak,
+	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.5, Traits: rule.Weak,
 	Hint:    libraryHint,
 	Needles: []string{"cannot open shared object file", "could not load library", "could not load dynamic library"},
 	Match:   textmatch.New(`(?P<artefact>[^\s:'"]+\.so[\w.]*)`),

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -12,7 +13,7 @@ const unstableHint = "shorten the time step, relax or minimise the initial state
 // tooSmall matches what solvers say that cannot go on with steps of any size.
 var tooSmall = textmatch.New(`(?i)maximum number of iterations exceeded: \d+|\b(?:time[ -]?step|dt|step ?size)(?: size)? (?:is |became |has become )?(?:too small|below (?:the )?minimum)`)
 
-var modelDiverged = []Rule{{
+var modelDiverged = []rule.Rule{{
 	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.95,
 	Meaning: "the program found that its loss or gradients are no longer finite numbers, and stopped",
 	Hint:    divergedHint,
@@ -30,7 +31,7 @@ var modelDiverged = []Rule{{
 	Classes: []string{"AssertionError"},
 	Context: textmatch.New(`(?i)\bassert\b.*\b(?:is_?finite|is_?nan|is_?inf)\(.*(?:loss|grad|norm)|\bassert\b.*(?:loss|grad|norm).*\.(?:is_?finite|is_?nan|is_?inf)\(`),
 }, {
-	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.8, Traits: Weak,
+	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.8, Traits: rule.Weak,
 	Hint:    divergedHint,
 	Needles: []string{"loss is nan", "loss is inf", "loss became nan", "model diverged", "loss diverged", "non-finite loss", "loss is not finite", "encountered nan", "nan loss", "training diverged", "nan detected"},
 	Unless:  textmatch.New(`(?i)skip|ignor|continu`),
@@ -45,7 +46,7 @@ var modelDiverged = []Rule{{
 }, {
 	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
 	Hint:    divergedHint,
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match: textmatch.New(`(?i)\b(?:nan|inf)s? (?:\w+ )?in (?:the )?(?:\w+ )?(?:loss|gradients?|velocity|pressure|density|energy|temperature|solution|residuals?|fields?|state|forces?|flux\w*)\b|\b(?:loss|gradients?|grad[ _-]?norm|parameters?|activations?|weights?|logits|objective|elbo|energy|temperature|pressure|density|velocity|residuals?|solution|divergence|value|norm|field|potential)\b.{0,40}(?:[:=]|\b(?:is|are|was|were|became|becomes|has|have|turned|contains?|went)\b).{0,20}\b(?:nan|[+-]?inf(?:inite|inity)?|not finite|non-?finite|exploded|diverged)s?\b` +
 		`|\bnans? (?:or infs? )?(?:encountered|detected|found|in (?:the )?(?:loss|gradients?|solution|state|field|forces?|energy))\b|\b(?:solution|solver|simulation|training|computation|calculation|run) (?:has |is )?diverg(?:ed|ing)\b`),
 	Unless: textmatch.New(`(?i)input (?:file|data)|dataset|column|label`),
@@ -64,11 +65,11 @@ var modelDiverged = []Rule{{
 }, {
 	Category: job.ModelDiverged, Signature: "solution-diverged", Confidence: 0.85,
 	Hint:    unstableHint,
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   tooSmall,
 	Unless:  textmatch.New(`(?i)input|namelist|option|keyword`),
 }, {
-	Category: job.ModelDiverged, Signature: "solution-diverged", Confidence: 0.6, Traits: Weak,
+	Category: job.ModelDiverged, Signature: "solution-diverged", Confidence: 0.6, Traits: rule.Weak,
 	Hint:    unstableHint,
 	Needles: []string{"maximum number of iterations exceeded: ", "step too small", "step is too small", "step size too small", "dt too small"},
 	Match:   tooSmall,

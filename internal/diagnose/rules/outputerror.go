@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -29,7 +30,7 @@ var (
 	otherRefusal = textmatch.New(`(?i)permission|no space|quota|read-only|input/output error|warning|socket|thread|cuda`)
 )
 
-var outputError = []Rule{{
+var outputError = []rule.Rule{{
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
 	Meaning: "the directory in which the job wants to write does not exist",
 	Hint:    outputHint,
@@ -70,7 +71,7 @@ var outputError = []Rule{{
 	Classes: []string{"FileExistsError"},
 	Find:    textmatch.New(`exists: '(?P<artefact>[^']+)'`),
 }, {
-	Category: job.OutputError, Signature: "output-exists", Confidence: 0.7, Traits: Weak | Continued,
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.7, Traits: rule.Weak | rule.Continued,
 	Hint:    existsHint,
 	Needles: []string{"already exist", "exists already", "exist already"},
 	Match:   outputExists,
@@ -79,7 +80,7 @@ var outputError = []Rule{{
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.85,
 	Hint:    existsHint,
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   outputExists,
 	Unless:  goesOn,
 	Find:    existing,
@@ -98,7 +99,7 @@ var outputError = []Rule{{
 }, refused(job.OutputError, "file-size-limit", "raise the limit (ulimit -f) or print less", "file too large"), {
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.95,
 	Hint: "raise the limit (ulimit -f) or write smaller files",
-	Text: "ended by ${signal}: a file grew beyond the limit on its size", Ends: Ends{Signals: []int{25}},
+	Text: "ended by ${signal}: a file grew beyond the limit on its size", Ends: rule.Ends{Signals: []int{25}},
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.9,
 	Hint:    existsHint,
@@ -112,7 +113,7 @@ var outputError = []Rule{{
 }, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.85,
 	Hint:    outputHint,
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   cannotWrite,
 	Unless:  otherRefusal,
 }, {
@@ -132,7 +133,7 @@ var outputError = []Rule{{
 	Classes: []string{"fortran runtime error", "forrtl severe"},
 	Match:   textmatch.New(`Cannot open file '(?P<artefact>[^']*(?:outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
 }, {
-	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: Weak,
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    outputHint,
 	Needles: []string{"cannot create regular file", "cannot create directory", "for writing", "cannot create ", "cannot write ", "could not write ", "could not create ", "failed to create ", "unable to create "},
 	Match:   textmatch.New(`^(?:cp|mv|mkdir|touch|install|ln|rsync|tee|gzip|sh|dash|bash)\b.*(?:cannot create|cannot touch) .*['"‘](?P<artefact>[^'"’]+)['"’]: (?:No such file or directory|Not a directory)|: cannot create (?P<artefact>\S+): Directory nonexistent|` + cannotWriteText),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -121,7 +122,7 @@ the cause only if there is no other sign of a failure. A retry that is *charged*
 			fmt.Fprint(out, "\n| signature | meaning |\n|---|---|\n")
 			for _, r := range list {
 				echo := ""
-				if r.Is(Cascade) {
+				if r.Is(rule.Cascade) {
 					echo = " (*echo*)"
 				}
 				fmt.Fprintf(out, "| `%s` | %s%s |\n", r.Signature, strings.ReplaceAll(r.Meaning, "|", `\|`), echo)
@@ -133,8 +134,8 @@ the cause only if there is no other sign of a failure. A retry that is *charged*
 
 // signatures returns the first rule of each signature of a category that has
 // a meaning, in the order in which the files list them.
-func signatures(c job.Category) []Rule {
-	var list []Rule
+func signatures(c job.Category) []rule.Rule {
+	var list []rule.Rule
 	for _, r := range written() {
 		if r.Category == c && r.Meaning != "" {
 			list = append(list, *r)

@@ -1,13 +1,14 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 const permissionHint = "give the user that runs the ranks access to ${artefact|the file} on every host; root on one host is often nobody on a network file system"
 
-var permissionError = []Rule{{
+var permissionError = []rule.Rule{{
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.95,
 	Meaning: "the user may not read, write or execute a file",
 	Hint:    permissionHint,
@@ -17,7 +18,7 @@ var permissionError = []Rule{{
 	Category: job.PermissionError, Signature: "program-not-executable", Confidence: 1,
 	Meaning: "a program may not be executed",
 	Hint:    "make it executable (chmod +x), and check that its file system is not mounted noexec",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Text:    "could not be started: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"permission denied", "operation not permitted"},
 	Find:    textmatch.New(`(?:exec:? |exec )?"?(?P<artefact>/[^\s":]+)"?:`),
 	Unless:  aboutWorkdir,
@@ -29,9 +30,9 @@ var permissionError = []Rule{{
 }, {
 	Category: job.PermissionError, Signature: "program-not-executable", Confidence: 0.8,
 	Hint: "make the program that the job's script calls executable (chmod +x)",
-	Text: "ended with code 126, as a shell does when a command cannot be executed", Ends: Ends{Codes: []int{126}},
+	Text: "ended with code 126, as a shell does when a command cannot be executed", Ends: rule.Ends{Codes: []int{126}},
 }, {
-	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.6, Traits: Weak,
+	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.6, Traits: rule.Weak,
 	Hint:    permissionHint,
 	Needles: []string{"permission denied", "operation not permitted"},
 	Find:    textmatch.New(`(?:denied|permitted): ['"]?(?P<artefact>[^\s'"]+)|(?P<artefact>[^\s'":]*[/.][^\s'":]*)['"]?: (?:Permission denied|Operation not permitted)`),
@@ -61,7 +62,7 @@ var permissionError = []Rule{{
 }, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.85,
 	Hint:    permissionHint,
-	Classes: []string{Message},
+	Classes: []string{rule.Message},
 	Match:   textmatch.New(`(?i)\(AccessDenied(?:Exception)?\)|\bis not authorized to perform\b|\b403 forbidden\b|\bAuthorization(?:PermissionMismatch|Failed)\b|\b(?:access|permission) (?:is |was )?denied\b|\bdoes not have \S+ (?:access|permission)`),
 }, {
 	Category: job.PermissionError, Signature: "permission-denied", Confidence: 0.9,

@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var portInUse = []Rule{{
+var portInUse = []rule.Rule{{
 	Category: job.PortInUse, Signature: "address-in-use", Confidence: 0.95,
 	Meaning: "another process listens on the port that the job wants",
 	Hint:    "use MASTER_PORT, which gangrun chooses again for each attempt, instead of a fixed port; end processes that an earlier job has left",

@@ -1,24 +1,25 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // semantic makes a rule for exceptions that mean that the code does not fit
 // its data or libraries.
-func semantic(signature, meaning, hint string, classes ...string) Rule {
-	return Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.9, Classes: classes}
+func semantic(signature, meaning, hint string, classes ...string) rule.Rule {
+	return rule.Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.9, Classes: classes}
 }
 
 // torch makes a rule for exceptions whose text says more than their class.
-func torch(signature, meaning, hint string, needles ...string) Rule {
-	return Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.95, Classes: []string{"*"}, Needles: needles}
+func torch(signature, meaning, hint string, needles ...string) rule.Rule {
+	return rule.Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.95, Classes: []string{"*"}, Needles: needles}
 }
 
 const traceHint = "read the traceback from its last line upwards; the place named is the job's own code"
 
-var semanticError = []Rule{
+var semanticError = []rule.Rule{
 	torch("torch-shape-mismatch", "the shapes of tensors or arrays do not fit together (PyTorch, TensorFlow, JAX, NumPy)",
 		"print the shapes before the line named and compare them with what the layer or operation expects", "shapes cannot be multiplied", "must match the size of tensor", "must match the existing size", "sizes of tensors must match", "shape mismatch", "not aligned: ", "could not be broadcast", "is invalid for input of size", "stack expects each tensor to be equal size", "expected more than 1 value per channel",
 		"incompatible shapes", "incompatible shape", "cannot reshape array", "expected input batch_size", "same number of dimensions", "dimension out of range", "expected input[", "input.size(-1) must be equal to", "all the input array dimensions", "matmul: input operand", "setting an array element with a sequence", "expected 3d or 4d", "expected 4d", "expected 3d", "expected 2d array", "matrix dimensions must match", "dimensions must match", "numel: integer multiplication overflow",
@@ -155,14 +156,14 @@ var semanticError = []Rule{
 		Category: job.SemanticError, Signature: ProgramError, Confidence: 0.8,
 		Meaning: "the program printed an error message and ended itself with an exit code, MPI_Abort or abort()",
 		Hint:    "the message is the program's own: its documentation tells what it means",
-		Classes: []string{Message},
+		Classes: []string{rule.Message},
 	}, {
-		Category: job.SemanticError, Signature: ProgramError, Confidence: 0.7, Traits: Weak,
+		Category: job.SemanticError, Signature: ProgramError, Confidence: 0.7, Traits: rule.Weak,
 		Hint:    "the code is the program's own: look in its source for the ERROR STOP with it",
 		Needles: []string{"error stop"},
 		Match:   textmatch.New(`^(?:Fortran )?ERROR STOP(?: *\d+|: code \d+)?$`),
 	}, {
-		Category: job.SemanticError, Signature: ProgramError, Confidence: 0.7, Traits: Weak | Generic,
+		Category: job.SemanticError, Signature: ProgramError, Confidence: 0.7, Traits: rule.Weak | rule.Generic,
 		Hint:    "the lines above it say what is wrong",
 		Needles: []string{"refuse to continue with this sick job"},
 	}, {
@@ -200,7 +201,7 @@ var semanticError = []Rule{
 		Category: job.SemanticError, Signature: "library-misuse", Confidence: 0.85,
 		Meaning: "a numerical library says that the program called it wrongly (PETSc, BLAS, LAPACK)",
 		Hint:    "look at the call that the message names, and at the sizes and the state of its arguments",
-		Classes: []string{Message},
+		Classes: []string{rule.Message},
 		Match:   textmatch.New(`(?i)argument out of range|nonconforming object sizes|arguments are incompatible|object is in wrong state|null argument, when expecting|invalid pointer to object|wrong type of object|arguments must have same communicators|zero pivot|invalid argument`),
 		Unless:  textmatch.New(`(?i)option|command.?line|os error|errno`),
 	}, {

@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var storageError = []Rule{{
+var storageError = []rule.Rule{{
 	Category: job.StorageError, Signature: "io-error", Confidence: 0.9,
 	Meaning: "a disk or a network file system failed to read or write data",
 	Hint:    "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host",
@@ -34,7 +35,7 @@ var storageError = []Rule{{
 }, {
 	Category: job.StorageError, Signature: "object-store", Confidence: 0.85,
 	Hint:    "the store was busy or away: trying again mostly helps",
-	Classes: []string{Message, "go panic", "rust panic"},
+	Classes: []string{rule.Message, "go panic", "rust panic"},
 	Match:   textmatch.New(`(?i)\b(?:S3|GCS|gs://|blob|object ?store|bucket|minio|GetObject|PutObject)\b.*\b(?:status ?code:? ?50\d|SlowDown|ServiceUnavailable|InternalError|503\b)`),
 }, {
 	Category: job.DiskFull, Signature: "torch-write-failed", Confidence: 0.8,
@@ -43,7 +44,7 @@ var storageError = []Rule{{
 	Needles: []string{"pytorchstreamwriter failed writing", "unexpected pos "},
 	Match:   textmatch.New(`PytorchStreamWriter failed writing|inline_container\.cc.*unexpected pos`),
 }, {
-	Category: job.StorageError, Signature: "kernel-storage", Confidence: 0.95, Traits: Kernel,
+	Category: job.StorageError, Signature: "kernel-storage", Confidence: 0.95, Traits: rule.Kernel,
 	Meaning: "the kernel of a host reports a failed disk, or a file server that does not answer",
 	Hint:    "look at the disk or the file server; keep jobs off the host until it is repaired",
 	Text:    "the storage of the host failed (${title})",

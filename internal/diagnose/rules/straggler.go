@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -14,8 +15,8 @@ const (
 
 // stoppedEarly has rules for programs that end themselves because a curve promises nothing more. They count only if
 // the log also says that the program ended with an error.
-var stoppedEarly = []Rule{{
-	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: Generic,
+var stoppedEarly = []rule.Rule{{
+	Category: job.StoppedEarly, Signature: "own-early-stop", Confidence: 0.8, Traits: rule.Generic,
 	Meaning: "the program stopped itself because a metric no longer improved, and ended with an exit code that says so",
 	Hint:    "nothing is wrong with the program; the exit code tells its caller that this run promises nothing more",
 	Needles: []string{"early", "earlystop", "improve", "decreas", "increas", "pruned", "pruning", "patience", "plateau", "flat ", "median", "hopeless", "halving", "rung", "target", "trial ", "promising", "not worth", "no gain", "worse", "rises", "rising", "deteriorat", "judge"},
@@ -27,8 +28,8 @@ var stoppedEarly = []Rule{{
 	Classes: []string{"TrialPruned", "EarlyStoppingException", "EarlyStopException", "EarlyStop"},
 }}
 
-var straggler = []Rule{{
-	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.75, Traits: Verdict,
+var straggler = []rule.Rule{{
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.75, Traits: rule.Verdict,
 	Meaning: "the program that supervises the job found one rank or host to be much slower than the others",
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"slow", "straggl", "outlier", " lag", "the median", "of median", "its peers", "the others", "others wait", "load imbalance", "everybody", "everyone"},
@@ -36,7 +37,7 @@ var straggler = []Rule{{
 	Find:    textmatch.New(`(?i)\b(?:rank|PE|worker)[ =:]*(?P<rank>\d+)|\b(?:node|host)[ =](?P<host>[a-z][\w.-]*\d[\w.-]*)`),
 	Unless:  textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|outlier)|\b(?:enabled|disabled|configured|detection (?:on|off))\b|query|queries|convergence|\bwill\b|slow (?:start|log)|data ?loader|\b(?:token|image|sample)s?(?:[^/\w]|$)|gradient|learning rate`),
 }, {
-	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: rule.Verdict,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"straggler", "straggling", "slow rank", "slowest rank", "slow node", "slow worker", "slower than the", "slower than median", "slow gpu", "slowest rank:", "performance outlier", "% slower", "x slower", "times slower", "slowest", "below threshold because of", "evicting worker", "evicting rank", "lagging", "slow host", "is slow: ", "is slow, ", "slowed down the", "stragglers", "is the slow", "others wait", "exceeds the group", "exceeds the mean", "exceeds the median", "degraded performance", "fail-slow", "failslow", "gray failure", "gray node"},
 	Match: textmatch.New(`(?i)slowest rank[ :=]+(?P<rank>\d+)\b.{0,40}\b(?:fail\w*|abort\w*|exceed\w*|over|above)\b|slowest rank: (?P<rank>\d+) \(.*(?:throttl|MHz| C\b)|(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating|(?:ended|stopped|killed|evicted|removed|cancelled) (?:by|because of))\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +
@@ -44,7 +45,7 @@ var straggler = []Rule{{
 	Find:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)`),
 	Unless: textmatch.New(`(?i)\b(?:no|0|zero|without) (?:straggl|slow)|straggler detect\w+ (?:is )?(?:enabled|disabled|initiali[sz]ed|on|off|set ?up|configured|started|interval|threshold)|\benabl\w+ straggler|mitigation (?:on|enabled)`),
 }, {
-	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.7, Traits: Weak,
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
 	Needles: []string{"the median", "the mean", "the average", "slow_rank", "slowest_rank"},
 	Match:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)\b.{0,60}\b(?:takes|took|needs|is|runs at|at) \d+(?:\.\d+)? ?(?:x|×|times) the (?:median|mean|average)|"?event"?[:=] ?"?slow(?:est)?_rank"?.{0,40}\brank\W{1,3}(?P<rank>\d+)`),

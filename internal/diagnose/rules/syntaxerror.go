@@ -1,11 +1,12 @@
 package rules
 
 import (
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-var syntaxError = []Rule{{
+var syntaxError = []rule.Rule{{
 	Category: job.SyntaxError, Signature: "python-syntax", Confidence: 1,
 	Meaning: "Python cannot parse the program, perhaps because this version of Python is too old",
 	Hint:    "correct the line named; where the syntax is newer than the interpreter, choose another python",
@@ -20,7 +21,7 @@ var syntaxError = []Rule{{
 	Category: job.SyntaxError, Signature: "julia-syntax", Confidence: 0.95,
 	Meaning: "Julia cannot parse the program",
 	Hint:    "correct the line named",
-	Classes: []string{"ParseError", "ErrorException", Message},
+	Classes: []string{"ParseError", "ErrorException", rule.Message},
 	Needles: []string{"loaderror: syntax: ", "error: syntax: ", "# error @"},
 }, {
 	Category: job.SyntaxError, Signature: "script-syntax", Confidence: 0.9,

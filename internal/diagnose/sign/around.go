@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -73,7 +74,7 @@ var (
 const farewellLines = 12
 
 // LastWords returns a sign for the last words of a rank that has ended itself, or nil if they do not tell the category.
-func LastWords(lines []string, book *rules.Book) *Sign {
+func LastWords(lines []string, book *rule.Book) *Sign {
 	f := &finder{Text: Text{Lines: lines}, book: book, covered: make([]bool, len(lines))}
 	end := len(lines)
 	for end > 0 && (lines[end-1] == "" || message.Teardown.MatchString(lines[end-1])) {
@@ -92,14 +93,14 @@ func LastWords(lines []string, book *rules.Book) *Sign {
 	}
 	for i := end - 1; i >= max(0, end-lastLines); i-- { // then words that tell less count, too
 		_, said := message.Record(lines[i])
-		g := &Sign{Class: rules.Message, Text: cmp.Or(said, lines[i]), Title: logtext.Short(cmp.Or(said, lines[i]), 300), From: i, At: i, To: i + 1}
+		g := &Sign{Class: rule.Message, Text: cmp.Or(said, lines[i]), Title: logtext.Short(cmp.Or(said, lines[i]), 300), From: i, At: i, To: i + 1}
 		if f.covered[i] {
 			break
 		}
 		if len(g.Text) < 8 || pytrace.Warning(lines[i]) || warns.MatchString(lines[i]) || outlook.Recovers(lines[i]) || outlook.Figures(lines[i]) || outlook.Echo(lines[i]) {
 			continue
 		}
-		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || placed.MatchString(lines[i]) || message.Announces(lines[i])) && !g.Rule.Is(rules.Weak|rules.Generic|rules.Peer|rules.Verdict|rules.Mute) {
+		if g.Rule = g.Match(book); g.Rule != nil && g.Rule.Signature != rules.ProgramError && (g.Rule.Signature != "program-input" || said != "" || placed.MatchString(lines[i]) || message.Announces(lines[i])) && !g.Rule.Is(rule.Weak|rule.Generic|rule.Peer|rule.Verdict|rule.Mute) {
 			return g
 		}
 	}
@@ -142,8 +143,8 @@ func (f *finder) means(i int) *Sign {
 	if level, _ := message.Record(t); level == message.Info || level == message.Warning {
 		return nil
 	}
-	h := &Sign{Class: rules.Message, Text: t}
-	if h.Rule = h.Match(f.book); h.Rule == nil || h.Rule.SaysLittle() && reason.Of(t) != h.Rule.Signature || h.Rule.Is(rules.Cascade|rules.Weak|rules.Generic|rules.Peer|rules.Verdict) {
+	h := &Sign{Class: rule.Message, Text: t}
+	if h.Rule = h.Match(f.book); h.Rule == nil || rules.SaysLittle(h.Rule) && reason.Of(t) != h.Rule.Signature || h.Rule.Is(rule.Cascade|rule.Weak|rule.Generic|rule.Peer|rule.Verdict) {
 		return nil
 	}
 	return h
@@ -195,7 +196,7 @@ func (f *finder) blameState() {
 		all = append(all[:len(all):len(all)], f.Message)
 	}
 	for _, g := range all {
-		vague := g.Rule.SaysLittle() || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive") || g.Rule.Signature == "python-value-error"
+		vague := rules.SaysLittle(g.Rule) || g.Rule.Category == job.IncorrectInputs && (g.Rule.Signature == "bad-format" || g.Rule.Signature == "program-input" || g.Rule.Signature == "bad-archive") || g.Rule.Signature == "python-value-error"
 		if g.Class == "" || !vague || !damaged.MatchString(g.Text) {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -32,12 +33,12 @@ func (f *finder) blameDevice() {
 			if !aboutDevice.MatchString(t) {
 				continue
 			}
-			r := (&Sign{Class: rules.Message, Text: t}).Match(f.book)
+			r := (&Sign{Class: rule.Message, Text: t}).Match(f.book)
 			if r != nil && (r.Category == job.CUDAVersion || r.Category == job.CUDAInit) {
 				g.Rule = r
 				break
 			}
-			if r != nil && r.Category == job.CUDAFailure && g.Rule.SaysLittle() { // CUDA cannot say more before it has started
+			if r != nil && r.Category == job.CUDAFailure && rules.SaysLittle(g.Rule) { // CUDA cannot say more before it has started
 				g.Rule = rules.Named("cuda-init")
 				break
 			}
@@ -108,7 +109,7 @@ const noteBefore = 9
 // right before them.
 func (f *finder) blameNote() {
 	for _, g := range f.Signs {
-		if !g.Native || !g.Rule.SaysLittle() || !g.Rule.Is(rules.Generic) {
+		if !g.Native || !rules.SaysLittle(g.Rule) || !g.Rule.Is(rule.Generic) {
 			continue
 		}
 		head := slices.IndexFunc(f.Lines[max(0, g.From-noteBefore):g.From], message.Announces)

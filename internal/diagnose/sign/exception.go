@@ -4,12 +4,12 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
 
 // exceptions finds the uncaught Python exceptions of a text: one sign for
 // each chain. Lines that belong to any are marked as covered.
-func exceptions(text []string, covered []bool, book *rules.Book) []*Sign {
+func exceptions(text []string, covered []bool, book *rule.Book) []*Sign {
 	all := pytrace.Tracebacks(text)
 	var signs []*Sign
 	for i := 0; i < len(all); {
@@ -31,7 +31,7 @@ func exceptions(text []string, covered []bool, book *rules.Book) []*Sign {
 }
 
 // escaped finds the exceptions that a logger has written into one line each.
-func escaped(text []string, covered []bool, book *rules.Book) (signs []*Sign) {
+func escaped(text []string, covered []bool, book *rule.Book) (signs []*Sign) {
 	for i, t := range text {
 		if covered[i] {
 			continue
@@ -52,7 +52,7 @@ const recordLines = 3
 
 // judge makes one sign of a chain of exceptions. The last exception ended the program, but another
 // one is better if the last only carries it or says less.
-func judge(chain []pytrace.Exception, book *rules.Book) *Sign {
+func judge(chain []pytrace.Exception, book *rule.Book) *Sign {
 	last := len(chain) - 1
 	use := last
 	for use > 0 && pytrace.Wrappers[chain[use].Base()] {
@@ -73,10 +73,10 @@ func judge(chain []pytrace.Exception, book *rules.Book) *Sign {
 		}
 	}
 	g.Rule = g.Match(book)
-	if g.Rule != nil && g.Rule.Is(rules.Generic) && !g.Rule.Is(rules.Cascade) {
+	if g.Rule != nil && g.Rule.Is(rule.Generic) && !g.Rule.Is(rule.Cascade) {
 		for i := use - 1; i >= 0; i-- {
 			h := OfException(&chain[i])
-			if h.Rule = h.Match(book); h.Rule == nil || h.Rule.Is(rules.Generic) || pytrace.Wrappers[chain[i].Base()] {
+			if h.Rule = h.Match(book); h.Rule == nil || h.Rule.Is(rule.Generic) || pytrace.Wrappers[chain[i].Base()] {
 				continue
 			}
 			h.Title, h.Where = g.Title+", after "+h.Title, g.Where
@@ -106,7 +106,7 @@ func OfException(e *pytrace.Exception) *Sign {
 	g.Context = strings.Join(context, "\n")
 	g.Where = e.Where()
 	if e.Cut {
-		g.Class = rules.CutOff
+		g.Class = rule.CutOff
 	}
 	if e.Bare {
 		g.Discount = 0.2

@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/nativetrace"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -39,19 +40,19 @@ type Found struct {
 type finder struct {
 	Text
 	Found
-	book    *rules.Book
+	book    *rule.Book
 	covered []bool // the lines that belong to a sign, or to a report about the same failure
 }
 
 // Find returns the signs of failure in a text. The rules of the book say which lines are signs.
-func Find(t Text, book *rules.Book) Found {
+func Find(t Text, book *rule.Book) Found {
 	f := &finder{Text: t, book: book, covered: make([]bool, len(t.Lines))}
 	for _, g := range exceptions(t.Lines, f.covered, book) {
 		f.add(g)
 	}
 	for _, d := range nativetrace.Find(t.Lines, f.covered) {
 		if d.Said {
-			d.Class = rules.Message
+			d.Class = rule.Message
 		}
 		f.add(&Sign{Class: d.Class, Title: d.Title, Text: d.Text, Where: d.Where, From: d.From, At: d.At, To: d.To, Native: true})
 	}
@@ -136,10 +137,10 @@ func (f *finder) line(i int) {
 		g.Kernel = false
 		g.Rule = g.Match(f.book)
 	}
-	if level, _ := message.Record(text); level == message.Info && g.Rule != nil && !g.Kernel && !g.Rule.Is(rules.Verdict) && g.Rule.Category != job.StoppedEarly {
+	if level, _ := message.Record(text); level == message.Info && g.Rule != nil && !g.Kernel && !g.Rule.Is(rule.Verdict) && g.Rule.Category != job.StoppedEarly {
 		return // the program only tells what it does
 	}
-	if g.Rule != nil && g.Rule.Is(rules.Weak) && f.Records {
+	if g.Rule != nil && g.Rule.Is(rule.Weak) && f.Records {
 		return // gangrun reports its own troubles by a Reason
 	}
 	if (g.Rule == nil || !g.Kernel) && message.FromR(text) {
@@ -153,9 +154,9 @@ func (f *finder) line(i int) {
 	if g.Rule == nil {
 		return
 	}
-	g.Weak, g.Plain = g.Rule.Is(rules.Weak), true
+	g.Weak, g.Plain = g.Rule.Is(rule.Weak), true
 	f.covered[i] = true
-	if g.Rule.Is(rules.Continued) && i+1 < len(f.Lines) && !f.covered[i+1] {
+	if g.Rule.Is(rule.Continued) && i+1 < len(f.Lines) && !f.covered[i+1] {
 		g.Text = strings.TrimSpace(text) + " " + strings.TrimSpace(f.Lines[i+1])
 		g.Title, g.To, f.covered[i+1] = g.Text, i+2, true
 	}
@@ -189,7 +190,7 @@ func (f *finder) addOwn(i int, r job.Reason) {
 	if g.Rule = rules.OfReason(r); g.Rule == nil {
 		return
 	}
-	g.Kernel = g.Rule.Is(rules.Kernel)
+	g.Kernel = g.Rule.Is(rule.Kernel)
 	f.keep(g)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/reason"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -25,7 +26,7 @@ type Sign struct {
 	At    int    // its decisive line
 	To    int    // the line after its last
 
-	Rule *rules.Rule
+	Rule *rule.Rule
 	// Report is what a launcher reported of a rank. Its rank is -1 if it names none.
 	Report *endreport.Report
 	// Discount is subtracted from the rule's confidence.
@@ -40,22 +41,22 @@ var guesses = textmatch.New(`(?i)[.;,:(] ?(?:this|that|which|it) (?:can|may|migh
 
 // Match returns the rule of a book that holds for the sign, or nil. A rule that says little gives way to the rule for the
 // reason that the text of the sign gives.
-func (g *Sign) Match(book *rules.Book) *rules.Rule {
-	r := book.Match(rules.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
+func (g *Sign) Match(book *rule.Book) *rule.Rule {
+	r := book.Match(rule.Sign{Class: g.Class, Text: g.Text, Context: g.Context, Kernel: g.Kernel})
 	if at := guesses.FindStringIndex(g.Text); r != nil && at != nil && !g.Kernel {
-		if known := book.Match(rules.Sign{Class: g.Class, Text: g.Text[:at[0]], Context: g.Context}); known != nil {
+		if known := book.Match(rule.Sign{Class: g.Class, Text: g.Text[:at[0]], Context: g.Context}); known != nil {
 			r = known
 		}
 	}
-	if r == nil || g.Kernel || !r.SaysLittle() {
+	if r == nil || g.Kernel || !rules.SaysLittle(r) {
 		return r
 	}
 	if g.Class == "" { // a line that does not show that the program ended with it
-		return r.Like(reason.Of(g.Text))
+		return rules.Like(r, reason.Of(g.Text))
 	}
 	s := cmp.Or(reason.OfGPU(g.Text), reason.Of(g.Text))
-	if s == "" && (r.Is(rules.Generic) || r.Signature == rules.ProgramError || r.Signature == "program-input" || r.Signature == "missing-file") {
-		s = reason.About(g.Text, g.Class == rules.Message)
+	if s == "" && (r.Is(rule.Generic) || r.Signature == rules.ProgramError || r.Signature == "program-input" || r.Signature == "missing-file") {
+		s = reason.About(g.Text, g.Class == rule.Message)
 	}
 	if s != "" && s != r.Signature {
 		return rules.Named(s)
@@ -65,5 +66,5 @@ func (g *Sign) Match(book *rules.Book) *rules.Rule {
 
 // Spoken makes a sign of a program's own message.
 func Spoken(m *message.Message) *Sign {
-	return &Sign{Class: rules.Message, Text: m.Text, Context: m.Calls, Title: m.Title, From: m.From, At: m.At, To: m.To}
+	return &Sign{Class: rule.Message, Text: m.Text, Context: m.Calls, Title: m.Title, From: m.From, At: m.At, To: m.To}
 }

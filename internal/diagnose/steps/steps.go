@@ -5,13 +5,13 @@ package steps
 import (
 	"strings"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Lacks reports whether a sign with a rule and a title may only show that something is missing.
-func Lacks(r *rules.Rule, title string) bool {
+func Lacks(r *rule.Rule, title string) bool {
 	switch r.Category {
 	case job.IncorrectInputs:
 		return r.Signature != "argparse" && r.Signature != "bad-archive"
@@ -26,14 +26,14 @@ func Lacks(r *rules.Rule, title string) bool {
 }
 
 // Fails reports whether a rule is about a failure after which the next step of a script lacks something.
-func Fails(r *rules.Rule) bool {
+func Fails(r *rule.Rule) bool {
 	switch r.Category {
 	case job.HostLost:
 		return r.Signature == "host-reported-lost"
 	case job.DiskFull, job.NetworkError, job.StorageError, job.PermissionError, job.CPUOOM, job.InvalidMemoryAccess:
-		return !r.Is(rules.Cascade) || r.Signature == "connection-refused"
+		return !r.Is(rule.Cascade) || r.Signature == "connection-refused"
 	case job.Killed:
-		return !r.Is(rules.Cascade)
+		return !r.Is(rule.Cascade)
 	case job.IncorrectInputs:
 		return r.Signature == "bad-archive"
 	case job.CheckpointError:

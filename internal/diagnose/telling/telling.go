@@ -7,12 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/endreport"
 	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/diagnose/pytrace"
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
 
 // Of returns a function that reports whether a line may be a sign of failure according to the rules of
 // book, or the beginning of such a sign.
-func Of(book *rules.Book) func(text string) bool {
+func Of(book *rule.Book) func(text string) bool {
 	words := append(beginnings[:len(beginnings):len(beginnings)], slices.Concat(endreport.Needles(), logtext.ForeignNeedles())...)
 	all := book.Words(words)
 	return func(text string) bool { return all.Contains(text) || pytrace.ErrorLine(text) }

@@ -1,13 +1,11 @@
-// Package rules has the rules by which gangrun recognises failures, in one file for each category. It also
-// finds the rule that fits a sign of failure. docs/add-a-rule.md says how to add a rule. The package is larger
-// than others because the rules are data, with a line for each field.
-package rules
+// Package rule has the form of the rules by which gangrun recognises failures, and finds the rule that fits a sign of
+// failure. internal/diagnose/rules has the rules themselves.
+package rule
 
 import (
 	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
@@ -101,18 +99,6 @@ const (
 // Is reports whether the rule has one of these traits.
 func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
 
-// SaysLittle reports whether the rule fits whatever an exception, a panic or a program's own message says. If the text
-// gives a reason, that tells more.
-func (r *Rule) SaysLittle() bool {
-	switch r.Signature {
-	case ProgramError, "uncaught-exception", "cpp-exception", "rust-panic", "go-panic", "fortran-runtime", "cuda-error", "library-misuse":
-		return true
-	case "missing-file", "program-input", "missing-output-directory", "permission-denied":
-		return r.Is(Weak) || slices.Contains(r.Classes, Message) || slices.Contains(r.Classes, "go panic")
-	}
-	return false
-}
-
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 
@@ -129,35 +115,6 @@ type Sign struct {
 	Text    string
 	Context string // the frames of a traceback, a line each
 	Kernel  bool   // the sign is a record of the host's kernel, not output
-}
-
-// written returns every rule in the order of the files. The list, and what is made of it, are
-// built when they are first needed, like patterns.
-var written = sync.OnceValue(func() []*Rule {
-	var all []*Rule
-	for _, list := range [][]Rule{
-		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
-		collectiveTimeout, hang, straggler, stoppedEarly, timeLimit, cancelled, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
-		permissionError, networkError, launchError, preempted, hostLost, importError, syntaxError, incorrectInputs,
-		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown, dialects,
-	} {
-		for i := range list {
-			all = append(all, &list[i])
-		}
-	}
-	return all
-})
-
-// rules holds every rule of gangrun's own, the most specific first.
-func rules() []*Rule { return Standard().rules }
-
-// All lists every rule, the most specific first.
-func All() []Rule {
-	all := make([]Rule, len(rules()))
-	for i, r := range rules() {
-		all[i] = *r
-	}
-	return all
 }
 
 func (r *Rule) vagueness() int {
@@ -184,13 +141,13 @@ func (r *Rule) vagueness() int {
 	}
 }
 
-// ending reports whether the rule is about how a rank ended.
-func (r *Rule) ending() bool { return len(r.Ends.Signals)+len(r.Ends.Codes)+len(r.Ends.Statuses) > 0 }
+// Ending reports whether the rule is about how a rank ended.
+func (r *Rule) Ending() bool { return len(r.Ends.Signals)+len(r.Ends.Codes)+len(r.Ends.Statuses) > 0 }
 
 // fits reports whether the rule fits a sign whose text holds one of its
 // needles.
 func (r *Rule) fits(s Sign) bool {
-	if r.ending() || r.Is(Kernel) != s.Kernel || r.Is(Weak) && s.Class == Message {
+	if r.Ending() || r.Is(Kernel) != s.Kernel || r.Is(Weak) && s.Class == Message {
 		return false
 	}
 	any := len(r.Classes) > 0 && r.Classes[0] == "*" && s.Class != "" && s.Class != Message

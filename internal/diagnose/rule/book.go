@@ -1,9 +1,8 @@
-package rules
+package rule
 
 import (
 	"cmp"
 	"slices"
-	"sync"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
@@ -15,12 +14,16 @@ type Book struct {
 	needles *textmatch.Index
 }
 
-// Standard returns the rules of gangrun itself.
-var Standard = sync.OnceValue(func() *Book {
-	all := slices.Clone(written())
+// NewBook returns a Book that has the given rules. A more specific rule takes precedence, and of equally specific rules
+// the one that comes first.
+func NewBook(all []*Rule) *Book {
+	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b *Rule) int { return cmp.Compare(a.vagueness(), b.vagueness()) })
 	return newBook(all)
-})
+}
+
+// Rules returns the rules of the Book, those with the highest precedence first.
+func (b *Book) Rules() []*Rule { return b.rules }
 
 // With returns a new Book that has the rules of b and those in further. If several rules fit a sign, a rule in
 // further takes precedence over a rule of b.
