@@ -1,6 +1,7 @@
 package openmpi
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"io"
@@ -98,7 +99,8 @@ func (w *Wireup) serveRsh(conn *net.UnixConn, hello shim.Greeting, words *json.D
 	w.gang.Reports.Add(func(m *wire.GangReply) {
 		m.Spawns = append(m.Spawns, &wire.Spawn{Id: id, Node: hello.Node, Command: hello.Command})
 	})
-	input := io.MultiReader(words.Buffered(), conn)
+	input := bufio.NewReader(io.MultiReader(words.Buffered(), conn))
+	_, _ = input.ReadByte() // the newline after the greeting
 	for buffer := make([]byte, 4<<10); ; {
 		n, err := input.Read(buffer)
 		if n > 0 {
