@@ -119,7 +119,7 @@ const pageTop = `# The failures of the Philly study
 
 <!-- Written by "make failures UPDATE=1" from internal/failures. Change it there. -->
 
-The Philly study (Jeon et al., USENIX ATC 2019) counts the reasons for which jobs failed on a cluster of GPUs. [examples/failures](../examples/failures/README.md) has a job for each of the %[1]d reasons that its table 7 names. ` + "`make failures`" + ` runs each job twice: under gangrun, with the defaults of gangrun, and under mpirun in a shell loop of up to %[3]d tries. Each job has %[2]d ranks, and each rank has a simulated GPU. The programs themselves print what CUDA, UCX or Slurm would print.
+The Philly study (Jeon et al., USENIX ATC 2019) counts the reasons for which jobs failed on a cluster of GPUs. [examples/failures](../examples/failures/README.md) has a job for each of the %[1]d reasons that its table 7 names. ` + "`make failures`" + ` runs each job under gangrun, with the defaults of gangrun, and under mpirun in a shell loop of up to %[3]d tries. It also runs each job that saves checkpoints in a loop that resumes from them. Each job has %[2]d ranks, and each rank has a simulated GPU. The programs themselves print what CUDA, UCX or Slurm would print.
 
 In the study, each reason has a median time after which jobs failed. The job for a reason fails after this time, scaled so that a minute becomes %[5]s. The longest time is then %[4]s. The jobs that can be continued save a checkpoint every 2 s. Jobs that run for %[6]s or more before they fail run side by side, because they only sleep; all others run one after the other. These figures are from a machine with %[7]d cores.
 
@@ -127,7 +127,7 @@ The last columns show how much time was wasted, in rank-seconds. Each rank has o
 
 - **gangrun**: the time of all trials, and the part of each failed attempt that came after its last good checkpoint. If the job never reached its end, the whole time of all attempts counts.
 - **loop**: the time of all tries that failed. A retry starts from the beginning. The column **ratio** is the time that gangrun wastes, divided by the time that this loop wastes.
-- **loop that resumes**: the part of each failed try that came after it wrote its newest checkpoint file. A retry starts from that file. If the job never reached its end, the whole time of all tries counts.
+- **loop that resumes**: the part of each failed try that came after it wrote its newest checkpoint file. A retry starts from that file. If the job never reached its end, the whole time of all tries counts. For a job without checkpoints, the figure is that of **loop**.
 
 **Caught by** says what found the failure: the [static preflight](preflight.md#checks), the [trial](preflight.md#the-trial), or the end of the gang. A job counts as **right** if gangrun found the category that the [examples](../examples/failures/README.md) name and took the default action of that [category](categories.md). The job must also have been caught where the examples say, and have reached its end if they say so.
 

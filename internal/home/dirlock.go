@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// DirLock shows the controllers of other runs in the same home that a run uses a directory. The lock does not prevent
+// DirLock marks a directory that a run uses. The controllers of other runs in the same home see the mark. The lock does not prevent
 // anybody from using the directory.
 type DirLock struct{ file *os.File }
 

@@ -93,7 +93,7 @@ var exitRules = []exitRule{
 
 	{codes: "70", doc: "gangrun itself failed.",
 		match: fixed(Internal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
-	{codes: "75", doc: "Every rank ended well, but gangrun could not write all records of the run, or gangrun could not go on without them: a file system was full, read-only or broken, or a file reached a limit on its size. (If ranks were ended because their logs could not be written, the cause `disk-full`, `output-error` or `storage-error` decides.) This is also the code if a file system with the job's files did not answer on the machine of the controller.",
+	{codes: "75", doc: "gangrun could not write all records of the run: a file system was full, read-only or broken, or a file reached a limit on its size. Either every rank had ended well, or gangrun could not go on without these records. (If ranks were ended because their logs could not be written, the cause `disk-full`, `output-error` or `storage-error` decides.) This is also the code if a file system with the job's files did not answer on the machine of the controller.",
 		match: fixed(MayPass, WhyStorage, func(e Ending) bool { return e.Storage })},
 	{codes: "69", doc: "gangrun found no hosts, slots or GPUs for the gang in time.",
 		match: fixed(NoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},

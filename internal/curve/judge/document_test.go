@@ -138,7 +138,7 @@ The exit code is 0 if no verdict is sure at the end of the curves, 2 if one is, 
 ## Where metrics are found
 | source | what is read |
 |---|---|
-| output | the lines of [progress.md](progress.md); the metrics below in these lines and in lines about validation |
+| output | the lines of [progress.md](progress.md), and the other metrics that this section names, in these lines and in lines about validation |
 | TensorBoard | event files: scalars as ` + "`simple_value`" + ` and as tensors; every checksum is checked. If the directory is named ` + "`validation`, `eval`" + ` or similarly, the metrics are of validation data |
 | CSV | also with tabs or semicolons, and then also with decimal commas; the first line names the columns |
 | JSON lines | one object per line; ` + "`NaN` and `Infinity`" + ` as Python writes them |
@@ -176,7 +176,7 @@ Losses rise and stay high in many runs that are in order: when the task changes 
 - No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
-- The loss has never fallen, and is now a thousand times as high as at first. The loss is also no sum: even if the job printed the sum of the losses of all steps so far, the value would be ten times too high.
+- The loss has never fallen, and is now a thousand times as high as at first. The loss is also at least ten times as high as the sum of the losses of all steps so far could be, so the job does not print such a sum.
 
 ` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 

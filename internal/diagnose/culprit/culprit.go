@@ -87,8 +87,8 @@ func (s Sign) Named(census *roster.Census) int {
 	return census.OfUnit(s.Title)
 }
 
-// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Farther above
-// it than loose lines, only lines that tell of a failure count.
+// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Of the lines that
+// are more than loose lines above the sign, Beside uses only those that report a failure.
 func (s Sign) Beside(loose int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
@@ -118,7 +118,8 @@ func (s Sign) Beside(loose int) int {
 // longStack is how many lines a traceback has.
 const longStack = 60
 
-// Elsewhere returns the rank of which a sign has the exception, if another rank prints it, or -1.
+// Elsewhere returns the rank whose exception a sign shows, if another rank has printed the exception. Otherwise it
+// returns -1.
 func (s Sign) Elsewhere() int {
 	if r := first(failedRanks.FindStringSubmatch(s.Title)); r >= 0 {
 		return r
@@ -158,8 +159,8 @@ func InTable(logs []roster.Log, title string) int {
 	return lowest
 }
 
-// LowestGPU returns the lowest GPU whose memory was full, or -1. In the log of all ranks of a host, each rank
-// has the GPU of its number.
+// LowestGPU returns the lowest GPU whose memory was full. This is also the local rank, because local rank N uses GPU N.
+// LowestGPU returns -1 if the text names no GPU, or only GPU 0: a rank that sees a single GPU calls it GPU 0.
 func LowestGPU(text []string) int {
 	lowest, several := -1, false
 	for _, t := range text {
@@ -177,8 +178,8 @@ func LowestGPU(text []string) int {
 	return lowest
 }
 
-// LocalRank returns the rank of which torchrun reports only its number on its host, if the logs show the number
-// of ranks before it, or -1. If restarted is true, it looks only at logs in which torchrun reports several failures.
+// LocalRank returns the rank of which torchrun reports only the local rank, its number on its host. It returns -1 if
+// there is none, or if the logs do not show how many ranks the hosts before its host have. If restarted is true, it looks only at logs in which torchrun reports several failures.
 func LocalRank(logs []roster.Log, restarted bool) int {
 	var all roster.Torchrun
 	for _, l := range logs {
@@ -237,8 +238,8 @@ func (s Sign) Lowest(rank int, census *roster.Census) int {
 	return rank
 }
 
-// HostAbove returns the host that one of the lines above a sign names, as that of a tool that copies a file to each
-// host. It is empty if none does. known tells which words are hosts.
+// HostAbove returns the host that a line above the sign names, for instance a line of a tool that copies a file to each
+// host. It returns "" if no line names a host. known tells which words are hosts.
 func (s Sign) HostAbove(known func(string) bool) string {
 	for i := s.From - 1; i >= max(0, s.From-near); i-- {
 		for _, w := range HostWords(s.Text[i]) {

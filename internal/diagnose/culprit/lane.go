@@ -71,8 +71,8 @@ func Ended(logs []roster.Log, title string) int {
 // numbered is a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
-// Numbered returns the number with which the decisive line of a sign begins, if two other lines begin with other numbers in
-// the same form, one of them with 0, or -1.
+// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines begin
+// in the same form with other numbers, one of which is 0.
 func (s Sign) Numbered() int {
 	m := numbered.FindStringSubmatch(s.Text[s.At])
 	if m == nil {
@@ -167,8 +167,8 @@ func FirstSilent(lanes []int) int {
 	return first
 }
 
-// Closing returns the first of the last lines of the ranks of a log, if these lines have one form in which no rank has
-// printed another line: all of the ranks have come to their end. Otherwise it returns -1.
+// Closing looks at the last line of each rank of a log. If all these lines have the same form, and no other line of the
+// log has it, every rank has come to its end. Closing then returns the first of these lines, and else -1.
 func Closing(text []string, lanes []int) int {
 	last := map[int]int{}
 	for i, r := range lanes {
@@ -236,9 +236,9 @@ func (s Sign) Speaker() int {
 // notFinite is a number that has become useless.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
-// FirstNaN returns the rank that was the first in a log to print that a number is not finite, if the other ranks that
-// print so print other words: they have got the number from that rank. It returns -1 otherwise, or if the title of the
-// sign names a rank.
+// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other words.
+// They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or if the
+// title of the sign names a rank.
 func FirstNaN(logs []roster.Log, title string) int {
 	if roster.Own(title) >= 0 {
 		return -1

@@ -170,7 +170,7 @@ func (j *Job) StartedAgain(file string, number int) bool {
 
 // EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
 // nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
-// done. The rank is -1 if it is not known. At least so many lines must count work after the line.
+// done. The rank is -1 if it is not known. At least work lines after the line must have the number of a step or the like.
 func (j *Job) EndsWell(file string, number, rank, work int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {

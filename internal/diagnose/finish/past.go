@@ -10,14 +10,14 @@ import (
 // Event is what is known of a sign of failure.
 type Event struct {
 	Category job.Category
-	Verdict  bool // of the system that runs the job
-	Stopped  bool // a process that was asked to end
-	Farewell bool // of what happens when the work is over
+	Verdict  bool // the system that runs the job reports it
+	Stopped  bool // it is the end of a process that was asked to end
+	Farewell bool // it is about clearing up after the work, such as closing connections
 	Ended    bool // a launcher reports afterwards that a rank failed
 }
 
-// Past reports whether the job came to the end of the work that was planned after an event, or the event only tells what went
-// wrong, or what else happened, when the job put its things away at that end.
+// Past reports whether an event does not count as the failure of the job. That is so if the job finished its planned work
+// after the event, or if the event happened while the finished job was clearing up.
 func (j *Job) Past(file string, number, owner int, e Event) bool {
 	switch e.Category {
 	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
@@ -95,7 +95,7 @@ func alike(lines []Line, l Line) bool {
 	return slices.ContainsFunc(lines, func(o Line) bool { return o.Rank == l.Rank && len(o.Text) < maxLine && form(o.Text) == f })
 }
 
-// Counts reports whether a log counts work.
+// Counts reports whether a log has lines that count work: lines with the number of a step, an epoch or the like.
 func (j *Job) Counts(file string) bool {
 	l := j.files[file]
 	return l != nil && (len(l.plan.first) > 0 || advances(l.lines) > 0)

@@ -1,5 +1,5 @@
-// Package laggard finds, from the lines of logs, the rank for which the other ranks of a job waited, which they lost,
-// or which did something else than they.
+// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact with,
+// or that called something else than they did.
 package laggard
 
 import (
@@ -71,7 +71,8 @@ func absent(text []string, i int) int {
 	return first(absentRank.FindStringSubmatch(t))
 }
 
-// Listed returns the rank that the lines from from to to, or those below them, call lost or told to end, or -1.
+// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end, or
+// -1.
 func Listed(text []string, from, to int) int {
 	for k := from; k < to; k++ {
 		if !listHead.MatchString(text[k]) {
@@ -108,8 +109,8 @@ const below = 3
 // reach is how many lines around a sign may name the rank for which others wait.
 const reach = 12
 
-// Near returns the rank that the lines from from to to, or those around them, name as the one that others wait for,
-// or -1.
+// Near looks at text[from:to] and at the lines around it. It returns the rank that others wait for according to these
+// lines, or -1.
 func Near(text []string, from, to int) int {
 	for _, part := range [][2]int{{from, to}, {to, min(len(text), to+reach)}, {max(0, from-reach), from}} {
 		for i := part[0]; i < part[1]; i++ {
@@ -174,7 +175,8 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 // clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
 const clearlyBehind = 3
 
-// Behind returns the rank that has counted the fewest steps if sure is true, or -1. The rank that failed no longer counts.
+// Behind returns the rank with the fewest steps if sure is true: a rank that has failed makes no further steps. It returns
+// -1 if sure is false, or if no rank has fewer steps than the others.
 func Behind(logs []roster.Log, sure bool) int {
 	if !sure {
 		return -1
@@ -182,8 +184,8 @@ func Behind(logs []roster.Log, sure bool) int {
 	return FewestSteps(logs, 1)
 }
 
-// FewestSteps returns the rank that has counted fewer steps than any other, or -1. Of two ranks, it must be
-// behind by at least gap.
+// FewestSteps returns the rank that has counted fewer steps than any other, or -1. If there are only two ranks, the
+// difference must be at least gap.
 func FewestSteps(logs []roster.Log, gap int) int {
 	steps := map[int]int{}
 	for _, l := range logs {
@@ -293,7 +295,8 @@ var slowRank = textmatch.New(`(?i)\branks? ?[=:#]? ?(\d{1,6})\b[^\d]{0,20}(?:is|
 // slowWord is a word for slowness.
 var slowWord = textmatch.New(`(?i)\b(?:slow|straggl|lagg|evict|behind\b)`)
 
-// Slow returns the rank that a report calls slow, or -1. If the report begins with the rank that reports, it is another one.
+// Slow returns the rank that a report calls slow, or -1. A report may begin with the rank that has written it. The slow
+// rank is then another one that the report names.
 func Slow(t string) int {
 	if i := strings.Index(t, "] "); i > 0 && i < 80 { // the tag of the rank that reports
 		t = t[i+2:]
@@ -397,8 +400,8 @@ func Odd(messages []string) int {
 // digits are the numbers of a line.
 var digits = textmatch.New(`\d+`)
 
-// Silent returns the only rank that did not print what all others printed, or -1. Each of several ranks
-// prints the same words with its number.
+// Silent returns the only rank that did not print what all others printed, or -1. It compares lines of several ranks
+// that are the same but for the rank's number.
 func Silent(logs []roster.Log) int {
 	printed, heard := map[string]map[int]bool{}, map[int]bool{}
 	for _, l := range logs {

@@ -310,6 +310,6 @@ func plainWords(t string) string {
 	return t
 }
 
-// FortranStop matches the STOP message of a Fortran program that has done its work. Others also announce so that they
-// stop as they should.
+// FortranStop matches the STOP message of a Fortran program that has done its work. Programs in other languages also
+// print such a message when they end as planned.
 var FortranStop = textmatch.New(`(?i)^\W*(?:fortran )?stop\b\W*(?:normal|success|done|ok\b|finished|complete|end of|all |training|early|after|condition|criteri)|^\W*(?:fortran )?stop\b\W*(?:\w+ )?(?:n?_?steps?|n?cycles|(?:final|end|stop|simulation|requested|target|max\w*)[ _](?:time|step|cycle)s?|t_?(?:end|max|stop|final)|end|target|last \w+|tolerance|convergence) (?:was |is |has been )?(?:reached|met|achieved|done|completed?)\b`)

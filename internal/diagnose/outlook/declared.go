@@ -30,7 +30,7 @@ func LeaderLeft(t string) bool { return len(t) < longLine && leader.MatchString(
 // failedTests is a result of a tool that runs tests which says that one has failed.
 var failedTests = textmatch.New(`^FAIL\b|^--- FAIL|^\[ +FAILED +\]|^not ok \d|^=+ .*\b[1-9]\d* (?:failed|errors?)\b|^test result: FAILED|\*\*\*(?:Failed|Exception|Timeout|Not Run)\b`)
 
-// FailedTest reports whether a line is a result of a tool that runs tests which says that one has failed.
+// FailedTest reports whether a line is the result of a test tool, and says that a test has failed.
 func FailedTest(t string) bool { return failedTests.MatchString(t) }
 
 // goTests is the row of a package of which all tests have passed, as the go command prints it.

@@ -55,8 +55,7 @@ var numeral = textmatch.New(`\d+`)
 // worker is how a line names one of several processes of a job.
 var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)["']?[ _#:=-]{0,2}(\d{1,5})\b`)
 
-// Unfinished reports whether a log in which several workers say for themselves that they are done lacks those words of
-// another worker.
+// Unfinished reports whether several workers say in the log that they are done, and at least one other worker does not.
 func (l *Log) Unfinished() bool {
 	seen, done := map[string]map[string]bool{}, map[string]map[string]bool{}
 	for i, t := range l.Text {

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// InEnd reports whether a text is the title of an exception that threads and objects raise which outlive their
-// program, or the place of such an exception.
+// InEnd reports whether a text is the title or the place of an exception that is raised while a program shuts down, in
+// threads and objects that outlive its main part.
 func InEnd(t string) bool { return afterEnd.MatchString(t) }
 
 // Fatal reports whether a line announces an error with which its program ends.
@@ -49,7 +49,8 @@ func Tallies(t string) bool { return tallies.MatchString(t) }
 
 var tallies = textmatch.New(`\(raylet\).* \d+ Workers (?:killed due to memory|\(tasks / actors\) killed)`)
 
-// Warns reports whether a line is a warning, or what Python says of an exception in its end.
+// Warns reports whether a line is a warning, or Python's message about an exception that was raised while Python shut
+// down.
 func Warns(t string) bool {
 	level, _ := message.Record(t)
 	return level == message.Warning || len(t) < longLine && warns.MatchString(t)

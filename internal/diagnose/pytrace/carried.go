@@ -15,7 +15,7 @@ func (e *Exception) Loads() bool {
 	return slices.ContainsFunc(e.Frames, func(f Frame) bool { return loader.MatchString(f.File) })
 }
 
-// Carried returns the exception that another one carries in its message, or that one itself.
+// Carried returns the exception that e carries in its message, or e itself if it carries none.
 func (e *Exception) Carried() *Exception {
 	class, rest, ok := strings.Cut(e.Message, ": ")
 	if !ok || !Wrappers[e.Base()] || !ErrorLine(e.Message) {

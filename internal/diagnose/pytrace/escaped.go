@@ -10,8 +10,8 @@ import (
 // recordMessage is the message of a record in JSON, on a line of its own.
 var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)",?$`)
 
-// Recorded returns the exception that the message of a record in JSON names, if it is another one than last, the last of
-// the traceback in the record. A traceback may have been cut short. The lines are those above the traceback.
+// Recorded returns the exception that the message of a log record in JSON names, if it is not last, the last exception of
+// the record's traceback. A traceback may have been cut short. lines has the lines above the traceback.
 func Recorded(lines []string, last Exception) []Exception {
 	for _, t := range slices.Backward(lines) {
 		m := recordMessage.FindStringSubmatch(t)

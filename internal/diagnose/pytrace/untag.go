@@ -13,7 +13,7 @@ const longestTag = 120
 const maxTagged = 200
 
 // Untag returns the lines from line i on that begin with the same tag as line i, without the tag, and the length of the
-// tag in line i. The tag is what stands before what first finds. Numbers in it may differ. The length is 0 if line i has no tag,
+// tag in line i. The tag is the text before the match of the pattern first. Numbers in it may differ. The length is 0 if line i has no tag,
 // or the next line does not have it.
 func Untag(text []string, i int, first *textmatch.Pattern) (inner []string, head int) {
 	at := first.FindStringIndex(text[i])

@@ -124,7 +124,7 @@ func Together(t string) bool { return together.MatchString(t) }
 // labelled is how srun marks a line.
 var labelled = textmatch.New(`^ *(\d{1,5}): [^\d\s]`)
 
-// Printed returns the rank whose line of a sign of failure this is, as the line names it, or -1.
+// Printed returns the rank that has printed t according to t itself, or -1. t is a line of a sign of failure.
 func Printed(t string) int {
 	if r := Own(t); r >= 0 {
 		return r
@@ -141,7 +141,7 @@ var torn = textmatch.New(`\S\[(\d{1,5})\]:? (?:terminate called|Traceback|[\w.:]
 // pod is the name of a pod of a job, with the number that Kubernetes, Kubeflow or a JobSet gave to it.
 var pod = textmatch.New(`(?i)\b(?:pods?/|pod )"?[a-z][\w.-]*?-\d+-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})-[a-z0-9]{5}\b|\b(?:pods?/|pod )"?[a-z][\w.-]*?-(\d{1,5})(?:$|[^\w.-])|^[a-z][\w.-]*-(?:worker|replica|executor|node)s?-(\d{1,5}) +\d+/\d+ `)
 
-// Worker reports whether a log is named for the worker of a number.
+// Worker reports whether the name of a log is that of a numbered worker, such as job-worker-3.log.
 func Worker(file string) bool { return workerPod.MatchString(file) }
 
 // workerPod is the name of a pod of a job that has a pod for its rank 0, too.
