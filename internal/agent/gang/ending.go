@@ -33,9 +33,10 @@ type ending struct {
 // begin asks every process to end. Later calls may shorten the grace period, but never extend it.
 func (e *ending) begin(grace time.Duration) {
 	g := e.gang
-	if g.phase.advance(Ending) {
+	if g.phase.get() < Ending {
 		g.reportActivity()
 		notify.Wait(g.memory.Scan(), scanLimit) // while the ranks are alive
+		g.phase.advance(Ending)                 // a rank that has ended during the scan has ended by itself
 	}
 	if g.runtime != nil {
 		g.runtime.Ending()
