@@ -88,8 +88,8 @@ func TestEarlyStop(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeTheEnd: before gangrun ends a gang by its own decision, it asks the ranks for a checkpoint
-// once, and waits for it.
+// TestAskedBeforeTheEnd checks that gangrun asks the ranks for one checkpoint before it stops a gang early, and that it
+// waits for this checkpoint.
 func TestAskedBeforeTheEnd(t *testing.T) {
 	saves := func(g gang) gang {
 		g.saves, g.answers, g.exits = ckpt(7, 30), 4200*time.Millisecond, works().exits

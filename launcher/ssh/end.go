@@ -40,8 +40,9 @@ func (g *agent) end(ctx context.Context) error {
 	return g.outlive(ctx)
 }
 
-// outlive waits until an agent that receives nothing any more has ended. Meanwhile it asks the host whether the agent
-// is still there. These questions do not count as contact with the agent.
+// outlive waits until the agent has ended by itself. The agent does that when it has received nothing for the orphan
+// grace. While outlive waits, it asks the host whether the agent is still running. The agent does not receive these
+// questions.
 func (g *agent) outlive(ctx context.Context) error {
 	lives := g.agents.OrphanGrace + endSlack
 	deadline := g.left.Add(lives)

@@ -2,12 +2,11 @@ package output
 
 import "time"
 
-// A stream that trickles has more than 200 reads a second, and less than 100 kB a second. Each piece costs its
-// reader, its log and all followers a wake-up, so that a rank that prints 600 lines a second took a tenth of a core
-// from the ranks. Pump then reads only every 10 ms. The rank does not wait for that: even a pseudoterminal holds
-// 4 kB.
+// Pump reads a stream only every 10 ms if the stream has more than 200 reads, and less than 100 kB, a second. Each read
+// wakes up the log and everything that follows the log. Without the pauses, gangrun needed a tenth of a core for a rank
+// that printed 600 lines a second. The rank need not wait for Pump, because even a pseudoterminal holds 4 kB.
 const (
-	paceReads = 16 // pace decides after so many reads
+	paceReads = 16 // pace decides once in this many reads
 	paceGap   = 5 * time.Millisecond
 	pacePause = 10 * time.Millisecond
 	paceBytes = 100e3 // a second

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPace: reads that come often and bring little are paused, and no others. A paused stream is still one that
-// trickles as long as there is something to read soon after each pause.
+// TestPace checks that Pump pauses before it reads a stream that has more than 200 reads and less than 100 kB a second,
+// and that it reads every other stream at once. It must go on to pause as long as the stream stays like that.
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		gap   time.Duration // between the reads, without pauses

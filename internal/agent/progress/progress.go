@@ -123,7 +123,8 @@ func (l *Scanner) Scan(piece []byte) {
 	l.Rank.printed(bytes.Count(piece, []byte("\n")))
 	l.reader.Pattern = l.Pattern
 	if cut := len(piece) - scanBytes; cut > 0 {
-		// Begin at the start of a line. If that line is long, leave out the part that curve.Parse ignores.
+		// The piece is too long: keep only its last scanBytes, from the start of the line in which they begin. If that
+		// line is long, leave out its beginning, which curve.Parse ignores.
 		from := max(0, cut-scanBytes-1)
 		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
 			from += i + 1

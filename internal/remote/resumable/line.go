@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ackBytes is the number of consumed bytes after which an acknowledgement is sent, even if there is nothing else to
-// send. A stream with a small buffer sends it after fewer bytes.
+// ackBytes is the number of consumed bytes after which this side sends an acknowledgement, even if it has nothing else
+// to send. If the peer accepts only little data ahead, this side sends an acknowledgement after fewer bytes.
 const ackBytes = 256 << 10
 
 // line is one carrier of a Conn. Conn.mu guards the fields below met.
