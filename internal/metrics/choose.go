@@ -56,7 +56,7 @@ func (e *DirectionError) Error() string {
 // Hint returns what the user can do about the error.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// few is the number of values that a series must have at least. Choose ignores shorter series.
+// few is the number of values that a series needs. Choose takes a shorter series only if there is no other.
 const few = 3
 
 // Choose chooses a series for each signal. It takes the series whose name has the lowest Rank (see Meaning)

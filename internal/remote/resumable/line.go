@@ -9,7 +9,7 @@ import (
 )
 
 // ackBytes is the number of consumed bytes after which this side sends an acknowledgement, even if it has nothing else
-// to send. If the peer accepts only little data ahead, this side sends an acknowledgement after fewer bytes.
+// to send. If one of the two sides has a small buffer, this side sends an acknowledgement after fewer bytes.
 const ackBytes = 256 << 10
 
 // line is one carrier of a Conn. Conn.mu guards the fields below met.
