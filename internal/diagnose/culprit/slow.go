@@ -8,7 +8,7 @@ import (
 
 // slow is how a program or a watcher names a rank that is slower than the others: the word for slowness may stand before
 // the rank, before a list of ranks, or after the rank.
-var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\b` + unitWord + `[ #:=]{0,2}(\d{1,5})\b(?: \([^()]*\)| (?:on|at) [\w.-]+)?(?: (?:is|was|runs|remains|stays)\b.{0,30}[ (]|:? )(?:slow\w*|straggl\w+|behind|lagg\w+|\d+(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average)))\b|` +
+var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\b` + unitWord + `[ #:=]{0,2}(\d{1,5})\b(?: \([^()]*\)| (?:on|at) [\w.-]+)?(?: (?:is|was|runs|remains|stays)\b.{0,30}\b(?:slow\w*|straggl\w+|behind|lagg\w+)|:? (?:lagg\w+|(?:(?:is|was|at|takes|took|runs at) )?\d+(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average))))\b|` +
 	`\b(?:slow(?:est)?|straggl\w+|laggards?|lagging|worst|affected|culprit|offending|outlying)(?: is|:)? ?(?:` + unitWord + `(?: ids?)?|ids?)["']?[ #:=\[{("']{0,5}(\d{1,5})\b|\b(?:slow|straggl\w+|affected)_` + unitWord + `["']?[ :=\[{(]{1,5}(\d{1,5})\b|\b(?:slowest|stragglers?|laggard)["']?[:=]{1,2} ?\W?(?:` + unitWord + `)?[ #=]{0,2}(\d{1,5})\b|` +
 	`\b` + unitWord + ` (?:below|under|above|over) (?:the )?(?:threshold|limit|median)\b(?: [\d.]+%?)?[ :=\[{(]{1,4}(\d{1,5})\b|\b` + unitWord + `[ #:=]{0,2}(\d{1,5})\b[^\]]{0,30}?: ?\d[\d.]* ?m?s\b.{0,20}\b(?:median|mean|average)\b`)
 

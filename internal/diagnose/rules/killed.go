@@ -72,4 +72,5 @@ var killed = []rule.Rule{{
 	Text:    "the host recorded that it killed the process (${title})",
 	Needles: []string{"with signal sig", "sending sig", "(signal 9)", "stray process"},
 	Match:   textmatch.New(`: Killing process (?P<pid>\d+) \(.*\) with signal SIG(?:KILL|TERM)|\bpid[ =:]{1,2}(?P<pid>\d+)\b.*\bsending SIG(?:KILL|TERM)\b|(?i)\bkilled (?:\d+ )?(?:stray|leftover|user|remaining) process`),
+	Unless:  textmatch.New(`(?i)\b(?:memory|rss)\b`),
 }}
