@@ -89,7 +89,7 @@ func (s Sign) Named(census *roster.Census) int {
 
 // OfPID returns the rank of the process that a line of the sign, or the line after it, names, or -1.
 func (s Sign) OfPID(census *roster.Census) int {
-	for _, t := range s.Text[s.From:min(len(s.Text), s.To+1)] {
+	for _, t := range append([]string{s.Title}, s.Text[s.From:min(len(s.Text), s.To+1)]...) {
 		if r := census.OfPID(roster.PID(t)); r >= 0 {
 			return r
 		}
