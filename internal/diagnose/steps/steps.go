@@ -6,35 +6,9 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
-	"github.com/gangrun/gangrun/internal/diagnose/sign"
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-// NoGPU returns the sign that a GPU could not be used, if a later sign may only show that: it counts GPUs, chooses one, or
-// requires one. It returns nil if there is none.
-func NoGPU(signs []*sign.Sign, later *sign.Sign) *sign.Sign {
-	switch later.Rule.Category {
-	case job.SemanticError, job.Assertion, job.Traceback, job.IncorrectInputs:
-		if !gpus.MatchString(later.Title) && !gpus.MatchString(lastFrames(later.Context)) {
-			return nil
-		}
-		for _, g := range signs {
-			if g.Rule.Category == job.CUDAInit && g.To <= later.From {
-				return g
-			}
-		}
-	}
-	return nil
-}
-
-// lastFrames returns the last two frames of a traceback.
-func lastFrames(frames string) string {
-	i := strings.LastIndexByte(strings.TrimRight(frames, "\n"), '\n')
-	return frames[strings.LastIndexByte(frames[:max(i, 0)], '\n')+1:]
-}
-
-var gpus = textmatch.New(`(?i)\b(?:num_?|n_?|local_?|physical_?|logical_?|visible_?|all_?)?(?:gpus?|cuda|devices?)(?:_?list|_?ids?|_?count|_?names?)?\b|/gpu:\d|\bdevice_count\b|\bis_available\b`)
 
 // Lacks reports whether a sign with a rule and a title may only show that something is missing.
 func Lacks(r *rule.Rule, title string) bool {
