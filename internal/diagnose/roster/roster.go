@@ -32,11 +32,10 @@ func Process(t string) (pid, rank int, ok bool) {
 		return 0, -1, false
 	}
 	for _, p := range processes {
-		m := p.FindStringSubmatch(t)
-		if said := logtext.Plain(t); m != nil && said != t && p.FindStringSubmatch(said) != nil {
-			m = p.FindStringSubmatch(said) // of another process than the one that prints it
-		}
-		if m != nil {
+		if m := p.FindStringSubmatch(t); m != nil {
+			if said := p.FindStringSubmatch(logtext.Plain(t)); said != nil { // perhaps of another process than the one that prints it
+				m = said
+			}
 			return logtext.Number(m[p.SubexpIndex("pid")]), logtext.Number(m[p.SubexpIndex("rank")]), true
 		}
 	}
