@@ -172,27 +172,17 @@ func sortOut(e job.Evidence, book *rule.Book) ([]*member, []record) {
 	return members, records
 }
 
-// introduce gives a rank to logs without one whose programs say at their beginning which rank they are. Of
-// several logs, no two may be of the same rank and of the same stream.
+// introduce gives a rank to logs without one whose programs say which rank they are.
 func introduce(all []*stream) {
-	type of struct {
-		rank   int
-		source job.Source
-	}
-	logs := map[of][]*stream{}
+	var logs []roster.Unranked
 	for _, st := range all {
 		if st.rank >= 0 {
 			return
 		}
-		if !st.records() {
-			k := of{roster.Introduced(st.text), st.lines[0].Source}
-			logs[k] = append(logs[k], st)
-		}
+		logs = append(logs, roster.Unranked{Text: st.text, Source: st.lines[0].Source, Records: st.records(), Mixed: len(all) == 1 && outlook.Mixes(st.text)})
 	}
-	for k, found := range logs {
-		if k.rank >= 0 && len(found) == 1 && (len(all) > 1 || !outlook.Mixes(found[0].text)) {
-			found[0].rank = k.rank
-		}
+	for i, rank := range roster.Introduce(logs) {
+		all[i].rank = max(all[i].rank, rank)
 	}
 }
 

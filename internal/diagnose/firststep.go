@@ -13,6 +13,9 @@ import (
 // later failure is that something is missing: a file, a module, a command. The earlier step should have made it or
 // fetched it. firstStep returns later if there is no such failure.
 func (m *member) firstStep(st *stream, later *suspect) *suspect {
+	if g := later.sign.EffectOf(st.Signs); g != nil && !st.log().Advances(g.To, later.sign.From) {
+		return m.suspect(st, g)
+	}
 	if !steps.Lacks(later.rule, later.sign.Title) {
 		return later
 	}

@@ -159,8 +159,8 @@ func (m *member) messages(st *stream, early bool) (all []*suspect) {
 // maxMessages bounds how many error messages of one log are looked at.
 const maxMessages = 50
 
-// wentOn reports whether a suspect is a plain line after which its log shows much ordinary output and no
-// error.
+// wentOn reports whether a suspect is a plain line, and its log shows much ordinary output and no error after the last
+// sign of the same kind.
 func (s *suspect) wentOn() bool {
 	if s.stream == nil || !s.sign.Plain || s.rule.Is(rule.Verdict) {
 		return false
@@ -168,10 +168,16 @@ func (s *suspect) wentOn() bool {
 	st := s.stream
 	fatal := s.crashed() || s.rule.Category == job.MPIError || s.rule.Category == job.Assertion
 	banner := s.sign.From > 0 && message.Separator(st.text[s.sign.From-1]) && (s.rule.Category == job.LaunchError || s.rule.Category == job.MPIRuntime || s.rule.Category == job.HostLost)
-	if fatal || banner || st.buffered(s.sign) || st.Plain[len(st.text)]-st.Plain[s.sign.To] < muchOutput {
+	if fatal || banner || st.buffered(s.sign) {
 		return false
 	}
-	return !slices.ContainsFunc(st.marks()[s.sign.To:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
+	end := s.sign.To
+	for _, g := range st.Signs {
+		if g.Rule.Signature == s.rule.Signature {
+			end = max(end, g.To)
+		}
+	}
+	return st.Plain[len(st.text)]-st.Plain[end] >= muchOutput && !slices.ContainsFunc(st.marks()[end:], func(m outlook.Mark) bool { return m&(outlook.Error|outlook.Bad) != 0 })
 }
 
 // muchOutput is how many ordinary lines are much output.

@@ -53,15 +53,12 @@ func (s *stream) survived(g *sign.Sign) bool {
 	banner := g.Banner(s.text)
 	fatal := g.Class == rule.Message && outlook.Fatal(s.text[g.From])
 	concludes := !fatal && last >= g.To && s.log().Concludes(last) && last > ended && !g.Rule.Is(rule.Verdict)
-	if concludes && !terminal {
-		return true
-	}
-	if (caught || g.OfChild(s.text)) && outlook.InEnd(g.Where) && !s.log().Failed() {
+	if concludes && !terminal || (caught || g.OfChild(s.text)) && outlook.InEnd(g.Where) && !s.log().Failed() {
 		return true
 	}
 	bad := false
 	advanced, between, said, recovered := 0, 0, 0, (g.Plain || g.Class == rule.Message) && outlook.Recovers(s.text[g.At])
-	recovered = recovered || g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])
+	recovered = recovered || !g.Native && g.Rule.Category != job.Assertion && !(&suspect{rule: g.Rule}).crashed() && g.From > 0 && marks[g.From-1]&outlook.Recovery != 0 && outlook.Troubled(s.text[g.From-1])
 	for i := g.To; i < len(s.text); i++ {
 		m := marks[i]
 		if m&outlook.Aside != 0 {

@@ -90,7 +90,7 @@ func (s *suspect) claim(members []*member, all []*suspect, records []record, log
 		add(func() int { return g.Named(census) },
 			func() int { return s.ofSame(all) },
 			func() int { return census.OfPID(s.pid) },
-			func() int { return census.OfPID(roster.PID(s.sign.Title)) },
+			func() int { return g.OfPID(census) },
 			func() int { return s.printedBy(census) },
 			g.Marked)
 	}

@@ -87,6 +87,16 @@ func (s Sign) Named(census *roster.Census) int {
 	return census.OfUnit(s.Title)
 }
 
+// OfPID returns the rank of the process that a line of the sign, or the line after it, names, or -1.
+func (s Sign) OfPID(census *roster.Census) int {
+	for _, t := range append([]string{s.Title}, s.Text[s.From:min(len(s.Text), s.To+1)]...) {
+		if r := census.OfPID(roster.PID(t)); r >= 0 {
+			return r
+		}
+	}
+	return -1
+}
+
 // Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Of the lines that
 // are more than loose lines above the sign, Beside uses only those that report a failure.
 func (s Sign) Beside(loose int) int {

@@ -6,8 +6,28 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// slow is how a program or a watcher names a rank that is slower than the others.
-var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\brank[ #:=]{0,2}(\d{1,5})\b(?: \([^()]*\))? (?:is|was|runs|remains|stays)\b.{0,30}\b(?:slow\w*|straggl\w+|behind|lagg\w+)|\b(?:slowest|straggler|laggard|slow)(?: is|:)? (?:rank|worker|process)s?[ #:=]{0,2}(\d{1,5})\b`)
+// slow is how a program or a watcher names a rank that is slower than the others: the word for slowness may stand before
+// the rank, before a list of ranks, or after the rank.
+var slow = textmatch.New(`(?i)\bstraggler\w*\(rank=(\d{1,5})|\b` + unitWord + `[ #:=]{0,2}(\d{1,5})\b(?: \([^()]*\)| (?:on|at) [\w.-]+)?(?: (?:is|was|runs|remains|stays)\b.{0,30}\b(?:slow\w*|straggl\w+|behind|lagg\w+)|:? (?:lagg\w+|(?:(?:is|was|at|takes|took|runs at) )?\d+(?:\.\d+)? ?(?:x|×|times|%) (?:slower|the (?:median|mean|average))))\b|` +
+	`\b(?:slow(?:est)?|straggl\w+|laggards?|lagging|worst|affected|culprit|offending|outlying)(?: is|:)? ?(?:` + unitWord + `(?: ids?)?|ids?)["']?[ #:=\[{("']{0,5}(\d{1,5})\b|\b(?:slow|straggl\w+|affected)_` + unitWord + `["']?[ :=\[{(]{1,5}(\d{1,5})\b|\b(?:slowest|stragglers?|laggard)["']?[:=]{1,2} ?\W?(?:` + unitWord + `)?[ #=]{0,2}(\d{1,5})\b|` +
+	`\b` + unitWord + ` (?:below|under|above|over) (?:the )?(?:threshold|limit|median)\b(?: [\d.]+%?)?[ :=\[{(]{1,4}(\d{1,5})\b|\b` + unitWord + `[ #:=]{0,2}(\d{1,5})\b[^\]]{0,30}?: ?\d[\d.]* ?m?s\b.{0,20}\b(?:median|mean|average)\b`)
+
+// unitWord is a word for a rank or several.
+const unitWord = `(?:rank|worker|process|proc|task|pe|member|replica)s?`
+
+// slowRank returns the rank that a line calls slow, or -1.
+func slowRank(t string) int {
+	m := slow.FindStringSubmatch(t)
+	for i := 1; i < len(m); i++ {
+		if m[i] != "" {
+			return logtext.Number(m[i])
+		}
+	}
+	return -1
+}
+
+// percentile is a name that is like that of a rank.
+var percentile = textmatch.New(`\bp(?:50|75|9\d{1,2})\b`)
 
 // slowUnit is the number of the first rank in the words of a watcher, which may call ranks as the program does.
 var slowUnit = textmatch.New(`(?i)\b(?:(?:rank|worker|member|replica|trainer|shard|task|proc|process|rk|pe|mpi) ?[#:=_-]?|[rwmp])(\d{1,5})\b`)
@@ -30,10 +50,10 @@ func Hung(title string, ranks map[int]bool) int {
 // Slow returns the slow rank: the one that the report with this title names, or else the one that most lines of the
 // logs call slow. It returns -1 if there is neither.
 func Slow(title string, logs []roster.Log) int {
-	if m := slow.FindStringSubmatch(title); m != nil {
-		return logtext.Number(m[1] + m[2] + m[3])
+	if r := slowRank(title); r >= 0 {
+		return r
 	}
-	if m := slowUnit.FindStringSubmatch(title[:min(len(title), 200)]); m != nil {
+	if m := slowUnit.FindStringSubmatch(percentile.ReplaceAllString(title[:min(len(title), 200)], "")); m != nil {
 		return logtext.Number(m[1])
 	}
 	best, times := -1, map[int]int{}
@@ -42,8 +62,7 @@ func Slow(title string, logs []roster.Log) int {
 			if len(t) > 400 {
 				continue
 			}
-			if m := slow.FindStringSubmatch(t); m != nil {
-				r := logtext.Number(m[1] + m[2] + m[3])
+			if r := slowRank(t); r >= 0 {
 				if times[r]++; best < 0 || times[r] > times[best] {
 					best = r
 				}

@@ -15,6 +15,11 @@ func TestSlow(t *testing.T) {
 		"in the title": {"Affected ranks: {StragglerId(rank=9, node='n2')}", []string{"rank 3 is slow"}, 9},
 		"above it":     {"persistent straggler, ending the run", []string{"rank 22 (n7 gpu6) is 2.9x slower than the median"}, 22},
 		"the slowest":  {"below the floor, stopping", []string{"slowest rank 4", "slowest rank 1", "slowest rank 1"}, 1},
+		"a list":       {"stragglers found, ending", []string{"ranks below threshold 0.7: {7}"}, 7},
+		"a process":    {"imbalance over the limit: stop", []string{"slowest: proc 1 (k2)", "slowest process: 1 on k2"}, 1},
+		"by its time":  {"stragglers found, ending", []string{"[rank 0] report: rank 9 on b2: 5.3 s, median 2.1 s"}, 9},
+		"a percentile": {"the p95 step time of the slowest worker is 3x the median", []string{"culprit rank=6 host=g7"}, 6},
+		"the reporter": {"rank0 STRAGGLER WARNING. Affected ranks: 4", nil, 4},
 		"none":         {"a straggler was found", []string{"rank 3 is ready"}, -1},
 	} {
 		if got := Slow(c.title, []roster.Log{{Rank: -1, Text: c.log}}); got != c.want {

@@ -101,10 +101,18 @@ func (j *Job) Counts(file string) bool {
 	return l != nil && (len(l.plan.first) > 0 || advances(l.lines) > 0)
 }
 
-// Told reports whether another file, which has no output of the job, says that the whole job came to a good end.
+// Told reports whether another file, which has no output of the job, says that the whole job came to a good end, or whether
+// the other output of the program counts work and ends with the words that nothing failed.
 func (j *Job) Told(file string) bool {
 	for name, l := range j.files {
-		if name == file || l.failed >= 0 || advances(l.lines) > 0 {
+		if name == file || l.failed >= 0 {
+			continue
+		}
+		if j.Counts(name) {
+			at := lastWord(l.lines)
+			if at >= 0 && len(j.files) == 2 && l.lines[at].Rank < 0 && l.lines[at].Mark&outlook.Zero != 0 {
+				return true
+			}
 			continue
 		}
 		for _, o := range l.lines {

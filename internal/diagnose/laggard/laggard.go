@@ -15,7 +15,7 @@ const longLine = 2000
 
 var (
 	// absentRank names a rank that others wait for.
-	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|not (?:join|reach|enter|respond|arriv))|` +
+	absentRank = textmatch.New(`(?i)\branks? \[?(\d{1,6})[\d, ]*\]?\b.{0,60}\b(?:did not|didn't|never|has not|have not|hasn't|not yet|failed to|missing|is missing|absent|lagging|behind|unresponsive|stuck|hung|silent|stalled|quiet|not (?:join|reach|enter|respond|arriv))|` +
 		`(?i)\bwithout all (?:PEs|ranks|processes|tasks|images)\b.{0,12}\bmissing\W{1,3}(\d{1,6})|` +
 		`(?i)\b(?:missing|waiting for|stalled|lagging|slow|absent|unresponsive|late|stuck|hung|hanging)\b.{0,30}\branks?\b\W{0,6}(\d{1,6})|` +
 		`(?i)\branks? (\d{1,6})[\d, ]*\b.{0,20}\b(?:presumed|declared|assumed|considered|believed|marked) (?:dead|lost|gone|down|failed)\b|^Rank (\d{1,6}) -- GPU \d+ managed by process|/task:(\d{1,6})\b|\bwaiting (?:for|on) (\d{1,5})(?:$|[,;.)] ?)|\brank[ =:](\d{1,6})\b.{0,80}\b(?:state[ =][DT]\b|\[[DT]\]|stopped\b)|` +

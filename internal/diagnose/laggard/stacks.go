@@ -13,11 +13,11 @@ var (
 	// stackFrame is a frame of a stack that faulthandler, py-spy, gdb or mpirun has written.
 	stackFrame = textmatch.New(`^\s*(?:File "([^"]+)", line (\d+),? in (\S+)|#\d+ +(?:0x[0-9a-f]+ in )?([\w:~<>]+)|([\w<>.]+) \(([^()]+\.py:\d+|[\w.+-]+)\)(?: <- .*)?$)`)
 	// stackHead is the line above the stack of a rank or process.
-	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^process \d+: .*\(rank[ =:]{1,2}(\d{1,6})\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b`)
+	stackHead = textmatch.New(`STACK TRACE FOR PROC \[\S+,(\d{1,6})\]|(?i)(?:py-spy|pstack|gdb|stack|dump|trace)\b.*\brank[ =:]{0,2}(\d{1,6})\b|(?i)\brank[ =:]{0,2}(\d{1,6})\b.*\b(?:stacks?|trace|dump)\b|(?i)^process \d+: .*\(rank[ =:]{1,2}(\d{1,6})\b|(?i)^[-=*#]{2,} ?(?:rank|worker|process|task)[ =:#]{1,2}(\d{1,6})\b|(?i)^process \d+: .*[-_ ](?:local[-_])?rank[ =](\d{1,6})\b`)
 	// stackPID is the line above the stack of a process.
-	stackPID = textmatch.New(`^Process (\d{2,8}): |\bstacks? of (?:process |pid )(\d{2,8})\b|\bpy-spy dump\b.*--?pid[ =](\d{2,8})`)
+	stackPID = textmatch.New(`^Process (\d{2,8}): |\bstacks? of (?:process |pid )(\d{2,8})\b|\bpy-spy dump\b.*--?pid[ =](\d{2,8})|^[-=*#]{2,} ?(?:pid|PID|process)[ =:]{0,2}(\d{2,8})\b`)
 	// oneLine is the stack of a rank in one line: its frames from the inside out.
-	oneLine = textmatch.New(`(?i)\brank[ =:#]{1,2}(\d{1,6})\b[^<]{0,40}: ?(\w+ \(\S+:\d+\)(?: (?:<-?|←) ?[\w<>.]+ \(\S+:\d+\))+)`)
+	oneLine = textmatch.New(`(?i)\b(?:rank|task|proc|process|pe|worker)[ =:#]{0,3}(\d{1,6})\b[^<>]{0,40}?: *(\w\S*(?: \(\S+:\d+\))?(?: (?:<-?|←|->?|>|→) ?[\w<>.]+(?: \(\S+:\d+\))?)+)`)
 	// waits is the name of a function in which ranks wait for one another.
 	waits = textmatch.New(`(?i)all_?reduce|all_?gather|all_?to_?all|reduce_?scatter|barrier|broadcast|send_?recv|MPI_|mpi4py|\brecv|ompi_request|synchronize|nccl|gloo|distributed_c10d|backward`)
 )

@@ -52,8 +52,10 @@ func legended(lines []job.Line, processes bool) bool {
 	}
 	for i, t := range tags {
 		if r, ok := ranks[t]; ok && t != "" {
-			m := nameTag.FindStringIndex(lines[i].Text)
-			lines[i].Rank, lines[i].Text = r, lines[i].Text[m[1]:]
+			lines[i].Rank = r
+			if !prefixes.MatchString(lines[i].Text) { // Plain removes it; it also names the process
+				lines[i].Text = lines[i].Text[nameTag.FindStringIndex(lines[i].Text)[1]:]
+			}
 		}
 	}
 	return true
@@ -95,6 +97,12 @@ func explained(lines []job.Line, names map[string]int) map[string]int {
 // legend returns the ranks of the names that one line explains.
 func legend(t string, names map[string]int) map[string]int {
 	found := map[string]int{}
+	if m := nameTag.FindStringSubmatch(t); m != nil && strings.Contains(m[1], " ") { // no field of the line
+		_, named := names[m[1]]
+		if r := legendRank.FindStringSubmatch(t[nameTag.FindStringIndex(t)[1]:]); r != nil && named {
+			return map[string]int{m[1]: Number(r[1])}
+		}
+	}
 	add := func(a, b string) {
 		if _, ok := names[b]; ok && number(a) {
 			found[b] = Number(a)

@@ -165,8 +165,8 @@ var (
 	goesOn = textmatch.New(`(?i)\bre-?(?:try|tries|tri|start|run|queue|submit|spawn|launch|plac|creat|build|fetch|schedul|assign|dispatch)\w*|\bagain\b|\bcontinu\w+|\bignor\w+`)
 )
 
-// noErrors is how a test of MPI says that it has passed.
-var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$|\b\d+ (?:tests?|checks?|cases?|assertions?|specs?)\b.{0,20}[^\w-]0 (?:failures?|errors?|failed)\b`)
+// noErrors is how a test of MPI says that it has passed, and how a program counts its parts, of which none has failed.
+var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$|\b\d+ (?:tests?|checks?|cases?|assertions?|specs?)\b.{0,20}[^\w-]0 (?:failures?|errors?|failed)\b|^\W*[1-9]\d* \w+(?: \w+)?[,;] (?:and )?0 (?:failures?|errors?|failed)\W*$`)
 
 // longLine is how many bytes a line has that is too long to say anything.
 const longLine = 400

@@ -33,6 +33,9 @@ func Process(t string) (pid, rank int, ok bool) {
 	}
 	for _, p := range processes {
 		if m := p.FindStringSubmatch(t); m != nil {
+			if said := p.FindStringSubmatch(logtext.Plain(t)); said != nil { // perhaps of another process than the one that prints it
+				m = said
+			}
 			return logtext.Number(m[p.SubexpIndex("pid")]), logtext.Number(m[p.SubexpIndex("rank")]), true
 		}
 	}

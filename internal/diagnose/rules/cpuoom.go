@@ -35,9 +35,9 @@ var cpuOOM = []rule.Rule{{
 }, {
 	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.9, Traits: rule.Verdict,
 	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
-	Needles: []string{"oom_kill ", "oom_kill: ", "oom_kill=", "oom_group_kill ", "oom kills: "},
-	Match:   textmatch.New(`\boom_(?:group_)?kill[ :=]+[1-9]\d*\b|\bOOM kills: [1-9]`),
-	Unless:  textmatch.New(`oom_kill[_ ]disable|oom_kill(?:_event)?s? event`),
+	Needles: []string{"oom_kill ", "oom_kill: ", "oom_kill=", "oom_group_kill ", "oom kills: ", "killing it", "killing pid", "killing process", "killed pid", "killed process", "sigkill"},
+	Match:   textmatch.New(`\boom_(?:group_)?kill[ :=]+[1-9]\d*\b|\bOOM kills: [1-9]|(?i)\b(?:rss|memory|mem|ram)\b.{0,20}\d.{0,60}\b(?:killing (?:it|pid|process)|killed (?:pid|process)|(?:sent|sending) sigkill)\b|\b(?:killed|sigkill)\b.{0,20}\bpid \d.{0,40}\b(?:out of memory|rss|memory)\b`),
+	Unless:  textmatch.New(`oom_kill[_ ]disable|oom_kill(?:_event)?s? event|(?i)potential|possibl|gpu|\bcache\b`),
 }, {
 	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.8, Traits: rule.Cascade,
 	Hint:    memoryHint,

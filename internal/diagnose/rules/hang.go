@@ -13,7 +13,7 @@ var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b
 
 const (
 	// still is what does not go on.
-	still = `(?:\b(?:no|not|without|hasn't|haven't|did not|didn't|never|nothing)\b.{0,40}\b(?:progress\w*|output|stdout|heartbeats?|steps?|iterations?|complet\w*|advanc\w*|respon\w*|activity|written|printed|logged|updat\w*|finish\w*|moved|answer\w*|beat\w*|seen|heard)|\b(?:unresponsive|inactive|hung|hang|stuck|stalled|deadlock\w*|blocked|frozen|looks dead|last (?:heartbeat|output|line|step|update))\b|\b(?:has been|still|stayed|remained) at \S+ for\b|\bbelow 1 ?%)`
+	still = `(?:\b(?:no|not|without|hasn't|haven't|did not|didn't|never|nothing)\b.{0,40}\b(?:progress\w*|output|stdout|heartbeats?|steps?|iterations?|complet\w*|advanc\w*|respon\w*|activity|written|printed|logged|updat\w*|finish\w*|moved|modified|touched|answer\w*|beat\w*|seen|heard)|\b(?:unresponsive|inactive|hung|hang|stuck|stalled|deadlock\w*|blocked|frozen|looks dead|last (?:heartbeat|output|line|step|update))\b|\b(?:has been|still|stayed|remained) at \S+(?: \d+)? (?:for|after|since)\b|\bbelow 1 ?%)`
 	// long is how long.
 	long = `(?:\b\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hrs?|hours?)\b|\bsince \d{1,2}:\d\d)`
 )
@@ -22,9 +22,10 @@ var hang = []rule.Rule{{
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: rule.Verdict,
 	Meaning: "the program that supervises the job found no progress, and ended the job",
 	Hint:    hangHint,
-	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "not moved", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "no stdout", "nothing ", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor", "frozen", "hanging", "last output", "last line"},
+	Needles: []string{"progress", "unresponsive", "heartbeat", "watchdog", "stuck", "hung", "not moved", "hang", "deadlock", "stalled", "stall-", "blocked for", "no output", "no stdout", "nothing ", "still at ", "silence", "silent", "did not complete", "didn't complete", "looks dead", "has been at", "supervis", "monitor", "frozen", "hanging", "last output", "last line"},
 	Match: textmatch.New(`(?i)` + still + `.{0,80}` + long + `|` + long + `.{0,60}` + still + `|\bdeadlock (?:found|detected)\b` + `|\b(?:looks?|seems?|appears?|probably|presumably|believed|assumed|considered|deemed|declared)(?: to (?:be|have))?(?: \w+)? (?:hung|stuck|hanging|stalled|(?:dead-?)?locked(?: up)?|deadlocked|frozen)\b|\b(?:probable|possible|suspected|potential|likely|apparent) (?:deadlock|live-?lock|hang)\b|` +
-		`\b(?:job|run|training|process|program|rank|worker|simulation|loop) (?:has |is |was )?(?:hung|stuck|stalled|deadlocked|frozen)\b.{0,40}\b(?:kill|abort|terminat|stopp)ing\b`).And(ends),
+		`\b(?:job|run|training|process|program|rank|worker|simulation|loop) (?:has |is |was )?(?:hung|stuck|stalled|deadlocked|frozen)\b.{0,40}\b(?:kill|abort|terminat|stopp)ing\b|` +
+		`\b(?:end|stopp|kill|terminat|abort|cancell?)(?:ing|ed)\b.{0,30}\b(?:step|job|run|application|program|process\w*|ranks?)\b\W.{0,30}\b(?:(?:no|lack of|without) (?:\w+ )?progress|hang|hung|stuck|stall(?:ed)?|silen(?:ce|t)|no heartbeats?|unresponsive|deadlock\w*)\b|\b(?:step|job|run|training) (?:was )?(?:ended|stopped|killed|terminated) by (?:the |a )?(?:\w+ )?(?:heartbeat|hang|stall|progress)\b`).And(ends),
 	Unless: textmatch.New(`(?i)\bif no\b|\benabled\b|\barmed\b|\bwarn(?:ing)?\b|will (?:be )?(?:kill|abort|stop|end|restart)|timeout ?[:=]|wall ?time|nccl|gloo|collective|barrier|allreduce|blocked for more than|soft lockup|kubelet|etcd|\bretry|connect|http|download|socket|try restarting transaction|process group|coordination|store|no progress bar|marked by "!"|data ?loader|watchdog got stuck`),
 }, {
 	Category: job.Hang, Signature: "watchdog-stuck", Confidence: 0.8,

@@ -66,4 +66,11 @@ var killed = []rule.Rule{{
 	Needles: []string{"exit signal killed", "] killed ", " killed  ", "died from signal 9", "terminated with signal 9", "terminated by signal 9", "terminated by signal sigkill", "killed by sigkill", "zsh: killed", "signal: killed", "killed signal terminated program", "9/kill", "] killed", "exited with code 137", "exit code 137", "exit code: 137", "exit status 137", "exit code is 137", "exited with signal sigkill", "command failed signal sigkill", "exitcode: -9", "exit code -9", "error 137", "failed liveness probe"},
 	Match:   textmatch.New(`PE RANK (?P<rank>\d+) exit signal Killed|(?:rank (?P<rank>\d+)\)? )?(?:died from|terminated (?:with|by)) signal (?:9\b|SIGKILL)|rank: (?P<rank>\d+), pid: \d+\) terminated with signal 9\b|killed by SIGKILL|^zsh: killed|^\[\d+\] +[+-]? *\d+ killed\b|signal: killed$|Killed signal terminated program|status=9/KILL|\*\*\* .*\] (?:Killed|Error 137)|(?i)\bexit(?:ed)?(?: with)? (?:code|status):? (?:is )?137\b|exit(?: |ed with )?code:? -9\b|exit(?:ed)? with signal SIGKILL|command failed signal SIGKILL|\bContainer \S+ failed liveness probe`),
 	Unless:  textmatch.New(`(?i)warn|possible|for example|e\.g\.`),
+}, {
+	Category: job.Killed, Signature: "sigkill", Confidence: 0.9, Traits: rule.Generic | rule.Kernel,
+	Hint:    "look for who may kill: the end of a login session (loginctl enable-linger), a service that stops, a watcher of the site",
+	Text:    "the host recorded that it killed the process (${title})",
+	Needles: []string{"with signal sig", "sending sig", "(signal 9)", "stray process"},
+	Match:   textmatch.New(`: Killing process (?P<pid>\d+) \(.*\) with signal SIG(?:KILL|TERM)|\bpid[ =:]{1,2}(?P<pid>\d+)\b.*\bsending SIG(?:KILL|TERM)\b|(?i)\bkilled (?:\d+ )?(?:stray|leftover|user|remaining) process`),
+	Unless:  textmatch.New(`(?i)\b(?:memory|rss)\b`),
 }}

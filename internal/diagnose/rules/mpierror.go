@@ -22,7 +22,7 @@ var mpiError = []rule.Rule{{
 	Meaning: "MPI lost the connection to another rank, usually because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll", "failed to tcp connect to a peer mpi process", "handshake with a connecting peer mpi", "peer process has unexpectedly disconnected", "poll hangup", "socket closed unexpectedly", "mpi_err_revoked", "ulfm", "one of the processes terminated badly"},
-	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|(?:^|[^:] )[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected|MPI_ERR_REVOKED`),
+	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error(?:$|[^ ]| with| in)|MPI_ERR_PROC_FAILED|(?:^|[^:] )[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected|MPI_ERR_REVOKED`),
 }, {
 	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Traits: rule.Generic | rule.Peer,
 	Meaning: "an MPI call failed, and the error handler ended the program",

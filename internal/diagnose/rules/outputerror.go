@@ -13,9 +13,9 @@ const existsHint = "choose another output path, or allow the program to go on in
 var (
 	// outputExists matches the message of a program whose output exists already: it names the
 	// output, then says that it exists.
-	outputExists = textmatch.New(`(?i)\boutput (?:files?|director(?:y|ies)|folders?)\b.*\b(?:already exists?|exists? already)\b`)
+	outputExists = textmatch.New(`(?i)\b(?:output|results?|run|experiment|log(?:ging)?|save|target|export)[ _-]?(?:files?|dir(?:ector(?:y|ies))?|folders?|path)\b.*\b(?:(?:already )?exists?|(?:is )?not empty)\b`)
 	// goesOn matches words of a program that goes on nevertheless.
-	goesOn = textmatch.New(`(?i)overwrit(?:ing|ten|es)|append|skip|warning|resum|reus|continu|delet|remov|backup|backing|renam|ignor`)
+	goesOn = textmatch.New(`(?i)overwrit(?:ing|ten|es)|warning|\b(?:append|skip|resum|reus|continu|delet|remov|renam|ignor)\w*(?:ing|ed|es|s)\b|\bwill (?:append|skip|resume|reuse|continue|delete|remove|rename|ignore|be)\b|backup|backing|\b(?:does|do|did|must|doesn't|don't) (?:not )?exist`)
 	// existing finds the path in what outputExists matches.
 	existing = textmatch.New(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)
 )
@@ -80,7 +80,8 @@ var outputError = []rule.Rule{{
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.85,
 	Hint:    existsHint,
-	Classes: []string{rule.Message},
+	Classes: []string{"*", rule.Message},
+	Needles: []string{"exist", "not empty"},
 	Match:   outputExists,
 	Unless:  goesOn,
 	Find:    existing,
