@@ -56,7 +56,8 @@ func (e *DirectionError) Error() string {
 // Hint returns what the user can do about the error.
 func (e *DirectionError) Hint() string { return "add --higher or --lower" }
 
-// few is the smallest number of values that a series needs to be judged by.
+// few is the smallest number of values with which a series can be judged. Choose prefers series that have at least so
+// many values.
 const few = 3
 
 // Choose chooses a series for each signal. It takes the series whose name has the lowest Rank (see Meaning)

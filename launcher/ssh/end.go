@@ -40,8 +40,9 @@ func (g *agent) end(ctx context.Context) error {
 	return g.outlive(ctx)
 }
 
-// outlive waits until an agent that receives nothing any more has ended. Meanwhile it asks the host whether the agent
-// is still there. These questions do not count as contact with the agent.
+// outlive waits until the agent has ended. Call it after the controller has stopped sending data to the agent, because
+// the agent ends its ranks and itself when it has received nothing for OrphanGrace. Meanwhile outlive asks the host
+// whether the agent still exists. These questions do not count as contact with the agent.
 func (g *agent) outlive(ctx context.Context) error {
 	lives := g.agents.OrphanGrace + endSlack
 	deadline := g.left.Add(lives)

@@ -39,7 +39,7 @@ func HostfileLines(name string, text []byte) ([]Line, error) {
 	return c.stated, nil
 }
 
-// hostfile reads a hostfile. nothing is the hint for a file that names no host.
+// hostfile reads a hostfile. The string nothing is the hint to give to the user if the file names no host.
 func hostfile(name string, text []byte) (c *collector, nothing string, err error) {
 	text, err = clean(name, text, MaxSize)
 	if err != nil {

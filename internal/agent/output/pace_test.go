@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPace: reads that come often and bring little are paused, and no others. A paused stream is still one that
-// trickles as long as there is something to read soon after each pause.
+// TestPace checks that Pump pauses between reads if a stream has many reads a second and few bytes, and only then.
+// Pump goes on pausing such a stream as long as new data arrives soon after each pause.
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
 		gap   time.Duration // between the reads, without pauses

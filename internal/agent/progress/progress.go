@@ -123,7 +123,8 @@ func (l *Scanner) Scan(piece []byte) {
 	l.Rank.printed(bytes.Count(piece, []byte("\n")))
 	l.reader.Pattern = l.Pattern
 	if cut := len(piece) - scanBytes; cut > 0 {
-		// Begin at the start of a line. If that line is long, leave out the part that curve.Parse ignores.
+		// Skip most of a long piece and search only its end. Start at the beginning of a line, so that no line is read
+		// in part. If that line is long, skip the part of it that curve.Parse ignores.
 		from := max(0, cut-scanBytes-1)
 		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
 			from += i + 1

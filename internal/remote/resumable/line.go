@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ackBytes is the number of consumed bytes after which an acknowledgement is sent, even if there is nothing else to
-// send. A stream with a small buffer sends it after fewer bytes.
+// ackBytes is the number of bytes after which the receiver sends an acknowledgement, even if it has nothing else to
+// send. If the buffer of a stream is small, the receiver sends the acknowledgement after fewer bytes.
 const ackBytes = 256 << 10
 
 // line is one carrier of a Conn. Conn.mu guards the fields below met.
