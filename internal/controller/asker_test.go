@@ -22,7 +22,7 @@ func TestAsker(t *testing.T) {
 	if filepath.Dir(a.file) != spec.CheckpointDir {
 		t.Errorf("the file is %s", a.file)
 	}
-	for range 2 { // withdrawn or not
+	for range 2 { // Withdraw must also work if there is no request
 		if err := a.Withdraw(t.Context()); err != nil {
 			t.Error(err)
 		}
