@@ -116,7 +116,7 @@ func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5,
 		{code: 1},
 		{saves: ckpt(7, 9), infinite: ckpt(7, 9), code: 1},
 		{saves: ckpt(7, 9), older: ckpt(6, 8), infinite: ckpt(7, 9), code: 0},
-		{saves: unnamed(1), ask: true, code: 0},                                         // it was not there before
+		{saves: unnamed(1), ask: true, code: 0},                                         // this checkpoint was not there before
 		{saves: ckpt(7, 9), infinite: ckpt(7, 9), ask: true, code: 1},                   // the answer has NaN
 		{saves: ckpt(4, 5), notes: []string{"step-7 is truncated"}, ask: true, code: 0}, // the gang went on to save
 	} {
@@ -205,7 +205,7 @@ func TestBrokenAnswer(t *testing.T) {
 	g := shows(judge.Reached)
 	g.exits, g.answers, g.saves = works().exits, time.Second, ckpt(5, 5)
 	w := newWorld(t, g)
-	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer) // it is there when the ranks are asked
+	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer) // the checkpoint exists when the ranks are asked
 	w.spec.CheckpointDir, w.spec.EarlyStop, w.spec.BeforeStop = "/ckpt", "stop", job.BeforeStopUSR1
 	w.checkpoints.notes = []string{"step-7 is truncated"}
 	w.run(t)
@@ -232,7 +232,7 @@ func TestTakeoverDuringTheWait(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		gang  gang
-		kind  job.Kind // of the event after which the first controller dies
+		kind  job.Kind // the kind of the event after which the first controller dies
 		state job.State
 		code  int
 	}{

@@ -21,7 +21,7 @@ type flavour struct {
 	name     string // the value of --mpi
 	compiler string
 	rival    string
-	aim      string // the aim: how long gangrun may take, compared with the launcher
+	aim      string // how long gangrun may take, compared with the launcher
 	note     string // a remark on the command line of the launcher
 	// command returns the command line that starts n ranks of a program on that many hosts.
 	command func(f *fakeHosts, hosts, n int, program ...string) []string
