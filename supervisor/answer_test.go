@@ -116,7 +116,7 @@ func TestGoodForAGoodReason(t *testing.T) { // the verdict is true since step 5,
 		{code: 1},
 		{saves: ckpt(7, 9), infinite: ckpt(7, 9), code: 1},
 		{saves: ckpt(7, 9), older: ckpt(6, 8), infinite: ckpt(7, 9), code: 0},
-		{saves: unnamed(1), ask: true, code: 0},                                         // this checkpoint was not there before
+		{saves: unnamed(1), ask: true, code: 0},                                         // it was not there before
 		{saves: ckpt(7, 9), infinite: ckpt(7, 9), ask: true, code: 1},                   // the answer has NaN
 		{saves: ckpt(4, 5), notes: []string{"step-7 is truncated"}, ask: true, code: 0}, // the gang went on to save
 	} {

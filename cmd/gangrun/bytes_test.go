@@ -122,7 +122,8 @@ func TestBytes(t *testing.T) {
 			}
 			o.found(t, "1")
 			if data, err := os.ReadFile(filepath.Join(b.dir, "results", "0.0")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the trial's file is there, %v: %q", err, data) // the trial is contained, so its file must not exist
+				// The trial is contained, so its file must not exist.
+				t.Errorf("the trial's file is there, %v: %q", err, data)
 			}
 		})
 	}

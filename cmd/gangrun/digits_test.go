@@ -128,7 +128,8 @@ func TestResume(t *testing.T) {
 		t.Fatal("rank 2 is gone")
 	}
 	r.journalled("a second attempt", func(e job.Event) bool { return e.Kind == job.KindAttempt && e.Attempt == 2 })
-	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn }) // the ranks do not make steps beyond step 12
+	// The ranks make no steps beyond step 12.
+	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn })
 	newest := good[len(good)-1]
 	for _, on := range goOn {
 		on()

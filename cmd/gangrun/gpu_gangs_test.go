@@ -166,7 +166,8 @@ func (r *gpuRound) layOut() {
 	if err := os.Chown(filepath.Join(r.dir, strconv.Itoa(stranger)), stranger, stranger); err != nil {
 		t.Fatal(err)
 	}
-	for at := r.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the stranger must be able to enter the directories
+	// The stranger must be able to enter the directories.
+	for at := r.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 		if err := os.Chmod(at, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,8 @@ func TestStopLost(t *testing.T) {
 			_ = r.cmd.Process.Kill()
 			<-r.exited
 			r.told(2)
-			_ = os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600) // without the file, the ranks would be left
+			// Without the file, the ranks would be left.
+			_ = os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600)
 		})
 		code, out, errs := r.ask(r.gangrun, "stop", "last")
 		killing.Wait()

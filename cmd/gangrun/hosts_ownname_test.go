@@ -49,7 +49,8 @@ func TestHostsOfOneNameInTwoDomains(t *testing.T) {
 				t.Errorf("gangrun %s: %v\n%s", strings.Join(command, " "), err, errs.String())
 				continue
 			}
-			said := strings.TrimSpace(strings.TrimPrefix(string(out), "[0]")) // gangrun run puts the rank before each line
+			// gangrun run puts the rank before each line.
+			said := strings.TrimSpace(strings.TrimPrefix(string(out), "[0]"))
 			if got, _, _ := strings.Cut(said, "."); got != want {
 				t.Errorf("gangrun %s ran on %q, want %q\n%s", strings.Join(command, " "), got, want, errs.String())
 			}

@@ -97,7 +97,8 @@ func (l *longLived) descriptors(name string, pid int) map[string]int {
 	}
 	found := map[string]int{}
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil { // the descriptor with which this process reads the directory is closed by then
+		// The descriptor with which this process reads the directory is closed by now.
+		if target, err := os.Readlink(link); err == nil {
 			what, _, _ := strings.Cut(target, ":[") // cuts off the numbers of pipes and sockets
 			found[what]++
 		}

@@ -65,7 +65,7 @@ func setUp(e *testscript.Env) error {
 	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 	e.Setenv("GANGRUN_HOME", filepath.Join(e.WorkDir, "home"))
 	e.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+filepath.Join(e.WorkDir, "race"))
-	e.Setenv("PYTHON", "/usr/bin/python3")                        // the Python of Debian, because the packages of the tests are Debian's
+	e.Setenv("PYTHON", "/usr/bin/python3")                        // the packages of the tests are Debian's
 	reports, err := filepath.Abs("../../topology/probe/testdata") // recorded output of nvidia-smi
 	if err != nil {
 		return err

@@ -61,7 +61,7 @@ type round struct {
 	strikes      []strike
 
 	killed    bool          // whether the controller was killed
-	lostHosts map[int]int   // how many of the agent and its watchdogs on a host were killed, by the PID of the outer watchdog
+	lostHosts map[int]int   // kills of agents and watchdogs by the PID of the outer watchdog
 	last      time.Time     // time of the last strike
 	gone      time.Duration // time from then until the last process of the job was seen
 	end       string        // the state of the run

@@ -89,7 +89,8 @@ func newTrialBed(t *testing.T, uid int) *trialBed {
 		}
 		return err
 	}))
-	for at := b.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the user must be able to enter the directories
+	// The user must be able to enter the directories.
+	for at := b.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 		must(os.Chmod(at, 0o755))
 	}
 	must(os.Chmod(filepath.Dir(b.binary), 0o755))

@@ -136,7 +136,8 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		q, ok := readRequest(path)
-		if !ok || q.To == (job.Controller{}) || len(text) > maxRequest/8 { // when it is written again, the request may become longer
+		// A request may become longer when it is written again.
+		if !ok || q.To == (job.Controller{}) || len(text) > maxRequest/8 {
 			return
 		}
 		run := Run{ID: "run", Dir: filepath.Dir(path)}

@@ -20,7 +20,8 @@ var stateColours = [...]string{topology.DeviceFree: "#cdebd3", topology.DeviceBu
 func Dot(to io.Writer, l hostlist.List) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintln(w, "graph gangrun {")
-	fmt.Fprintln(w, "  fontname=\"Helvetica\";") // Graphviz knows the widths of this font even if no fonts are installed
+	// Graphviz knows the widths of this font even if no fonts are installed.
+	fmt.Fprintln(w, "  fontname=\"Helvetica\";")
 	fmt.Fprintln(w, "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", margin=\"0.2,0.08\"];")
 	if len(l.Hosts) == 1 {
 		hostDot(w, l.Hosts[0])
@@ -81,7 +82,8 @@ const dotScale = 1.3 / 72
 
 // racksDot draws the racks, with the switches and hosts in each of them.
 func racksDot(w io.Writer, hosts []job.Host) {
-	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;") // switches are on the left; Graphviz puts the first of several nodes at the bottom
+	// The switches are on the left. Graphviz puts the first of several nodes at the bottom.
+	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;")
 	host, sw := 0, 0
 	for r, rack := range slices.Backward(byRack(hosts)) {
 		name := "rack not known"

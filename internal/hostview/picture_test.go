@@ -67,7 +67,8 @@ func TestTopoSVG(t *testing.T) {
 					}
 				}
 			}
-			if name == "one" && elements["line"] < 2+2 { // a line for each of two pairs of GPUs, and lines from a NIC to two GPUs
+			// There are lines for two pairs of GPUs, and from a NIC to two GPUs.
+			if name == "one" && elements["line"] < 2+2 {
 				t.Errorf("%d lines", elements["line"])
 			}
 		})

@@ -40,7 +40,8 @@ func TestExample(t *testing.T) {
 	}
 	for _, field := range Fields() {
 		shown := slices.ContainsFunc(f.settings, func(s setting) bool { return s.field.Name == field.Name })
-		shown = shown || strings.Contains(example, "\n#"+field.Name+": ") // a key in a comment, because it cannot be used together with another key
+		// A key that cannot be used together with another key is in a comment.
+		shown = shown || strings.Contains(example, "\n#"+field.Name+": ")
 		if field.Key && field.Kind != Group && !shown {
 			t.Errorf("the example does not show %q", field.Name)
 		}

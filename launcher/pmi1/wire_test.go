@@ -320,7 +320,8 @@ func TestPart(t *testing.T) {
 				t.Error("let go who waits for nobody")
 			}
 			a.send("cmd=barrier_in")
-			for deadline := time.Now().Add(limit); !s.Part(0); runtime.Gosched() { // until the rank has entered the barrier
+			// Part returns true when the rank has entered the barrier.
+			for deadline := time.Now().Add(limit); !s.Part(0); runtime.Gosched() {
 				if time.Now().After(deadline) {
 					t.Fatalf("rank 0 has not come to the barrier within %s", limit)
 				}

@@ -28,7 +28,8 @@ func filesIn(t *testing.T, files map[string]string) string {
 // TestCPUOf checks that the limits of a control group and of its ancestors are found, in both versions.
 func TestCPUOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		own, mount string // own is the control group of the process; mount has the type and the options of the hierarchy
+		// own is the control group of the process. mount has the type and the options of the hierarchy.
+		own, mount string
 		files      map[string]string
 		want       []time.Duration
 	}{

@@ -39,7 +39,9 @@ func TestGPUClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  topology.Want
 		hosts []job.Host
-		claim string // for each host, the GPUs that are named, the number that is claimed, and the smallest number that is needed
+		// For each host, claim has the GPUs that the ticket names, the number that it claims, and the smallest number
+		// that the gang needs.
+		claim string
 	}{
 		"each host alone":            {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{leasetest.Host("a", 4), leasetest.Host("b", 2), leasetest.Host("c", 1)}, "4/2/2 2/2/2 1/0/0"},
 		"any GPUs of one island":     {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{leasetest.Host("a", 4)}, "4/2/2"},

@@ -122,7 +122,8 @@ func TestCarryOnALineThatIsCut(t *testing.T) {
 	conn, agent := pair(t)
 	in, _, _, out := session(t)
 	asked := carrying(conn, in, out)
-	for begun, sent := time.Now(), 0; sent < 128<<10; { // more than the pipe, and the goroutine that copies to it, can hold
+	// The agent sends more than the pipe, and the goroutine that copies to it, can hold.
+	for begun, sent := time.Now(), 0; sent < 128<<10; {
 		if err := agent.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}

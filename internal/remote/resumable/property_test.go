@@ -79,7 +79,8 @@ func FuzzNothingIsLostOrDoubled(f *testing.F) {
 func survive(t *testing.T, seed uint64, faults int) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	client, server := pair(t, Options{})
-	least := 1 << rng.IntN(13) // the smallest size of a buffer; if the other buffer were much larger, it would take too long to fill it
+	// least is the smallest size of a buffer. If the other buffer were much larger, it would take too long to fill it.
+	least := 1 << rng.IntN(13)
 	for _, c := range []*Conn{client, server} {
 		c.out.limit = least + rng.IntN(63*least+1)
 		c.in.limit = c.out.limit

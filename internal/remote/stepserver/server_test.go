@@ -124,7 +124,8 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(orphan, unix.SIGKILL); err != nil { // not by a command of the server, which may end before it has answered
+	// The server may end before it has answered, so this is no command of the server.
+	if err := unix.Kill(orphan, unix.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	_ = c.Close()
