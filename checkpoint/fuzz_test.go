@@ -72,7 +72,7 @@ func zipSeeds(f *testing.F) [][]byte {
 func FuzzZip(f *testing.F) {
 	fuzz(f, "a.npz", zipSeeds(f), func(t *testing.T, data []byte, format string) {
 		if format != formatNPZ && format != formatTorch && format != formatZip {
-			return // it began like something else
+			return // the data begins like another format
 		}
 		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 		if err != nil || len(r.File) == 0 {

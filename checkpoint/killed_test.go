@@ -242,7 +242,7 @@ func TestMemory(t *testing.T) {
 		}
 		_, err := check(r, sniff(name, head), name)
 		runtime.ReadMemStats(&after)
-		if name == "big.pkl" != flaw.Is(err) { // it has no STOP
+		if name == "big.pkl" != flaw.Is(err) { // the pickle has no STOP
 			t.Errorf("%s: %v", name, err)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {

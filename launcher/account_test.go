@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// keepers are talkers that can be told to keep what they have.
+// keepers are talkers that can be told to keep their logs.
 type keepers struct {
 	talkers
 	mu   sync.Mutex
@@ -41,11 +41,12 @@ func (k keeper) Keep(context.Context, *wire.KeepRequest) (*wire.KeepReply, error
 	return &wire.KeepReply{}, nil
 }
 
-// unwaited is what is wrong with rank 0 where nobody has waited for its output either.
+// unwaited is the fault of rank 0 if gangrun no longer waits for its output, either.
 const unwaited = "its output did not all arrive from h1: it was not waited for"
 
-// What does not come for long, though the hosts are there, is waited for no more once
-// the gang is over, and stays on its host; what comes slowly is waited for.
+// TestCollectLimit checks that gangrun does not wait for ever for the output of an ended gang. If no output comes for
+// the limit although the host answers, gangrun gives up, and the host keeps the output. gangrun must go on waiting for
+// output that comes slowly.
 func TestCollectLimit(t *testing.T) {
 	const limit = 600 * time.Millisecond
 	stalls := func(host string, to wire.Agent_OutputServer) error {
@@ -59,7 +60,7 @@ func TestCollectLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		output func(host string, to wire.Agent_OutputServer) error
 		full   bool // the log of rank 1 is on a full disk
-		hurry  bool // once that is told
+		hurry  bool // the user is in a hurry after the note about the disk
 		note   []string
 		fault  string
 	}{
@@ -84,7 +85,7 @@ func TestCollectLimit(t *testing.T) {
 		"slow": {
 			output: func(host string, to wire.Agent_OutputServer) error {
 				if host == "h2" {
-					for range 20 { // twice the limit
+					for range 20 { // takes twice the limit
 						if err := say(host, to, "hello\n", 0); err != nil {
 							return err
 						}
@@ -133,7 +134,7 @@ func TestCollectLimit(t *testing.T) {
 						case strings.HasPrefix(e.Text, "a log cannot be written"):
 							stuck = true
 						}
-						if c.hurry && stuck && exits == 2 { // none of them was told to end
+						if c.hurry && stuck && exits == 2 { // gangrun does not end the ranks, because all have ended
 							l.Hurry()
 						}
 					})
@@ -158,7 +159,7 @@ func TestCollectLimit(t *testing.T) {
 				}
 				for _, e := range o.Exits {
 					if c.hurry && e.Rank == 0 && e.Fault == unwaited {
-						continue // nor need that have come by then
+						continue // the output of rank 0 may not have come by then, either
 					}
 					if want := c.fault; e.Rank == 1 && (want == "" && e.Fault != "" || !strings.HasPrefix(e.Fault, want)) || e.Rank == 0 && e.Fault != "" {
 						t.Errorf("%s, want the fault %q of rank 1", e, want)
@@ -172,8 +173,8 @@ func TestCollectLimit(t *testing.T) {
 	}
 }
 
-// Of hosts whose agents are not there when a gang is adopted it is told that output is
-// missing, and where it may be; not of this machine, where all is.
+// TestAdoptTellsOfOutput checks that gangrun reports missing output, and where it may be, if the agent of a host is
+// gone when a gang is adopted. On this machine, no output is missing.
 func TestAdoptTellsOfOutput(t *testing.T) {
 	for name, c := range map[string]struct {
 		link agents.Link

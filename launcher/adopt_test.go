@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// If agents of an adopted gang are gone, those that may have ended because they had no
-// controller are reported; a host that was booted since is not.
+// TestAdoptWithout checks the hosts of an adopted gang whose agents are gone. Agents that may have ended because they
+// had no controller are reported. An agent whose host was booted since then is not.
 func TestAdoptWithout(t *testing.T) {
 	for _, test := range []struct {
 		name                   string
@@ -44,7 +44,7 @@ func TestAdoptWithout(t *testing.T) {
 	}
 }
 
-// linked is a Dialer whose links have the properties of another.
+// linked is a Dialer whose links have some properties of the given Link.
 type linked struct{ agents.Link }
 
 func (d linked) Dial(context.Context, string) (agents.Link, error) {
@@ -54,19 +54,19 @@ func (d linked) Dial(context.Context, string) (agents.Link, error) {
 	return link, nil
 }
 
-// refusing lets nobody in.
+// refusing is a Dialer that refuses every connection.
 type refusing struct{}
 
 func (refusing) Dial(context.Context, string) (agents.Link, error) {
 	return agents.Link{}, errors.New("user was not let in")
 }
 
-// A host that is not reached when a run is taken over is told as that: it may be this
-// side that is not let in.
+// TestAdoptUnreached checks that a host that cannot be reached at a takeover is reported as not reached. The reason
+// may be that this side was not allowed to log in.
 func TestAdoptUnreached(t *testing.T) {
 	l := New(Options{Dialer: refusing{}})
 	defer l.cancel()
-	l.begun = l.begun.Add(-time.Hour) // what was left there has ended
+	l.begun = l.begun.Add(-time.Hour) // the agents that the earlier controller left have ended by now
 	o, err := l.Run(t.Context(), job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
 		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 	}}, func(job.Event) {})

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// A rank that its peer's end has ended, before the agent of its host knew that the
-// run is cancelled, has not failed by itself; one that had failed before has.
+// TestEndAfterCancel checks that a rank has not failed if it ended after the run was cancelled, because of the end of
+// another rank. A rank that failed before the cancellation has failed.
 func TestEndAfterCancel(t *testing.T) {
 	at := time.Now()
 	e := newEmitter(func(job.Event) {})

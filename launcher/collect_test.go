@@ -21,21 +21,21 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// talkers are agents whose ranks, one a host, end at once and have printed.
+// talkers are agents with one rank each, which has printed something and ends at once.
 type talkers struct {
 	fakeHosts
-	code   int                                                 // of every rank
-	output func(host string, to wire.Agent_OutputServer) error // what Output does
-	// trouble is why they cannot be reached, where they cannot.
+	code   int                                                 // the exit code of every rank
+	output func(host string, to wire.Agent_OutputServer) error // implements Output
+	// trouble is why the agents cannot be reached; nil if they can be reached.
 	trouble error
-	// rest hands out what they have left.
+	// rest hands out what the agents have left.
 	rest func(agents.RestRequest) error
 
 	asking sync.Mutex
-	asked  map[string]*wire.OutputRequest // by the host; nil where nobody looks
+	asked  map[string]*wire.OutputRequest // the requests for output by host; nil if the test does not need them
 }
 
-// talker is the agent of one of them.
+// talker is the agent of one host of talkers.
 type talker struct {
 	fakeHost
 	of *talkers
@@ -79,7 +79,7 @@ func (t talker) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error 
 	return t.of.output(t.name, to)
 }
 
-// onH2 returns an agent's method Output that is f on the host h2. On other hosts, the rank prints a line.
+// onH2 returns an implementation of Output that calls f on the host h2. On other hosts, the rank prints a line.
 func onH2(f func(to wire.Agent_OutputServer) error) func(host string, to wire.Agent_OutputServer) error {
 	return func(host string, to wire.Agent_OutputServer) error {
 		if host == "h2" {
@@ -89,10 +89,10 @@ func onH2(f func(to wire.Agent_OutputServer) error) func(host string, to wire.Ag
 	}
 }
 
-// broken is the error of a connection that has broken.
+// broken is the error of a broken connection.
 var broken = status.Error(codes.Unavailable, "the line broke")
 
-// say sends a piece of what the rank of a host printed, and the end of streams.
+// say sends output of the rank on a host, and the ends of that many of its streams.
 func say(host string, to wire.Agent_OutputServer, text string, ends int) error {
 	rank := int32(host[1] - '1')
 	err := to.Send(&wire.OutputReply{Rank: rank, Data: []byte(text)})
@@ -102,16 +102,17 @@ func say(host string, to wire.Agent_OutputServer, text string, ends int) error {
 	return err
 }
 
-// What does not all arrive is told, and is no success.
+// TestCollect checks that output that does not arrive completely is reported, and that such an attempt has not
+// succeeded.
 func TestCollect(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
 		output func(host string, to wire.Agent_OutputServer) error
 		hurry  bool
-		why    error  // the hosts cannot be reached
-		note   string // that is told of h2
-		fault  string // of rank 1
-		after  bool   // it counts as ended by gangrun
+		why    error  // why the hosts cannot be reached
+		note   string // the note about h2
+		fault  string // the fault of rank 1
+		after  bool   // rank 1 counts as ended by gangrun
 	}{
 		"all of it": {output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }},
 		"one stream without an end": {
@@ -169,7 +170,7 @@ func TestCollect(t *testing.T) {
 				if c.hurry {
 					go func() {
 						<-ended
-						synctest.Wait() // what was printed is here
+						synctest.Wait() // the output has arrived by then
 						l.Hurry()
 					}()
 				}
@@ -211,8 +212,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A host that was silent before the run was cancelled, and is lost after that, is no
-// failure to try again for.
+// TestLostAfterCancel checks that a host that was silent before the run was cancelled, and is lost after that, is not
+// a failure that calls for a retry.
 func TestLostAfterCancel(t *testing.T) {
 	for name, c := range map[string]struct {
 		cancelled bool
@@ -234,7 +235,8 @@ func TestLostAfterCancel(t *testing.T) {
 	}
 }
 
-// A host is told as silent while its output is still on its way, and no longer.
+// TestSuspectWhileCollecting checks that a silent host is reported as suspect while its output is still being fetched,
+// and not after that.
 func TestSuspectWhileCollecting(t *testing.T) {
 	heard := time.Now().Add(-2 * agents.SuspectAfter)
 	fetched := make(chan struct{})

@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Events are handed on one at a time and in order, each by each sender's.
+// TestEmitterKeepsOrder checks that events are emitted one at a time, and that those of each sender keep their order.
 func TestEmitterKeepsOrder(t *testing.T) {
 	const senders, events = 4, 1000
-	var mu sync.Mutex // held while an event is taken: emit is called one at a time
+	var mu sync.Mutex // held during a call of emit, so that the test sees calls at the same time
 	next, strays := make([]int, senders), 0
 	e := newEmitter(func(event job.Event) {
 		if !mu.TryLock() {
@@ -32,7 +32,7 @@ func TestEmitterKeepsOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	e.close() // everything has been handed on when it returns
+	e.close() // returns when all events have been emitted
 	for rank, n := range next {
 		if n != events {
 			t.Errorf("of sender %d, %d events were handed on, want %d", rank, n, events)
@@ -43,8 +43,8 @@ func TestEmitterKeepsOrder(t *testing.T) {
 	}
 }
 
-// Who takes the events may block: who has some goes on. Meanwhile progress is
-// dropped beyond a limit, and nothing else is.
+// TestEmitterDoesNotBlock checks that senders do not wait if emit blocks. Only progress events are dropped meanwhile,
+// and only beyond a limit.
 func TestEmitterDoesNotBlock(t *testing.T) {
 	var got []job.Event
 	taking, take := make(chan struct{}), make(chan struct{})
@@ -82,7 +82,7 @@ func TestEmitterDoesNotBlock(t *testing.T) {
 	}
 }
 
-// An emitter that was given nothing ends.
+// TestEmitterOfNothing checks that close returns if there were no events.
 func TestEmitterOfNothing(t *testing.T) {
 	e := newEmitter(func(event job.Event) { t.Errorf("handed on was %+v", event) })
 	e.close()

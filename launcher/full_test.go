@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// fullFile returns an empty file on a file system that has no room for a byte.
+// fullFile returns the path of an empty file on a file system that has no room left.
 func fullFile(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

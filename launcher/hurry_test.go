@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// stuckDialer is of a host whose agent cannot be found before ctx ends.
+// stuckDialer is a Dialer that does not find the agent of a host before ctx ends.
 type stuckDialer struct{ dialling chan struct{} }
 
 func (d stuckDialer) Dial(ctx context.Context, _ string) (agents.Link, error) {
@@ -20,7 +20,7 @@ func (d stuckDialer) Dial(ctx context.Context, _ string) (agents.Link, error) {
 	return agents.Link{}, context.Cause(ctx)
 }
 
-// Who looks for a gang of an earlier controller can be told to stop.
+// TestHurryWhileAdopting checks that Hurry stops the search for the gang of an earlier controller.
 func TestHurryWhileAdopting(t *testing.T) {
 	d := stuckDialer{make(chan struct{})}
 	l := New(Options{Dialer: d, OrphanGrace: time.Hour})

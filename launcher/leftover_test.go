@@ -28,14 +28,14 @@ func (h fakeHost) Leftovers(context.Context, *wire.LeftoversRequest) (*wire.Left
 	return all[0], nil
 }
 
-// An attempt starts once no process of an earlier one of its run is left; who is waited
-// for is named, and a host on which it does not end has no part in the attempt.
+// TestProveAlone checks that an attempt starts only when no process of an earlier attempt of its run is left. gangrun
+// must name the processes for which it waits. If they do not end on a host, the attempt must not use that host.
 func TestProveAlone(t *testing.T) {
 	stuck := &wire.Leftover{Pid: 12, Name: []byte("python"), State: "D", Gang: "r/1"}
 	others := &wire.Leftover{Pid: 13, Name: []byte("sh"), State: "D", Gang: "s/1"}
 	for name, c := range map[string]struct {
 		replies []*wire.LeftoversReply
-		notes   []string // a part of each
+		notes   []string // a part of each note
 		took    time.Duration
 		away    string
 	}{

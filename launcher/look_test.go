@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A host whose file system hangs is named, with what was looked at, and others can do
-// without it; on the controller's own machine there are none.
+// TestLookLimit checks that the error names a host whose file system hangs, and what the agent was asked to look at.
+// Other hosts may be used instead, but not if the host is the controller's own machine.
 func TestLookLimit(t *testing.T) {
 	ask := job.Survey{Command: []string{"train", "-v"}, Workdir: "/w", Inputs: []string{"a", "b", "c", "d", "e", "f"}, CheckpointDir: "/c"}
 	for name, local := range map[string]bool{"far": false, "here": true} {
@@ -48,7 +48,7 @@ func TestLookLimit(t *testing.T) {
 	})
 }
 
-// Who cancels while an agent looks at files is told so.
+// TestLookCancelled checks that the reason for a cancellation is returned while an agent looks at files.
 func TestLookCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := launch(t, &fakeHosts{stuck: map[string]string{"h2": "Survey"}})

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// launch returns a Launcher of four hosts, which the test closes.
+// launch returns a Launcher for four hosts. It is closed at the end of the test.
 func launch(t *testing.T, f *fakeHosts) *Launcher {
 	t.Helper()
 	f.ended = map[string]bool{}
@@ -29,15 +29,15 @@ func launch(t *testing.T, f *fakeHosts) *Launcher {
 	return l
 }
 
-// attempt is one of a rank on each of h1 and h2.
+// attempt returns an attempt with one rank on each of h1 and h2.
 func attempt(mpi job.MPI) job.Attempt {
 	return job.Attempt{Number: 1, Run: "r", MPI: mpi, Command: []string{"true"}, Placement: job.Placement{
 		Hosts: fourHosts()[:2], Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2", Node: 1}},
 	}}
 }
 
-// An agent that is gone when it is asked for something before a gang runs is a host
-// that cannot be reached, and no failure of gangrun itself.
+// TestLostBeforeTheGang checks that a host cannot be reached if its agent dies during a call before the gang runs.
+// This must not count as a failure of gangrun itself.
 func TestLostBeforeTheGang(t *testing.T) {
 	for _, c := range []struct{ call, host string }{{"Hello", "h2"}, {"Survey", "h2"}, {"Meet", "h3"}} {
 		l := launch(t, &fakeHosts{dead: map[string]string{c.host: c.call}})
@@ -72,7 +72,8 @@ func TestLostBeforeTheGang(t *testing.T) {
 	}
 }
 
-// On the controller's own machine there is no other host to go to.
+// TestLostHereBeforeTheGang checks that there is an error if that happens on the controller's own machine, because no
+// other host can be used.
 func TestLostHereBeforeTheGang(t *testing.T) {
 	l := launch(t, &fakeHosts{local: true, dead: map[string]string{"h1": "Port"}})
 	o, err := l.Run(t.Context(), attempt(job.MPINone), func(job.Event) {})
@@ -81,8 +82,8 @@ func TestLostHereBeforeTheGang(t *testing.T) {
 	}
 }
 
-// The ranks of a gang that is on this machine alone meet on its loopback interface, by
-// whatever name it goes; those of others meet on the network.
+// TestRendezvous checks the address at which ranks meet. It is on the loopback interface if the whole gang is on this
+// machine, whatever its name is. Otherwise it is on the network.
 func TestRendezvous(t *testing.T) {
 	for name, c := range map[string]struct {
 		local  bool
@@ -102,7 +103,7 @@ func TestRendezvous(t *testing.T) {
 	}
 }
 
-// Who cancels is told so, whatever that made of the calls.
+// TestCancelBeforeTheGang checks that the reason for a cancellation is returned, whatever the calls return.
 func TestCancelBeforeTheGang(t *testing.T) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -112,11 +113,11 @@ func TestCancelBeforeTheGang(t *testing.T) {
 	}
 }
 
-// Whoever is in a hurry does not wait for a host that is silent, and is told what may
-// be left there; others do.
+// TestAbandonSilent checks that gangrun gives up a silent host if the user is in a hurry, and reports the ranks that
+// may be left there. Otherwise it waits.
 func TestAbandonSilent(t *testing.T) {
 	for name, c := range map[string]struct {
-		hurried, silence time.Duration // ago
+		hurried, silence time.Duration // how long ago that was
 		want             bool
 	}{
 		"nobody is in a hurry":   {0, time.Hour, false},
@@ -152,7 +153,7 @@ func TestAbandonSilent(t *testing.T) {
 	}
 }
 
-// The lines of a rank's log are found where the log is: with the controller.
+// TestLogFile checks that lines of a rank's log name the log on the controller's machine.
 func TestLogFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		local bool

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/network"
 )
 
-// Probe reports a machine with several names before it looks for a network.
+// TestProbeOfOneMachineTwice checks that Probe reports a machine with several names before it chooses a network.
 func TestProbeOfOneMachineTwice(t *testing.T) {
 	f := &fakeHosts{machines: map[string]string{"h1": "a", "h2": "b", "h3": "a", "h4": "c"}}
 	hosts := slices.Clone(fourHosts())

@@ -37,7 +37,7 @@ func TestDecode(t *testing.T) {
 	if r.done == nil || len(r.done.Unreaped) != 1 || r.done.Unreaped[0] != 7 {
 		t.Errorf("done is %v", r.done)
 	}
-	// What cannot be decoded is the agent's loss, not gangrun's end.
+	// If a message of an agent cannot be decoded, the agent must count as lost, and gangrun must go on.
 	for what, reply := range map[string]*wire.GangReply{
 		"a line":   {Lines: [][]byte{[]byte("{")}},
 		"an event": {Events: [][]byte{[]byte(`{"time":"yesterday"}`)}},
@@ -48,7 +48,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// Whether it is unclear why a rank ended is judged by what that rank printed.
+// TestLeavesOpen checks that only the output of a rank itself decides whether the reason of its end is unclear.
 func TestLeavesOpen(t *testing.T) {
 	line := func(rank int, text string) job.Line { return job.Line{Rank: rank, Text: text} }
 	g := &running{outcome: job.Outcome{Lines: []job.Line{line(0, "a"), line(1, "b"), line(0, "c"), line(-1, "d")}}}

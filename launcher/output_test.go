@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// heirs are talkers that an earlier controller has started, and that hand on what their
-// ranks have printed from where it is asked for.
+// heirs are talkers that an earlier controller has started. They send the output of their ranks from the requested
+// offset on.
 type heirs struct {
 	talkers
 	printed string
@@ -32,7 +32,7 @@ func (h *heirs) Dial(_ context.Context, host string) (agents.Link, error) {
 	return link, err
 }
 
-// Gang ends when everything else has settled.
+// Gang ends when all other goroutines are blocked.
 func (h heir) Gang(stream wire.Agent_GangServer) error {
 	time.Sleep(time.Second)
 	return h.talker.Gang(stream)
@@ -42,10 +42,10 @@ func (h heir) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
 	return say(h.name, to, h.of.printed[r.Out[0]:], 2)
 }
 
-// What a gang has printed while there was no controller is shown by the next one, however
-// fast it comes into the log, and what was shown before is not.
+// TestShowAdopted checks that a new controller shows what a gang has printed while there was no controller, however
+// fast this gets into the log. It must not show again what was shown before.
 func TestShowAdopted(t *testing.T) {
-	for range 20 { // which of the two is first is chance
+	for range 20 { // it is left to chance which of the two is first
 		synctest.Test(t, func(t *testing.T) {
 			shown := ""
 			l := New(Options{Dialer: &heirs{printed: "before\nmeanwhile\n"}, Hosts: fourHosts()[:1], HostTimeout: time.Minute,

@@ -21,17 +21,17 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// fakeHosts are agents that meet on paper.
+// fakeHosts are agents that only pretend to meet.
 type fakeHosts struct {
 	wire.UnimplementedAgentServer
 	local    bool
-	ahead    time.Duration     // h2's clock
-	sick     string            // host whose second reply never comes
-	dead     map[string]string // the call during which the agent of a host dies
-	stuck    map[string]string // the call that a host does not answer
-	full     bool              // no host has a free port
-	machines map[string]string // that of each host
-	// leftovers are each host's replies to who asks for them, the last again and again.
+	ahead    time.Duration     // how far the clock of h2 is ahead
+	sick     string            // the host whose second reply does not come
+	dead     map[string]string // by host, the call during which its agent dies
+	stuck    map[string]string // by host, the call that it does not answer
+	full     bool              // whether all hosts have no free port
+	machines map[string]string // the machine of each host
+	// leftovers has the replies of each host to Leftovers. The last one is repeated.
 	leftovers map[string][]*wire.LeftoversReply
 
 	mu    sync.Mutex
@@ -40,14 +40,14 @@ type fakeHosts struct {
 	dials map[string]int
 }
 
-// fakeHost is the agent of one of them.
+// fakeHost is the agent of one of fakeHosts.
 type fakeHost struct {
 	*fakeHosts
 	name   string
 	hangUp func()
 }
 
-// hangs waits for the end of a call that the host does not answer.
+// hangs waits for the end of ctx if the host does not answer the call.
 func (h fakeHost) hangs(ctx context.Context, call string) error {
 	if h.stuck[h.name] != call {
 		return nil
@@ -56,11 +56,11 @@ func (h fakeHost) hangs(ctx context.Context, call string) error {
 	return ctx.Err()
 }
 
-// dies ends the agent that is to die during a call.
+// dies ends the agent if it is to die during the call.
 func (h fakeHost) dies(call string) error {
 	if h.dead[h.name] == call {
 		h.hangUp()
-		return io.ErrUnexpectedEOF // which nobody hears
+		return io.ErrUnexpectedEOF // the caller does not get this error
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (f *fakeHosts) Dial(_ context.Context, host string) (agents.Link, error) {
 	return dialFake(fakeHost{fakeHosts: f, name: host}, f.local)
 }
 
-// dialFake returns the link to an agent.
+// dialFake returns a link to an agent.
 func dialFake(agent wire.AgentServer, local bool) (agents.Link, error) {
 	var cut func()
 	if f, ok := agent.(fakeHost); ok {
@@ -117,7 +117,7 @@ func (h fakeHost) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surv
 	h.asked = append(h.asked, ask)
 	h.mu.Unlock()
 	facts := job.Facts{Host: h.name, Check: &job.DirectoryFact{}}
-	if h.name == "h3" { // which cannot use it
+	if h.name == "h3" { // h3 cannot use the directory
 		facts.Check.Kind, facts.Check.Error = job.ErrorReadOnly, "read-only file system"
 	}
 	data, err := json.Marshal(facts)
@@ -209,8 +209,8 @@ func survey(t *testing.T, f *fakeHosts, hosts []job.Host) ([]job.Facts, error) {
 	return l.Survey(t.Context(), hosts, job.Survey{Command: []string{"true"}, CheckpointDir: "/c", Compile: true})
 }
 
-// Hosts of several machines meet: what comes of it is in their facts, and how their
-// clocks differ.
+// TestSurveyOfSeveralMachines checks that hosts on several machines meet. Their facts must have the results, and the
+// differences of their clocks.
 func TestSurveyOfSeveralMachines(t *testing.T) {
 	f := &fakeHosts{ahead: -2 * time.Minute}
 	facts, err := survey(t, f, fourHosts())
@@ -262,7 +262,7 @@ func TestSurveyOfSeveralMachines(t *testing.T) {
 	}
 }
 
-// Hosts of one machine do not meet, nor does a host alone.
+// TestSurveyOfOneMachine checks that hosts on one machine, and single hosts, do not meet.
 func TestSurveyOfOneMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		local bool
@@ -284,7 +284,8 @@ func TestSurveyOfOneMachine(t *testing.T) {
 	}
 }
 
-// A host that is lost while they meet is named, and the others are let go.
+// TestMeetLost checks that the error names a host that is lost during the meeting, and that the meeting of the other
+// hosts is ended.
 func TestMeetLost(t *testing.T) {
 	_, err := survey(t, &fakeHosts{sick: "h3"}, fourHosts())
 	if err == nil || !strings.Contains(err.Error(), "have host h3 meet the others: ") || !strings.Contains(err.Error(), "the host burns") {

@@ -23,8 +23,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// What an agent that is gone has left is fetched: at once where its host answers, else
-// while later gangs run.
+// TestRest checks that gangrun fetches what a dead agent has left. It does so at once if the host answers, and
+// otherwise while later gangs run.
 func TestRest(t *testing.T) {
 	const out, errs = "rank-0001.out", "rank-0001.err"
 	left := func(texts map[string]string, whole bool) func(agents.RestRequest) error {
@@ -43,9 +43,9 @@ func TestRest(t *testing.T) {
 	const cut = "output is missing of rank 1 on h2 after "
 	for name, c := range map[string]struct {
 		trouble error
-		runs    int // of the gang; in the first h2 is lost
+		runs    int // number of gangs; the first one loses h2
 		rests   []func(agents.RestRequest) error
-		other   string // what somebody else writes to the log before that
+		other   string // what another process writes to the log before that
 		notes   []string
 		log     string
 		fault   bool

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// What a host has told counts before what is done since it has not, though both are
-// there at once because gangrun itself got no processor.
+// TestToldInTime checks that a report of a host counts before a decision that assumes that there is no report. Both
+// may be due at the same time because gangrun itself got no CPU time.
 func TestToldInTime(t *testing.T) {
 	failed := job.Exit{Rank: 1, Host: "h1", Status: job.Exited, Code: 3}
 	for name, c := range map[string]struct {
@@ -34,7 +34,7 @@ func TestToldInTime(t *testing.T) {
 			stop: failed.String(),
 		},
 	} {
-		for range 50 { // either is first by chance
+		for range 50 { // it is left to chance which of the two is first
 			stop := ""
 			n := &node{agent: &agents.Agent{Host: "h1"}, ranks: []job.Rank{{Rank: 1, Host: "h1"}}}
 			g := &running{nodes: []*node{n}, tally: tally{seen: map[int]bool{}, listening: 1}, wiring: newWiring(job.MPINone, false, nil), reports: make(chan report, 2),
@@ -57,8 +57,8 @@ func TestToldInTime(t *testing.T) {
 	}
 }
 
-// What the agents of several hosts and attempts note alike is passed on once, with
-// the host that noted it first; what a trial's note is does not count.
+// TestNotesOfAgents checks that equal notes of several hosts and attempts are passed on once, with the host that was
+// first. Notes of a trial do not count.
 func TestNotesOfAgents(t *testing.T) {
 	noted := map[string]bool{}
 	var got []string

@@ -16,8 +16,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// What mpirun and Open MPI's daemons say comes to the ranks' logs, and a gang ends well
-// without it.
+// TestRuntimeLog checks that the output of mpirun and of Open MPI's daemons gets into files beside the logs of the
+// ranks. A gang may succeed without this output.
 func TestRuntimeLog(t *testing.T) {
 	words := func(to wire.Agent_OutputServer, text string, end bool) error {
 		return to.Send(&wire.OutputReply{Rank: -1, Data: []byte(text), End: end})
@@ -26,10 +26,10 @@ func TestRuntimeLog(t *testing.T) {
 		return errors.Join(words(to, host+" says\n", false), words(to, "", true), say(host, to, "hello\n", 2))
 	}
 	for name, c := range map[string]struct {
-		before  map[string]string // files of the attempt
+		before  map[string]string // files of the attempt that exist before
 		output  func(host string, to wire.Agent_OutputServer) error
 		want    map[string]string
-		offsets map[string]int64 // that are asked for
+		offsets map[string]int64 // the offsets that must be requested
 		note    string
 	}{
 		"all of it": {output: all, want: map[string]string{"mpirun.log": "h1 says\n", "daemon-h2.log": "h2 says\n"}},

@@ -8,12 +8,12 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
-// TestWatchSaves holds that one host watches the checkpoints in a directory that hosts share.
+// TestWatchSaves checks that only one host watches the checkpoints in a directory that several hosts share.
 func TestWatchSaves(t *testing.T) {
 	const none, all, local = saveWatchNone, saveWatchAll, saveWatchLocal
 	for name, c := range map[string]struct {
 		attempt job.Attempt
-		here    []bool // which hosts are on this machine
+		here    []bool // whether each host is on this machine
 		want    []saveWatch
 	}{
 		"one host":                    {job.Attempt{Number: 1, Saves: true}, []bool{true}, []saveWatch{all}},

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// placed is an attempt of four ranks on two hosts.
+// placed returns an attempt of four ranks on two hosts.
 func placed() job.Attempt {
 	return job.Attempt{
 		Run: "calm-otter", Number: 2, Retries: 5, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20",

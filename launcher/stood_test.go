@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// That gangrun itself stood still is told, with what came of that; not of a gang that is
-// on this machine alone.
+// TestStood checks that gangrun reports a time in which gangrun itself stood still, and the possible consequences. If
+// the whole gang is on this machine, there are no consequences, so there must be no report.
 func TestStood(t *testing.T) {
 	for name, c := range map[string]struct {
 		local bool
 		gaps  []time.Duration
-		want  []string // that a note holds each
+		want  []string // texts that the note must have
 		notes int
 	}{
 		"in order": {gaps: []time.Duration{agents.SuspectEvery, agents.SuspectEvery, 2 * time.Second}},

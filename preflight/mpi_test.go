@@ -34,7 +34,7 @@ var mpiCases = []struct {
 	asked  job.MPI
 	hosts  int
 	change func([]job.Facts)
-	want   []string // as in staticCases
+	want   []string // findings in the form of staticCases
 }{
 	{"no MPI", job.MPIAuto, 2, on(func(*job.Facts) {}), nil},
 	{"no MPI where one is asked for", job.MPIMPICH, 2, on(func(*job.Facts) {}), nil},

@@ -179,7 +179,7 @@ func TestTrialToldInTime(t *testing.T) {
 		"its end":        {job.KindWireup, nil, ""},
 		"that it starts": {job.KindStarted, []job.Event{{Kind: job.KindAllStarted}}, "still running"},
 	} {
-		for range 20 { // which of the two is first is chance
+		for range 20 { // it is left to chance which of the two is first
 			synctest.Test(t, func(t *testing.T) {
 				run := func(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 					emit(job.Event{Kind: job.KindStarted})

@@ -205,7 +205,7 @@ func TestBrokenAnswer(t *testing.T) {
 	g := shows(judge.Reached)
 	g.exits, g.answers, g.saves = works().exits, time.Second, ckpt(5, 5)
 	w := newWorld(t, g)
-	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer) // it is there when the ranks are asked
+	w.supervisor.Placer = placerFunc(func() { w.checkpoints.put(g.saves, nil) }, w.placer) // the checkpoint exists when the ranks are asked
 	w.spec.CheckpointDir, w.spec.EarlyStop, w.spec.BeforeStop = "/ckpt", "stop", job.BeforeStopUSR1
 	w.checkpoints.notes = []string{"step-7 is truncated"}
 	w.run(t)
@@ -232,7 +232,7 @@ func TestTakeoverDuringTheWait(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		gang  gang
-		kind  job.Kind // of the event after which the first controller dies
+		kind  job.Kind // the kind of the event after which the first controller dies
 		state job.State
 		code  int
 	}{

@@ -88,8 +88,9 @@ func TestEarlyStop(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeTheEnd checks that gangrun asks the ranks for one checkpoint before it stops a gang early, and that it
-// waits for this checkpoint.
+// TestAskedBeforeTheEnd checks that gangrun asks the ranks for a checkpoint before it ends their gang, and that it
+// waits for the new checkpoint. gangrun must ask only once. It must not ask if the model has diverged, or if it has
+// lost its lease of the GPUs.
 func TestAskedBeforeTheEnd(t *testing.T) {
 	saves := func(g gang) gang {
 		g.saves, g.answers, g.exits = ckpt(7, 30), 4200*time.Millisecond, works().exits

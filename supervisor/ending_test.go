@@ -207,8 +207,8 @@ func TestPanicsPass(t *testing.T) {
 	t.Errorf("no panic, but %v", err)
 }
 
-// TestLostLeaseIsNamed: if a gang has lost its lease, the stop event gives this reason, and not that somebody
-// told gangrun to end the gang.
+// TestLostLeaseIsNamed checks that the stop event of a gang that has lost its lease gives this reason. It must not say
+// that gangrun was told to end the gang.
 func TestLostLeaseIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(*world)

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // gang says what happens in one attempt. After its life, it has the exits, unless its context ends first.
 type gang struct {
-	launch time.Duration // until every rank has started
-	life   time.Duration // from then on
+	launch time.Duration // time until every rank has started
+	life   time.Duration // time from then until the exits
 	steps  int64         // reported at the end of life, one by one; -1 for none
 	unread []string      // hosts that report before that that no line printed there was progress
 	exits  []job.Exit
@@ -35,7 +35,7 @@ type gang struct {
 	catches bool // ranks catch SIGTERM and exit with 0
 	// unstarted is true if ranks remain unstarted when ctx ends before all ranks have started.
 	unstarted bool
-	dying     time.Duration // from the first exit until all are gone, whatever ctx says
+	dying     time.Duration // time from the first exit until all ranks are gone, even if ctx ends
 	// saves is the checkpoint that is in the directory afterwards.
 	saves *job.Checkpoint
 	older []*job.Checkpoint // beside it
@@ -49,7 +49,7 @@ type gang struct {
 
 type fakeLauncher struct {
 	t      *testing.T
-	gangs  []gang // by attempt
+	gangs  []gang // the gang of each attempt
 	disk   *fakeCheckpoints
 	placer *fakePlacer
 	runs   []job.Attempt
@@ -281,7 +281,7 @@ type fakeCheckpoints struct {
 	late   bool // a search may end after the run
 	// infinite has the checkpoints with NaN or infinite numbers.
 	infinite []job.Checkpoint
-	parts    []saves.Found // of what Newest does not find
+	parts    []saves.Found // the checkpoints that Newest does not find
 }
 
 // put sets the checkpoints of the directory.

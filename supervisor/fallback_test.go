@@ -27,7 +27,7 @@ func TestFallback(t *testing.T) {
 	for name, test := range map[string]struct {
 		gangs []gang
 		set   func(*world)
-		from  []string // by attempt
+		from  []string // the checkpoint of each attempt
 		state job.State
 		why   string
 	}{

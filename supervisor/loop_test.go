@@ -20,7 +20,7 @@ func TestRun(t *testing.T) {
 		state         job.State
 		code          int
 		err           bool
-		resumes       []string // of the attempts, after the first
+		resumes       []string // the checkpoints of the attempts after the first
 		nots          []job.Excluded
 		took          time.Duration
 		notes         string // contained

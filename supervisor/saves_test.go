@@ -71,7 +71,7 @@ func TestInterval(t *testing.T) {
 		err   error
 		saves int
 		want  *job.SaveInterval
-		hints []string // of the first attempt
+		hints []string // the hints of the first attempt
 	}{
 		"too few checkpoints": {saves: 2},
 		"no directory":        {set: func(w *world) { w.spec.CheckpointDir = "" }, past: []saves.Span{failing}},

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestUnreadIsNoted: the user is told once in a run, and the journal has only the note.
+// TestUnreadIsNoted checks that the user gets the note once in a run, and that the journal has only the note.
 func TestUnreadIsNoted(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"":            "no progress lines recognised; add progress: PATTERN to the job file, or --progress PATTERN",

@@ -30,7 +30,7 @@ type world struct {
 	order       error // why a run that is resumed must end at once; nil if it need not
 	logDir      func(int) (string, error)
 	emitErr     error
-	legs        [][]job.Event // of earlier starts of the batch job
+	legs        [][]job.Event // the events of earlier starts of the batch job
 	past        func(context.Context) ([]saves.Span, error)
 
 	events   []job.Event
@@ -91,7 +91,7 @@ func (w *world) run(t *testing.T) {
 		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, Past: w.past, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
 		if w.checkpoints.freeze || w.checkpoints.late {
-			time.Sleep(time.Hour) // until the processes that were left behind have ended
+			time.Sleep(time.Hour) // lets the processes end that were left behind
 		}
 		synctest.Wait()
 	})

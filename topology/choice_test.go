@@ -167,7 +167,7 @@ func tell(c Choice) Cost {
 	}
 	for _, h := range c.Placement.Hosts {
 		if len(Leaves(h)) > exact {
-			told.Left = c.Cost.Left // what is taken from a wide host is an estimate
+			told.Left = c.Cost.Left // on a host with many GPUs, Left is only an estimate
 		}
 	}
 	return told

@@ -26,12 +26,12 @@ type fleet struct {
 	hosts []job.Host
 	racks [][]int // hosts of each rack
 	sites [][]int // hosts of each switch
-	rack  []int   // of each host
+	rack  []int   // the rack of each host
 	// joins says how well each set of GPUs of each host is connected. island says how well the best set of each
 	// size is connected.
 	joins  [][]setJoin
 	island [][9]setJoin
-	place  map[string]gpuPlace // by UUID
+	place  map[string]gpuPlace // places by UUID
 }
 
 type gpuPlace struct{ host, gpu int }

@@ -22,8 +22,8 @@ func TestSimulationOrder(t *testing.T) {
 		last     job.Locality // level of the last gang
 	}{
 		{
-			// Nobody gets the third host's worth of free GPUs: from 100 s on, 4 GPUs of the first host are kept
-			// for the gang of eight.
+			// From 100 s on, 4 GPUs of the first host are idle. They are kept for the gang of eight that came at 10 s.
+			// So the last gang does not start before that gang gets the second host at 500 s.
 			"kept for the oldest", ruleOwn, long,
 			[]arrival{{0, 100, 4}, {0, 1000, 4}, {0, 500, 8}, {10, 50, 8}, {20, 10, 4}},
 			[]int64{0, 0, 0, 500, 500}, job.LocalityIsland,

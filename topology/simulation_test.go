@@ -40,7 +40,7 @@ type simulated struct {
 	taken []gpuMask
 	level job.Locality
 	hosts int
-	links int // as from fleet.level
+	links int // the result of fleet.level
 }
 
 // simulation is a cluster with one policy. As in gangrun by default, the end of a gang is not known. So the
@@ -54,7 +54,7 @@ type simulation struct {
 	gangs    []simulated
 	waiting  []int // the oldest first
 	queue    happenings
-	levels   map[int][]job.Locality // by GPUs
+	levels   map[int][]job.Locality // by number of GPUs
 	tickets  map[ticketKey][]int    // GPUs of each host
 	// watch is called with the state between two moments.
 	watch func(from, to int64, free []gpuMask)

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakPlace holds COUNT random cases, 10,000 at least by default, against the
-// brute force and beside NVIDIA's policy. SEED repeats it.
+// TestSoakPlace compares COUNT random cases, at least 10,000 by default, with the brute force, and counts how they
+// compare with NVIDIA's policy. SEED repeats them.
 func TestSoakPlace(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 12000)
 	t.Logf("SEED=%d COUNT=%d", seed, count)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSixteen holds hosts of 16 GPUs, half of them busy, against the brute force.
+// TestSixteen compares placements on hosts of 16 GPUs, of which half are busy, with the brute force.
 func TestSixteen(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 16))
 	for n := range 12 {
@@ -37,7 +37,7 @@ func TestSixteen(t *testing.T) {
 	}
 }
 
-// TestSixteenFull places gangs on a whole host of 16, where right is plain.
+// TestSixteenFull places gangs on a whole host of 16 GPUs, where the right result is obvious.
 func TestSixteenFull(t *testing.T) {
 	for n, want := range map[int]Cost{
 		1:  {1, 1, 1, NoRing, 0, 0, -602},
@@ -61,7 +61,7 @@ func TestWide(t *testing.T) {
 			busy(used, i)
 		}
 	}
-	boards := busy(cut("h")) // GPUs of their own, eight on each of eight boards, about half of them free
+	boards := busy(cut("h")) // eight boards with eight GPUs each, of which about half are free
 	boards.Devices = slices.Clone(used.Devices)
 	for i := range boards.Devices {
 		boards.Devices[i].GPU = ""

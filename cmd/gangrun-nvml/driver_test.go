@@ -22,11 +22,11 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// patience bounds every wait for the program: a test that needs it has failed.
+// patience limits every wait for the program. If a test waits longer, it has failed.
 const patience = 2 * time.Minute
 
-// driver makes the library of testdata/driver.c and returns the environment in
-// which it is loaded instead of the host's.
+// driver builds the library of testdata/driver.c. It returns an environment in which programs load this library in
+// place of the host's.
 func driver(t *testing.T, flags ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -37,8 +37,8 @@ func driver(t *testing.T, flags ...string) []string {
 	return append(os.Environ(), "LD_LIBRARY_PATH="+dir)
 }
 
-// TestLoadedDriver runs the program itself on a driver's library: what go-nvml
-// hands over to C, and what it calls that the library does not have.
+// TestLoadedDriver runs the program with a driver's library. It tests how go-nvml passes data to C, and what happens
+// with functions that the library does not have.
 func TestLoadedDriver(t *testing.T) {
 	path := build(t)
 	read := func(t *testing.T, environ []string) nvml.Report {
@@ -120,7 +120,7 @@ func TestLoadedDriver(t *testing.T) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, path, "events")
 		cmd.Env = environ
-		in, hold, err := os.Pipe() // input that does not end
+		in, hold, err := os.Pipe() // an input that does not end
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,12 +178,12 @@ func TestLoadedDriver(t *testing.T) {
 		}
 	})
 
-	// What gangrun hears of it, through what it runs.
+	// The test also starts the program in the way in which gangrun starts it.
 	through := func(t *testing.T, flags ...string) string {
 		environ := driver(t, flags...)
 		program := filepath.Join(t.TempDir(), "gangrun-nvml")
 		script := "#!/bin/sh\nexec env " + environ[len(environ)-1] + " '" + path + "' \"$@\"\n"
-		// A program cannot be run while a child that is being forked holds it open for writing.
+		// A program cannot be started while a child that is being forked has it open for writing.
 		syscall.ForkLock.RLock()
 		err := os.WriteFile(program, []byte(script), 0o755)
 		syscall.ForkLock.RUnlock()
@@ -221,7 +221,7 @@ func TestLoadedDriver(t *testing.T) {
 		}
 	})
 
-	// The processes on each GPU, as gangrun hears of them, in two looks.
+	// This subtest checks the processes on each GPU that gangrun gets in two looks.
 	t.Run("processes", func(t *testing.T) {
 		list := filepath.Join(t.TempDir(), "processes")
 		if err := os.WriteFile(list, []byte("0 101\n1 103\n0 102\n"), 0o600); err != nil {
@@ -240,7 +240,7 @@ func TestLoadedDriver(t *testing.T) {
 			case nvml.EventProcess:
 				got = append(got, nvml.Event{UUID: e.UUID, PID: e.PID})
 			case nvml.EventLooked:
-				if looks++; looks == 1 { // the last look is of one process alone
+				if looks++; looks == 1 { // the last look has only one process
 					if err := os.WriteFile(list, []byte("1 101\n"), 0o600); err != nil {
 						t.Error(err)
 					}
@@ -260,12 +260,12 @@ func TestLoadedDriver(t *testing.T) {
 		}
 	})
 
-	// A driver of which nothing, or not all, can be known is said to be one.
+	// A driver must be reported as one even if nothing, or not everything, is known about it.
 	for name, test := range map[string]struct {
 		flags    []string
 		devices  int
-		findings []string // "severity: text", each but what nvidia-smi that is not there makes
-		missing  bool     // of nvidia-smi, which should be asked
+		findings []string // "severity: text", without the finding that nvidia-smi is missing
+		missing  bool     // whether nvidia-smi, which should be asked, is missing
 	}{
 		"cannot be counted": {[]string{"-DCOUNTED=999"}, 0, []string{"warning: NVML cannot report any GPU: Unknown Error"}, true},
 		"none":              {[]string{"-DCOUNT=0"}, 0, []string{"warning: the NVIDIA driver reports no GPU, and yet there are 2 (0000:3b:00.0, 0000:5d:00.0)"}, false},

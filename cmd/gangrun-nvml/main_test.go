@@ -27,7 +27,7 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// pretend is the variable that makes this test be gangrun-nvml on a simulated host.
+// pretend is the variable that makes the test binary act as gangrun-nvml on a simulated host.
 const pretend = "GANGRUN_NVML_TEST_PRETEND"
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// host is a host of two GPUs with four NVLinks between them, the second of which
-// tells of little; this process uses the first.
+// host is a host of two GPUs with four NVLinks between them. The second GPU reports little. The current process uses
+// the first GPU.
 type host struct {
 	happens []nvml.Occurrence
 }
@@ -111,7 +111,7 @@ func number(n ...uint64) nvml.Answer {
 	return a
 }
 
-// build makes gangrun-nvml as "make build" does.
+// build builds gangrun-nvml in the same way as "make build".
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gangrun-nvml")
@@ -123,8 +123,7 @@ func build(t *testing.T) string {
 	return path
 }
 
-// TestBinary runs the program itself on the host that the test runs on, which
-// has a driver or not, and lets gangrun read what it prints.
+// TestBinary runs the program on the host of the test, which may have a driver or not. gangrun reads its output.
 func TestBinary(t *testing.T) {
 	path := build(t)
 	_, statErr := os.Stat("/dev/nvidiactl")
@@ -172,7 +171,7 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// TestProbe lets gangrun read what the program prints on a host with GPUs.
+// TestProbe lets gangrun read the output of the program on a host with GPUs.
 func TestProbe(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -180,7 +179,7 @@ func TestProbe(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "gangrun-nvml")
-	// A program cannot be run while a child that is being forked holds it open for writing.
+	// A program cannot be started while a child that is being forked has it open for writing.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, []byte("#!/bin/sh\nexec env "+pretend+"=1 '"+self+"' \"$@\"\n"), 0o755)
 	syscall.ForkLock.RUnlock()
@@ -199,7 +198,7 @@ func TestProbe(t *testing.T) {
 	if p.PID == os.Getpid() || p.User != want.Devices[0].Processes[0].User || p.User == "" || p.Name == "" {
 		t.Errorf("the process %+v", *p)
 	}
-	*p = want.Devices[0].Processes[0] // that one was the child's
+	*p = want.Devices[0].Processes[0] // this process was the child
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got  %+v\nwant %+v", r, want)
 	}
@@ -301,7 +300,7 @@ func TestAbout(t *testing.T) {
 	if owner, name := about(1 << 30); owner != "" || name != "" {
 		t.Errorf("no process is %q of %q", name, owner)
 	}
-	if _, name := about(2); name == "" { // in a container it may be any process; on a host it has no arguments
+	if _, name := about(2); name == "" { // in a container, process 2 may be any process; on a host, it has no arguments
 		if _, err := os.Stat("/proc/2"); err == nil {
 			t.Error("process 2 has no name")
 		}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestAttachTellsOfAnotherEnvironment: who takes a run over is told once in what the
-// environment of later attempts is another, and no value of either is written down.
+// TestAttachTellsOfAnotherEnvironment checks that gangrun attach says once which variables will differ in the
+// environment of later attempts. The values of the variables must not be written anywhere.
 func TestAttachTellsOfAnotherEnvironment(t *testing.T) {
 	t.Parallel()
 	const changed, missing, added = "GR_TEST_CHANGED", "GR_TEST_MISSING", "GR_TEST_ADDED"

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestAttachLeaseLost: that an adopted gang has lost a lease is noticed, and ends it;
-// another attempt has leases of its own.
+// TestAttachLeaseLost checks that gangrun notices when an adopted gang has lost a lease, and ends the gang. The next
+// attempt has new leases.
 func TestAttachLeaseLost(t *testing.T) {
 	t.Parallel()
 	needPython(t, "json")

@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// startAttachable starts a gang of steady ranks on two hosts, which are held, waits
-// until it runs and kills its controller.
+// startAttachable starts a gang on two hosts whose ranks do not end before letGo. It waits until the gang runs, and
+// kills the controller.
 func startAttachable(t *testing.T, program farProgram, ranks, steps int, flags ...string) *farRun {
 	t.Helper()
 	bed := testhosts.Up(t, 2)
@@ -30,7 +30,7 @@ func startAttachable(t *testing.T, program farProgram, ranks, steps int, flags .
 	return r
 }
 
-// lines waits until every rank has printed at least that many lines.
+// lines waits until every rank has printed at least so many lines.
 func (r *farRun) lines(ranks, lines int) {
 	r.t.Helper()
 	limit := time.After(farPatience)
@@ -55,14 +55,14 @@ func (r *farRun) killController(cmd *exec.Cmd) {
 	}
 }
 
-// attached is a gangrun attach that was started.
+// attached is a running gangrun attach.
 type attached struct {
 	cmd       *exec.Cmd
 	out, errs lockedBuffer
 	exited    chan struct{}
 }
 
-// attach starts gangrun attach beside the run.
+// attach starts gangrun attach on the controller's machine.
 func (r *farRun) attach(args ...string) *attached {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,7 +76,7 @@ func (r *farRun) attach(args ...string) *attached {
 	}
 	go func() {
 		defer close(a.exited)
-		_ = a.cmd.Wait() // ProcessState tells
+		_ = a.cmd.Wait() // the exit code is in ProcessState
 	}()
 	r.t.Cleanup(func() {
 		cancel()
@@ -125,8 +125,8 @@ func (r *farRun) journalled(kind job.Kind, n int) {
 	r.comes(fmt.Sprintf("%d events of kind %s in the journal", n, kind), func() bool { return r.count(kind) >= n })
 }
 
-// untouched checks that the run was one attempt of whose ranks every end and every
-// byte is there once.
+// untouched checks that the run had one attempt, and that the journal has one exit of every rank. The logs must have
+// every byte once.
 func (r *farRun) untouched(ranks int) {
 	r.t.Helper()
 	report := r.report()
@@ -153,8 +153,8 @@ func (r *farRun) untouched(ranks int) {
 	}
 }
 
-// TestAttachAfterKill: a gang outlives its controller, twice over, and nothing of
-// what it says is lost or doubled.
+// TestAttachAfterKill checks that a gang survives when its controller is killed twice. No output of the ranks may be
+// lost or doubled.
 func TestAttachAfterKill(t *testing.T) {
 	t.Parallel()
 	for _, program := range farPrograms {
@@ -162,7 +162,7 @@ func TestAttachAfterKill(t *testing.T) {
 			t.Parallel()
 			ranks := 4
 			if program.mpi == job.MPIMPICH {
-				ranks = 2 // more of them hang in MPI_Finalize now and then, whoever has started them
+				ranks = 2 // with more ranks, MPI_Finalize of MPICH sometimes hangs, whoever has started the ranks
 			}
 			r := startAttachable(t, program, ranks, 60)
 			first := r.attach()
@@ -188,8 +188,8 @@ func TestAttachAfterKill(t *testing.T) {
 	}
 }
 
-// TestAttachTwice: of two that would go on with a run one does, and the other looks
-// on.
+// TestAttachTwice starts gangrun attach twice at the same time. One of the two must take the run over, and the other
+// must follow it.
 func TestAttachTwice(t *testing.T) {
 	t.Parallel()
 	r := startAttachable(t, farPrograms[0], 4, 30)
@@ -212,7 +212,8 @@ func TestAttachTwice(t *testing.T) {
 	}
 }
 
-// TestAttachAfterGrace: who comes too late starts the gang again.
+// TestAttachAfterGrace checks that gangrun attach starts the gang again if it comes after the agents have ended the
+// ranks.
 func TestAttachAfterGrace(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -225,7 +226,7 @@ func TestAttachAfterGrace(t *testing.T) {
 	if code := second.finish(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	for _, host := range []string{"h1", "h2"} { // while nobody was there, the ranks went on
+	for _, host := range []string{"h1", "h2"} { // the ranks went on printing while they had no controller
 		if said := second.errs.String(); !strings.Contains(said, "bytes that its ranks had printed have been fetched from "+host+", and nothing of it is missing") {
 			t.Errorf("it did not say that the output has come from %s:\n%s", host, said)
 		}
@@ -254,8 +255,8 @@ func (r *farRun) noRanks() {
 	}
 }
 
-// TestAttachEndedMeanwhile: a gang that has ended well while it had no controller
-// has ended well.
+// TestAttachEndedMeanwhile checks that a gang succeeds if all its ranks have ended with code 0 while it had no
+// controller.
 func TestAttachEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := startAttachable(t, farPrograms[0], 4, 30)

@@ -29,7 +29,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// A shell that outlives the tests, however they end, removes the directory.
+	// A shell removes the directory when this process has ended in any way. The shell is in a session of its own.
 	r, w, err := os.Pipe()
 	if err != nil {
 		return "", errors.Join(err, os.RemoveAll(dir))
@@ -45,23 +45,24 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, testbuild.Gangrun(path)
 })
 
-// alive is open as long as this process lives; see binary.
+// alive is the end of a pipe that stays open as long as this process lives. When it closes, the shell of binary
+// removes the directory.
 var alive *os.File
 
-// Markers in the environment by which processes are found, wherever they have
-// gone: of gangrun and all that came of it, and of the job alone.
+// The tests find processes by these variables in their environment. All processes of gangrun and of its jobs have
+// ownMark. The processes of the job also have jobMark.
 const (
 	ownMark = "GANGRUN_TEST_OWN"
 	jobMark = "GANGRUN_TEST_JOB"
 )
 
-// bench is a directory with a home of runs in it, for one test.
+// bench is the directory of one test. It has its own home for runs.
 type bench struct {
 	t      testing.TB
 	binary string
-	dir    string // where commands run
+	dir    string // the directory in which commands run
 	mark   string
-	env    []string // of commands, besides that of this process
+	env    []string // additional environment of the commands
 }
 
 func newBench(t testing.TB) *bench {
@@ -165,7 +166,7 @@ func (b *bench) marked() map[string]map[int]string {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(proc(pid, "environ")) // empty for a zombie
+		env, err := os.ReadFile(proc(pid, "environ")) // empty if the process is a zombie
 		if err != nil {
 			continue
 		}
@@ -201,7 +202,7 @@ func proc(pid int, name string) string { return filepath.Join("/proc", strconv.I
 func children(pid int) (pids []int) {
 	lists, _ := filepath.Glob(proc(pid, "task/*/children"))
 	for _, list := range lists {
-		data, _ := os.ReadFile(list) // it may have ended
+		data, _ := os.ReadFile(list) // the process may have ended
 		for _, field := range bytes.Fields(data) {
 			if n, err := strconv.Atoi(string(field)); err == nil {
 				pids = append(pids, n)
@@ -212,8 +213,8 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// stat returns fields of /proc/PID/stat from the third one on, which is a
-// process's state; nil when it is gone.
+// stat returns the fields of /proc/PID/stat from the third field on, which is the state of the process. It returns nil
+// if the process is gone.
 func stat(pid int) []string {
 	data, _ := os.ReadFile(proc(pid, "stat"))
 	if i := bytes.LastIndexByte(data, ')'); i >= 0 {

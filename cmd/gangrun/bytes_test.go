@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// oddProgram writes what it was given to a file of its attempt and rank, and becomes
-// the program that MPIPROG names. With WAIT its first attempt waits for its end.
+// oddProgram writes its arguments, its directory and some variables to a file whose name has the attempt and the rank.
+// Then it executes the program that MPIPROG names. If WAIT is set, the first attempt waits until it is ended.
 const oddProgram = `#!/usr/bin/python3
 import os, signal, sys
 have = [os.fsencode(a) for a in sys.argv] + [os.getcwdb()]
@@ -34,13 +34,13 @@ if "MPIPROG" in os.environ:
     os.execv(os.environ["MPIPROG"], [os.environ["MPIPROG"], "1", "0"])
 `
 
-// odd is a run whose paths, arguments and variables have bytes that are not UTF-8.
+// odd is a job whose paths, arguments and variables have bytes that are not UTF-8.
 type odd struct {
-	dir     string // of the run's files, in plain text
+	dir     string // the directory of the files of the job; its own path is ASCII
 	program string
 	args    []string
-	env     []string // of gangrun
-	want    []string // what the program is to find, without TMPDIR
+	env     []string // additional environment of gangrun
+	want    []string // what the program must write to its file, without TMPDIR
 }
 
 func newOdd(t *testing.T, dir string) odd {
@@ -61,7 +61,7 @@ func newOdd(t *testing.T, dir string) odd {
 	return o
 }
 
-// found checks what the ranks of an attempt have found.
+// found checks what the ranks of an attempt have written.
 func (o odd) found(t *testing.T, attempt string) {
 	t.Helper()
 	for _, rank := range []string{"0", "1"} {
@@ -76,7 +76,7 @@ func (o odd) found(t *testing.T, attempt string) {
 	}
 }
 
-// await waits until both ranks of an attempt have written what they found.
+// await waits until both ranks of an attempt have written their files.
 func (o odd) await(t *testing.T, attempt string) {
 	t.Helper()
 	for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -91,8 +91,8 @@ func (o odd) await(t *testing.T, attempt string) {
 	}
 }
 
-// TestBytes: what is not UTF-8 arrives at the ranks as it was given, at those of the
-// trial too, in every flavour and on every kind of local host.
+// TestBytes checks that ranks get bytes that are not UTF-8 as the user has given them. It tries every MPI library and
+// every kind of local host, and the trial, too.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -122,13 +122,14 @@ func TestBytes(t *testing.T) {
 			}
 			o.found(t, "1")
 			if data, err := os.ReadFile(filepath.Join(b.dir, "results", "0.0")); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("the trial's file is there, %v: %q", err, data) // the trial is contained
+				// The trial is contained, so its file must not exist.
+				t.Errorf("the trial's file is there, %v: %q", err, data)
 			}
 		})
 	}
 }
 
-// TestBytesUncontained: the ranks of a trial find the same.
+// TestBytesUncontained checks that the ranks of an uncontained trial get the same bytes.
 func TestBytesUncontained(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -145,7 +146,7 @@ func TestBytesUncontained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := strings.Split(string(data), "\x00")[7] // the trial has a checkpoint directory of its own
+	own := strings.Split(string(data), "\x00")[7] // the checkpoint directory of the trial, which is not that of the job
 	trial.want[2], trial.want[7] = own+"/\xe9", own
 	if !strings.Contains(own, "h\xe9me") {
 		t.Errorf("the trial's checkpoint directory %q is not below the run's home", own)
@@ -153,8 +154,8 @@ func TestBytesUncontained(t *testing.T) {
 	trial.found(t, "0")
 }
 
-// TestBytesAfterAttach: who goes on with a detached run starts its ranks with the
-// same bytes, from what the run's directory tells.
+// TestBytesAfterAttach checks that gangrun attach starts ranks with the same bytes. It knows them only from the
+// directory of the run.
 func TestBytesAfterAttach(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -189,7 +190,7 @@ func TestBytesAfterAttach(t *testing.T) {
 	o.found(t, "2")
 }
 
-// TestHostBytes: the same on hosts that are reached by SSH, the trial included.
+// TestHostBytes checks the same on hosts that are reached by SSH, with a trial.
 func TestHostBytes(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)

@@ -17,8 +17,8 @@ type removedRun struct {
 	Processes []int
 }
 
-// TestCleanProcesses: what a run has left behind of which everything was killed is told by
-// a dry run, ended by clean, and named in what it prints.
+// TestCleanProcesses kills all processes of gangrun on a host, so that a process of the job is left. A dry run must
+// list this process. gangrun clean or the next run must end the process and name it.
 func TestCleanProcesses(t *testing.T) {
 	for _, next := range []string{"clean", "run"} {
 		t.Run(next, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestCleanProcesses(t *testing.T) {
 			if !ended(hidden) {
 				t.Errorf("gangrun %s has left process %d", next, hidden)
 			}
-			r.vanish(time.Now()) // the other host's agent ends its ranks
+			r.vanish(time.Now()) // the agent of the other host ends its ranks
 		})
 	}
 }

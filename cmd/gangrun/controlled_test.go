@@ -20,32 +20,30 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// When nothing of a gang on this machine is left, whoever is killed. gangrun needs
-// some 3 s for that, as long as the machine does not stand still: these bounds tell
-// that from a grace of minutes, not a quick machine from a slow one.
+// Limits for the end of a gang on this machine, whichever process was killed. gangrun needs about 3 s. The limits are
+// much longer, because the machine may be slow. They only show that gangrun did not wait for a grace of minutes.
 const (
-	// goneLimit is when the last process of the job is gone.
+	// goneLimit is the time after which no process of the job may be left.
 	goneLimit = 30 * time.Second
-	// exitLimit is when gangrun has ended.
+	// exitLimit is the time after which no process of gangrun may be left.
 	exitLimit = time.Minute
 )
 
-// patience limits every other wait. It does not measure speed: a test that waits longer has failed.
+// patience limits every other wait. It says nothing about speed: if a test waits longer, it has failed.
 const patience = 2 * time.Minute
 
-// controlled is a gangrun run that has been started.
+// controlled is a gangrun run that a test has started.
 type controlled struct {
 	*bench
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when gangrun has ended
 
 	mu     sync.Mutex
-	agents map[int]bool // every agent that was ever seen
+	agents map[int]bool // the PIDs of all agents that tree has found so far
 }
 
-// start starts gangrun run. Its standard error goes to the file "stderr" of the
-// bench, and its standard output to "stdout" unless it is to go elsewhere; both
-// may go to "stderr".
+// start starts gangrun run. Its standard error goes to the file "stderr" of the bench. Its standard output goes to
+// stdout or, if that is nil, to the file "stdout".
 func (b *bench) start(stdout *os.File, args ...string) *controlled {
 	b.t.Helper()
 	r := &controlled{bench: b, cmd: b.command(append([]string{"run", "-e", jobMark + "=" + b.mark}, args...)...), exited: make(chan struct{}), agents: map[int]bool{}}
@@ -62,28 +60,28 @@ func (b *bench) start(stdout *os.File, args ...string) *controlled {
 	}
 	go func() {
 		defer close(r.exited)
-		_ = r.cmd.Wait() // ProcessState tells
+		_ = r.cmd.Wait() // the exit code is in ProcessState
 	}()
 	b.t.Cleanup(func() {
 		if b.t.Failed() {
 			said := b.file("stderr")
 			b.t.Logf("gangrun said:\n%s", said[max(0, len(said)-4000):])
 		}
-		for _, pids := range b.marked() { // nothing, unless the test has failed
+		for _, pids := range b.marked() { // finds something only if the test has failed
 			for pid := range pids {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		_ = r.cmd.Process.Kill() // it may have been overlooked
+		_ = r.cmd.Process.Kill() // if marked has missed the process
 		<-r.exited
 	})
 	return r
 }
 
-// tree is what stands below a controller. The watchdogs are the inner ones, of which each
-// has an outer one above it. A leader is a rank's first process;
-// what ranks have left behind is an agent's child too, but leads no group or
-// has a session of its own.
+// tree has the processes below a controller. Each host has an outer watchdog, below it an inner one (watchdogs), and
+// below that an agent. A leader is the first process of a rank. Processes that ranks have left behind are also
+// children of the agent. They differ from leaders because they do not lead a process group, or have a session of their
+// own.
 type tree struct{ outer, watchdogs, agents, leaders []int }
 
 func (r *controlled) tree() (found tree) {
@@ -145,8 +143,7 @@ func (r *controlled) journalled(what string, ok func(job.Event) bool) {
 	r.await(what+" in the journal", func() bool { return slices.ContainsFunc(r.events(), ok) })
 }
 
-// started waits for the start of a rank in the journal of the only run and returns
-// its PID.
+// started waits until the journal of the only run has the start of a rank, and returns the PID of the rank.
 func (r *controlled) started(attempt, rank int) (pid int) {
 	r.t.Helper()
 	r.journalled(fmt.Sprintf("the start of rank %d in attempt %d", rank, attempt), func(e job.Event) bool {
@@ -173,7 +170,7 @@ func (r *controlled) strike(pid int, sig unix.Signal) bool {
 		if state := stat(pid); err != nil || len(state) == 0 || state[0] == "Z" {
 			return false
 		}
-		if len(env) > 0 { // else it is being executed
+		if len(env) > 0 { // an empty environment means that the process is being executed
 			return bytes.Contains(env, []byte(r.mark)) && unix.PidfdSendSignal(fd, sig, nil, 0) == nil
 		}
 	}
@@ -181,8 +178,8 @@ func (r *controlled) strike(pid int, sig unix.Signal) bool {
 	return false
 }
 
-// vanish watches what is left after the moment since, until nothing is, and
-// returns how long the last process of the job was seen.
+// vanish waits until no process of the job and of gangrun is left. It returns how long after the time since it last
+// saw a process of the job.
 func (r *controlled) vanish(since time.Time) (gone time.Duration) {
 	r.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -220,8 +217,8 @@ func (r *controlled) finish() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// leftovers returns what gangrun has left in the temporary directory, and the
-// cgroups of its agents.
+// leftovers returns the files that gangrun has left in the temporary directory, and the control groups that its agents
+// have left.
 func (r *controlled) leftovers() []string {
 	found, err := filepath.Glob(filepath.Join(r.dir, "tmp", "*", "*"))
 	if err != nil {
@@ -237,7 +234,7 @@ func (r *controlled) leftovers() []string {
 			_ = filepath.WalkDir(fields[4], func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
 					if pid, ok := strings.CutPrefix(d.Name(), "gangrun."); ok {
-						pid, _, _ = strings.Cut(pid, ".") // the number of its PID namespace follows
+						pid, _, _ = strings.Cut(pid, ".") // the name also has the number of the PID namespace
 						if n, _ := strconv.Atoi(pid); r.agents[n] {
 							found = append(found, path)
 						}

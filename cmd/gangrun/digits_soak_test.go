@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// trainings has the examples that are killed.
+// trainings has the examples whose ranks are killed.
 var trainings = []struct {
 	name, file, extension string
 	bench                 func(*testing.T) (*bench, func(options ...string) []string)
@@ -30,8 +30,9 @@ var trainings = []struct {
 const (
 	digitsRanks = 2
 	digitsSteps = 48
-	digitsEvery = 5 // steps between two checkpoints
-	// tornWriter writes checkpoints in pieces and under their final names, so that a kill leaves broken ones.
+	digitsEvery = 5 // number of steps between two checkpoints
+	// tornWriter is Python code that writes checkpoints in pieces and under their final names. If a rank is killed
+	// while it writes, a broken checkpoint is left.
 	tornWriter = `def write_torn(path, data):
     with open(path, "wb") as f:
         for at in range(0, len(data), len(data) // 16 + 1):
@@ -43,21 +44,21 @@ const (
 def prune(`
 )
 
-// digitsKill says when a round kills ranks in an attempt, and which ranks.
+// digitsKill says at which moment of an attempt ranks are killed, and which ranks.
 type digitsKill struct {
 	Moment string // "step", "save" or "start"
 	At     int    // the step, or the number of the checkpoint
 	After  time.Duration
-	Rank   int // -1 for all
-	Beyond int // the attempt must have made more than so many steps, or fewer if Moment is start
+	Rank   int // the rank to kill; -1 for all ranks
+	Beyond int // the attempt must have made more than so many steps; with Moment "start", it may have made fewer
 }
 
-// TestSoakDigitsKilled kills ranks of the example digits, over torch and over MPI, at random moments, COUNT times:
-// one rank or all, in a step, in the midst of a checkpoint and while it loads one. It lets each second attempt make
-// progress: gangrun gives a checkpoint up with which two attempts in a row fail before they have made any, and a job
-// that fails twice at the same step. Each training resumes from a good
-// checkpoint, loses no more than the steps between two of them, and ends with the weights of an undisturbed
-// run. SEED repeats it, as far as time lets it be repeated.
+// TestSoakDigitsKilled runs COUNT trainings of the example digits, with torch or MPI, and kills ranks at random
+// moments. It kills one rank or all ranks, during a step, while they write a checkpoint, or while they load one. No
+// two attempts in a row are killed at the start, so that the training makes progress. Otherwise gangrun would give up
+// the checkpoint from which both started, or the job. Each training must resume from a good checkpoint and lose no
+// more steps than lie between two checkpoints. In the end, it must have the weights of an undisturbed run. SEED
+// repeats the choices, but not the exact times.
 func TestSoakDigitsKilled(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
@@ -120,7 +121,7 @@ func digitsArgs(args []string) []string {
 	return append([]string{"--preflight", "off", "-n", fmt.Sprint(digitsRanks), "--retries", "20", "--grace", "1s"}, args...)
 }
 
-// killedAgain allows a training to be started again as often as it is killed.
+// killedAgain allows gangrun to restart a training as often as its ranks are killed.
 func (b *bench) killedAgain(file string) {
 	b.t.Helper()
 	path := filepath.Join(b.dir, filepath.Dir(file), "job.yaml")
@@ -148,7 +149,8 @@ func (b *bench) writeTorn(file string) {
 	}
 }
 
-// killDigits kills ranks of an attempt, and returns how many attempts it has hit: 0 if the training had ended.
+// killDigits kills ranks of an attempt. It returns the number of attempts that it has hit, which is 0 if the training
+// had already ended.
 func (r *controlled) killDigits(t *testing.T, k digitsKill, attempt int, extension string) (hit int) {
 	t.Helper()
 	over := func() bool {
@@ -170,14 +172,14 @@ func (r *controlled) killDigits(t *testing.T, k digitsKill, attempt int, extensi
 	})
 	r.await(fmt.Sprintf("%+v", k), func() bool {
 		switch k.Moment {
-		case "step": // or a later one, if the attempt has resumed from a later one
+		case "step": // or after a later step, if the attempt has resumed from a later one
 			return over() || r.digitsStep(attempt) >= max(k.At, k.Beyond+1)
 		case "save":
 			return over() || saves() >= min(before+1, max(k.At, 1)) && saves() > 0 && r.digitsStep(attempt) > k.Beyond
 		}
 		return true
 	})
-	time.Sleep(k.After) // the random moment
+	time.Sleep(k.After) // makes the moment random
 	r.await("another step", func() bool { return over() || k.Beyond == 0 || r.digitsStep(attempt) != k.Beyond })
 	for rank := range digitsRanks {
 		if over() || k.Rank >= 0 && rank != k.Rank {
@@ -202,7 +204,7 @@ func (r *controlled) killDigits(t *testing.T, k digitsKill, attempt int, extensi
 	return hit
 }
 
-// digitsStep returns the last step that rank 0 of an attempt has printed; 0 if there is none.
+// digitsStep returns the last step that rank 0 of an attempt has printed. It returns 0 if there is none.
 func (r *controlled) digitsStep(attempt int) (step int) {
 	found, _ := filepath.Glob(filepath.Join(r.dir, "home/runs/*/attempts", fmt.Sprint(attempt), job.LogName(0, "out")))
 	if len(found) == 0 {
@@ -215,14 +217,14 @@ func (r *controlled) digitsStep(attempt int) (step int) {
 	return step
 }
 
-// digitsTally counts what has happened in the rounds.
+// digitsTally has the results of all rounds.
 type digitsTally struct {
 	kills                    tallyOf
 	failed, resumed, skipped int
-	lost                     int64 // steps, at most
+	lost                     int64 // the largest number of lost steps
 }
 
-// tallyOf has counts by name.
+// tallyOf has numbers by name.
 type tallyOf map[string]int
 
 // check checks that each attempt began at the last checkpoint of the attempt before it.

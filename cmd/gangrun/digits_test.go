@@ -16,8 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// python is the interpreter that the examples name: the one that the system's
-// torch belongs to.
+// python is the interpreter that the examples name. The packages of the system, such as torch, belong to it.
 const python = "/usr/bin/python3"
 
 // needPython skips the test if the interpreter or one of the modules is missing.
@@ -28,8 +27,8 @@ func needPython(t *testing.T, modules string) {
 	}
 }
 
-// pausing is the text of an example in which a rank waits after step 12, as long as
-// there is a file hold.N, of attempt N.
+// pausing returns the text of an example, changed so that a rank of attempt N waits after step 12 as long as there is
+// a file hold.N.
 func pausing(t *testing.T, text []byte) []byte {
 	t.Helper()
 	const at = "        if args.step_sleep:\n"
@@ -42,7 +41,7 @@ func pausing(t *testing.T, text []byte) []byte {
 	return []byte(held)
 }
 
-// hold makes the ranks of an attempt wait after step 12, until goOn is called.
+// hold makes the ranks of an attempt wait after step 12 until goOn is called.
 func (b *bench) hold(attempt int) (goOn func()) {
 	b.t.Helper()
 	name := fmt.Sprintf("hold.%d", attempt)
@@ -55,8 +54,8 @@ func (b *bench) hold(attempt int) (goOn func()) {
 	}
 }
 
-// digits returns a bench with the example in it, and how to run it there: a
-// shorter training than the example's own, of 24 steps, with further options.
+// digits returns a bench that has the example digits, and a function that returns the arguments to run it. The
+// training has 24 steps, fewer than that of the example. The function adds options to its command.
 func digits(t *testing.T) (*bench, func(options ...string) []string) {
 	t.Helper()
 	needPython(t, "numpy, torch")
@@ -104,9 +103,8 @@ func checkpoint(step int64) string {
 	return fmt.Sprintf("examples/digits/checkpoints/ckpt-%06d.pt", step)
 }
 
-// TestResume kills a rank in mid-training, with a torn checkpoint lying there
-// that claims to be the newest: the second attempt goes on from the newest good
-// one, and ends with the very weights of a run that nobody has disturbed.
+// TestResume kills a rank in the middle of a training. The newest checkpoint is torn. The second attempt must resume
+// from the newest good one, and end with exactly the weights of an undisturbed run.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	b, args := digits(t)
@@ -130,7 +128,8 @@ func TestResume(t *testing.T) {
 		t.Fatal("rank 2 is gone")
 	}
 	r.journalled("a second attempt", func(e job.Event) bool { return e.Kind == job.KindAttempt && e.Attempt == 2 })
-	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn }) // the ranks will not get beyond step 12
+	// The ranks make no steps beyond step 12.
+	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn })
 	newest := good[len(good)-1]
 	for _, on := range goOn {
 		on()
@@ -177,8 +176,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestValueError: an error in the code ends the run at once, and what it says
-// is the last that the user sees.
+// TestValueError checks that an error in the code ends the run at once. The message of the error must be the last
+// thing that the user sees.
 func TestValueError(t *testing.T) {
 	t.Parallel()
 	b, args := digits(t)
@@ -201,7 +200,7 @@ func TestValueError(t *testing.T) {
 	}
 }
 
-// TestImportError: a module that is missing is found before the gang starts.
+// TestImportError checks that gangrun finds a missing module before it starts the gang.
 func TestImportError(t *testing.T) {
 	t.Parallel()
 	needPython(t, "sys")

@@ -4,7 +4,7 @@ package main_test
 
 import "testing"
 
-// TestSoakNoInodes runs out of inodes at every moment of a run, with and without a preflight.
+// TestSoakNoInodes makes the file system run out of inodes at every moment of a run, with and without a preflight.
 func TestSoakNoInodes(t *testing.T) {
 	for _, dir := range []string{"home", "TMPDIR"} {
 		for _, preflight := range []string{"full", "off"} {

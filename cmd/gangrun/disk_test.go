@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// inShell returns a command that runs gangrun after a script, in a mount namespace of its
-// own, where the script may mount what it likes. Home is on what it mounts there.
+// inShell returns a command that runs gangrun after a script, in a mount namespace of its own. The script may mount
+// file systems there, also over gangrun's home.
 func (b *bench) inShell(script string, args ...string) *exec.Cmd {
 	b.t.Helper()
 	namespaces := []string{"--mount", "--propagation", "private"}
@@ -32,13 +32,14 @@ func (b *bench) inShell(script string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ends runs a command until it ends. It returns the exit code and the output of the command.
+// ends runs a command and returns its exit code and its output. It fails the test if the command does not end, or
+// leaves processes.
 func (b *bench) ends(cmd *exec.Cmd) (code int, said string) {
 	b.t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		out, _ := cmd.CombinedOutput() // ProcessState tells
+		out, _ := cmd.CombinedOutput() // the exit code is in ProcessState
 		said = string(out)
 	}()
 	select {
@@ -54,7 +55,8 @@ func (b *bench) ends(cmd *exec.Cmd) (code int, said string) {
 	return cmd.ProcessState.ExitCode(), said
 }
 
-// TestNoInodes runs out of inodes at every moment of a run. TestSoakNoInodes tries the other preflights, too.
+// TestNoInodes makes the file system run out of inodes at every moment of a run. TestSoakNoInodes also tries the other
+// preflights.
 func TestNoInodes(t *testing.T) {
 	t.Parallel()
 	for dir, preflight := range map[string]string{"home": "full", "TMPDIR": "off"} {
@@ -65,9 +67,9 @@ func TestNoInodes(t *testing.T) {
 	}
 }
 
-// noInodes runs a job again and again, with one inode more each time in gangrun's home or in TMPDIR, until there are
-// enough. Before that, gangrun says disk-full, and where, and its exit code is none of a missing host's or of a fault in
-// the program.
+// noInodes runs a job again and again, each time with one inode more in gangrun's home or in TMPDIR, until the job
+// succeeds. Until then, gangrun must report disk-full and name the directory. Its exit code must not say that a host
+// is missing or that the program is at fault.
 func noInodes(t *testing.T, name, preflight string) {
 	t.Helper()
 	mounted := map[string]string{"home": "home", "TMPDIR": "tmp"}[name]
@@ -91,9 +93,9 @@ func noInodes(t *testing.T, name, preflight string) {
 			well++
 			continue
 		case code == 0 && name == "TMPDIR" && strings.Contains(said, "left out: disk-full: mkdir "+dir):
-			continue // one host of two was enough
+			continue // the run could do without one of the two hosts
 		case code == 0 && name == "home" && (strings.Contains(said, "is not in the history: disk-full: ") || strings.Contains(said, "the page of the run could not be written: disk-full: ")):
-			continue // the run's own records are complete
+			continue // the records of the run itself are complete
 		case code != exitcode.MayPass && code != exitcode.Failed && code != exitcode.Inputs:
 			t.Errorf("%d inodes: exit code %d", inodes, code)
 		}
@@ -108,7 +110,7 @@ func noInodes(t *testing.T, name, preflight string) {
 	}
 }
 
-// TestRefusals: what else a file system refuses to gangrun itself.
+// TestRefusals checks what gangrun says when a file system refuses other operations of gangrun itself.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const quiet = `cat /dev/zero >"$GANGRUN_HOME/fill" 2>/dev/null; exit 0`
@@ -157,7 +159,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusedLogReport: the report names the reason too.
+// TestRefusedLogReport checks that the report also names the reason.
 func TestRefusedLogReport(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

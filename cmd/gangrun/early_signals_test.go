@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSignalsAtTheStart: signals that come before there is a run end gangrun with the
-// code of the first, and not by themselves.
+// TestSignalsAtTheStart sends signals to gangrun before there is a run. gangrun must exit with the code of the first
+// signal. The signals must not kill it.
 func TestSignalsAtTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		args    []string
 		signals []syscall.Signal
-		codes   []int // Linux does not keep the order of signals that come together
+		codes   []int // several codes, because Linux does not keep the order of pending signals
 	}{
 		"run":       {[]string{"run", "job.yaml"}, []syscall.Signal{syscall.SIGTERM}, []int{143}},
 		"run twice": {[]string{"run", "job.yaml"}, []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, []int{130}},
@@ -38,7 +38,7 @@ func TestSignalsAtTheStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			opened := make(chan *os.File, 1)
-			go func() { // ends once gangrun reads the file
+			go func() { // ends when gangrun reads the file
 				f, _ := os.OpenFile(fifo, os.O_WRONLY, 0)
 				opened <- f
 			}()
@@ -60,8 +60,8 @@ func TestSignalsAtTheStart(t *testing.T) {
 	}
 }
 
-// TestSignalsAtTheEnd: signals that come when the run has ended, and its report waits
-// for who reads it, end gangrun with the code of the run.
+// TestSignalsAtTheEnd sends signals to gangrun when the run has ended and gangrun waits until its report is read. If
+// the run has failed, gangrun must exit with the code of the run. Otherwise it must exit with the code of the signal.
 func TestSignalsAtTheEnd(t *testing.T) {
 	for script, code := range map[string]int{"exit 3": 3, "true": 143} {
 		t.Run(script, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestSignalsAtTheEnd(t *testing.T) {
 			w.Close()
 			for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 				if n, err := unix.IoctlGetInt(int(r.Fd()), unix.TIOCINQ); err != nil || n >= 4096 {
-					break // the report is being written, and does not fit
+					break // gangrun is writing the report, which does not fit into the pipe
 				}
 				if time.Now().After(limit) {
 					t.Fatal("there is no report")

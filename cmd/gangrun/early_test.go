@@ -11,11 +11,11 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// trainSource is a training whose loss reaches its target, and which writes a checkpoint when it is asked.
+// trainSource is a training whose loss reaches its target. It writes a checkpoint when gangrun asks for one.
 const trainSource = "testdata/mpi/train.c"
 
-// TestEarlyStop: on four hosts, and however ranks find each other, a run that has reached its target is asked for a checkpoint,
-// and ended in order. A job that ignores the request is ended within its limits.
+// TestEarlyStop trains on four hosts, with and without MPI, until the loss reaches its target. gangrun must then ask
+// the ranks for a checkpoint and end the gang. It must also end a gang that ignores the request, within the limits.
 func TestEarlyStop(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -29,7 +29,7 @@ func TestEarlyStop(t *testing.T) {
 		{job.MPIOpenMPI, "saves", job.BeforeStopFile, 0},
 		{job.MPIOpenMPI, "ignores", job.BeforeStopFile, 1},
 	} {
-		t.Run(string(c.flavour)+" "+c.how, func(t *testing.T) { // one after the other: their ranks use all cores
+		t.Run(string(c.flavour)+" "+c.how, func(t *testing.T) { // not in parallel, because the ranks use all cores
 			b := newBench(t)
 			if err := os.Mkdir(filepath.Join(b.dir, "ck"), 0o700); err != nil {
 				t.Fatal(err)

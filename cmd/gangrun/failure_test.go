@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// TestTellStorage: what a file system cannot take, or keeps waiting for, may pass;
-// hints are told all the same.
+// TestTellStorage checks the exit code and the hint if a file system refuses an operation or does not answer. Such a
+// problem may pass, but gangrun must still give the hint.
 func TestTellStorage(t *testing.T) {
 	full := fmt.Errorf("write x: %w", syscall.ENOSPC)
 	late := fmt.Errorf("survey host h1: %w", &launcher.LookError{Host: "h1", What: "the directory \"/w\""})

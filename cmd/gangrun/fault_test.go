@@ -14,20 +14,20 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// hide leaves a process behind that is hard to find: its parent is dead, it has
-// a session of its own, no streams, and does not listen to SIGTERM.
+// hide is shell code that leaves a process behind which is hard to find. Its parent is dead, it has a session of its
+// own and no streams, and it ignores SIGTERM.
 const hide = `(setsid sh -c 'trap "" TERM HUP INT; echo $$ > hidden.'$RANK'; exec <&- >&- 2>&-; while :; do sleep 0.1; done' &)
 while [ ! -s hidden.$RANK ]; do sleep 0.01; done
 `
 
-// The programs of ranks. A rank is ready once what it hides is there.
+// The programs of ranks. A rank is ready when its hidden process exists.
 const (
 	sleeper  = hide + `: > ready.$RANK; exec sleep 1000`
 	stubborn = `trap ': > told.$RANK' TERM; ` + hide + `: > ready.$RANK; while [ ! -e end ]; do sleep 0.05; done`
 )
 
-// direct runs a rank's program as the rank itself, below as a shell's child, and
-// guarded as that of one which SIGTERM does not end.
+// direct returns a command in which program is the process of the rank itself. below makes it the child of a shell.
+// guarded makes it the child of a shell that SIGTERM does not end.
 func direct(program string) []string { return []string{"sh", "-c", program} }
 func below(program string) []string {
 	return []string{"sh", "-c", `sh -c "$0"; exit $?`, program}
@@ -36,12 +36,11 @@ func guarded(program string) []string {
 	return []string{"sh", "-c", `trap : TERM; sh -c "$0"; exit $?`, program}
 }
 
-// fault is one way to break a gang of four ranks on two simulated hosts.
+// fault says in which phase of a run which process is killed. The gang has four ranks on two simulated hosts.
 type fault struct{ phase, victim string }
 
-// TestFaults kills one process of everything that a run is made of, in every
-// phase: nothing of the job is left soon after, gangrun ends, and what it tells
-// is true.
+// TestFaults kills one process of every kind that belongs to a run, in every phase of the run. Soon after, no process
+// of the job may be left, gangrun must have ended, and its report must be true.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, phase := range []string{"preflight", "launch", "running", "stopping"} {
@@ -54,8 +53,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// inject runs a gang, kills the victim and looks at what follows. Nobody of the gang
-// ends by itself before, nor has to for want of time.
+// inject runs a gang, kills the victim and checks the consequences. The ranks do not end by themselves before that,
+// and no time limit ends them.
 func (f fault) inject(t *testing.T) {
 	b := newBench(t)
 	args := []string{"--retries", "0", "--loopback", "2", "-n", "4", "--grace", "10m"}
@@ -69,8 +68,8 @@ func (f fault) inject(t *testing.T) {
 			t.Fatal(err)
 		}
 		args = append(args, "job.yaml")
-		// A file of the trial's would be seen by nobody else. A trial that was killed keeps no
-		// gang from being started.
+		// No other process would see a file that the trial makes, so the rank prints "ready". If the trial was killed,
+		// the gang starts all the same; its ranks then exit at once.
 		program = "test $GANGRUN_ATTEMPT = 1 && exit 3\n" + strings.Replace(sleeper, ": > ready.$RANK", "echo ready", 1)
 	case "stopping":
 		if program = stubborn; f.victim == "parent" {
@@ -87,7 +86,7 @@ func (f fault) inject(t *testing.T) {
 		t.Fatalf("the victim, process %d, is gone", victim)
 	}
 	if f.phase == "stopping" && (f.victim == "rank" || f.victim == "parent") {
-		r.create("end").Close() // the others have their grace
+		r.create("end").Close() // lets the other ranks end, which have a long grace
 	}
 	gone := r.vanish(killed)
 	t.Logf("the job was gone after %s, gangrun after %s: %s", gone.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond), r.cmd.ProcessState)
@@ -137,7 +136,7 @@ func (f fault) await(r *controlled) int {
 	}
 	rank := found.leaders[0]
 	agent := parent(rank)
-	if f.phase == "preflight" { // that one is contained
+	if f.phase == "preflight" { // the parent of a contained rank is not the agent, but a child of it
 		agent = parent(agent)
 	}
 	switch f.victim {
@@ -152,7 +151,7 @@ func (f fault) await(r *controlled) int {
 	}
 }
 
-// trialLog returns what the first rank of the only run's trial has printed so far.
+// trialLog returns what the first rank of the trial of the only run has printed so far.
 func (b *bench) trialLog() string {
 	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/trial", job.LogName(0, "out")))
 	if err != nil || len(paths) != 1 {
@@ -219,7 +218,7 @@ func (f fault) check(r *controlled) {
 	}
 }
 
-// hidden returns what tells whether the process that a rank has hidden is gone.
+// hidden returns a function that reports whether the hidden process of a rank is gone.
 func (r *controlled) hidden(rank int) (gone func() bool) {
 	r.t.Helper()
 	pid := r.hiddenPID("hidden." + strconv.Itoa(rank))
@@ -230,7 +229,7 @@ func (r *controlled) hidden(rank int) (gone func() bool) {
 	return func() bool { return begun(pid) != since }
 }
 
-// hiddenPID reads the PID in a file of the bench.
+// hiddenPID returns the PID that a file of the bench has.
 func (r *controlled) hiddenPID(file string) int {
 	r.t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(r.file(file)))
@@ -240,8 +239,8 @@ func (r *controlled) hiddenPID(file string) int {
 	return pid
 }
 
-// TestStrays kills a rank beside one that uses its grace: what the dead one has
-// hidden does not get that much.
+// TestStrays kills a rank while another rank has a long grace. The hidden process of the killed rank must end long
+// before the grace is over.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", "10m", "-n", "2", "--", "sh", "-c",
@@ -274,8 +273,8 @@ func TestStrays(t *testing.T) {
 	r.vanish(time.Now())
 }
 
-// TestLateRanks cancels ranks that need most of their grace to end, or more of it than
-// what they have hidden gets: that is gone before they are, or with them.
+// TestLateRanks cancels ranks that need most of their grace to end, or a long time. Their hidden processes must end
+// before them or together with them.
 func TestLateRanks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ grace, late string }{
@@ -312,8 +311,8 @@ func TestLateRanks(t *testing.T) {
 	}
 }
 
-// TestControllerStopped stops the controller for a while, as Ctrl-Z does: the
-// gang goes on meanwhile, and so does everything afterwards.
+// TestControllerStopped stops the controller for a while, as Ctrl-Z does. The gang must go on meanwhile, and the run
+// must succeed after that.
 func TestControllerStopped(t *testing.T) {
 	t.Parallel()
 	const ranks = 4

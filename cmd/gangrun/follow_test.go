@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestFollowOpensLogsOnce: who follows a run does not open its logs again and again,
-// however long that takes.
+// TestFollowOpensLogsOnce checks that a command that follows a run does not open the logs again and again, even if it
+// follows for long.
 func TestFollowOpensLogsOnce(t *testing.T) {
 	t.Parallel()
 	const ranks, lines = 4, 20
@@ -37,7 +37,7 @@ func TestFollowOpensLogsOnce(t *testing.T) {
 		followers[name] = cmd
 	}
 	r.await("attach", func() bool { return strings.Contains(b.file("attach.err"), "is on its way") })
-	// next has every rank print a line, and waits until both have shown it.
+	// next makes every rank print a line, and waits until both followers have shown the lines.
 	next := func(i int) {
 		if err := os.WriteFile(filepath.Join(b.dir, fmt.Sprintf("line.%d", i)), nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -80,8 +80,8 @@ func TestFollowOpensLogsOnce(t *testing.T) {
 	}
 }
 
-// watchOpens counts how often files are opened in the directory of the logs of the only
-// run's first attempt, until the function is called that it returns.
+// watchOpens starts to count how often files in the log directory of the first attempt are opened. The returned
+// function returns the number so far.
 func watchOpens(t *testing.T, dir string) func() int {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "home", "runs", "*", "attempts", "1"))

@@ -34,14 +34,13 @@ func (*frozen) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Err
 	return nil, fuse.FOPEN_DIRECT_IO, 0
 }
 
-// Read implements fs.NodeReader. Even a signal does not end it, as with a network file system whose
-// server is gone.
+// Read implements fs.NodeReader. Even a signal does not end it, as in a network file system whose server is gone.
 func (f *frozen) Read(context.Context, fs.FileHandle, []byte, int64) (fuse.ReadResult, syscall.Errno) {
 	<-f.done
 	return nil, syscall.EIO
 }
 
-// frozenFile returns a file on a FUSE mount that answers everything but reads, until the test ends.
+// frozenFile returns a file on a FUSE mount. Until the test ends, the mount answers everything but reads.
 func frozenFile(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// garbageLimit is how long a command may take that was put together at random. Every run
-// of these is told to end within 2 s.
+// garbageLimit is how long a random command may take. Every run has a time limit of 2 s.
 const garbageLimit = 30 * time.Second
 
 // TestGarbage is a part of TestSoakGarbage.
@@ -26,8 +25,7 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// garbage is a command line, a job file and an environment that a generator has put
-// together from what is right, what is wrong, and noise.
+// garbage is a random command line, job file and environment. Some parts are valid, some are not, and some are noise.
 type garbage struct {
 	args []string
 	env  []string
@@ -44,7 +42,7 @@ var pieces = []string{
 	"A=b", "=b", "A", "A=", "PATH=", "LD_PRELOAD=/missing.so", "K=\xff", "- a\n- b", "{a: [}", "!!python/object:os.system", "&a *a", "~", "true", "yes", "'", "\"", "lo", "10.0.0.0/8",
 }
 
-// sound are right values for flags and keys.
+// sound has valid values for flags and keys.
 var sound = map[string][]string{
 	"name": {"a", "ключ"}, "ranks": {"1", "2", "3", "1..2"}, "n": {"1", "2"}, "min-ranks": {"1"}, "loopback": {"0", "1", "2"}, "gpus-per-rank": {"0", "-1"}, "gpu-visibility": {"gang", "rank"},
 	"hosts": {"localhost", "localhost:2"}, "host-timeout": {"3s"}, "orphan-grace": {"2s"}, "locality": {"any", "host"}, "patience": {"1s", "strict", "island=1s,host=2s"}, "env": {"A=b"}, "e": {"A=b", "K=\xff"},
@@ -54,7 +52,7 @@ var sound = map[string][]string{
 	"trial.time": {"1s"}, "trial.steps": {"1"}, "trial.command": {"[true]"}, "trial.env": {"{A: b}"}, "trial.args": {"[--small]"}, "trial.mode": {"on", "off"},
 }
 
-// flags are those of run; what is not a flag of another command is noise there.
+// garbageFlags has the flags of gangrun run. For other commands, some of them are unknown flags.
 var garbageFlags = []string{
 	"name", "ranks", "n", "min-ranks", "loopback", "gpus-per-rank", "gpu-visibility", "hosts", "hostfile", "inventory", "network", "host-timeout", "orphan-grace", "locality", "patience", "env", "e",
 	"workdir", "checkpoint-dir", "resume", "retries", "preflight", "trial-ranks", "trial", "grace", "output", "stdin", "tty", "exit-code", "mpi", "env-compat", "init-timeout", "o", "v", "nope",
@@ -62,19 +60,19 @@ var garbageFlags = []string{
 
 var garbageKeys = append([]string{"command", "secret", "inputs", "policy", "trial.time", "trial.steps", "trial.command", "trial.env", "trial.args", "trial.mode", "early_stop", "image", "version"}, garbageFlags...)
 
-// GOMEMLIMIT is not among them: Go's runtime itself refuses to start with one that is no size.
+// GOMEMLIMIT is missing here, because Go's runtime does not start if its value is no size.
 var garbageVariables = []string{
 	"HOME", "PATH", "TMPDIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "LANG", "LC_ALL", "TERM", "COLUMNS", "NO_COLOR", "TZ", "USER", "SHELL", "GANGRUN_NOPE", "GANGRUN_RUN", "GANGRUN_GANG",
 	"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NTASKS", "SLURM_TASKS_PER_NODE", "PBS_NODEFILE", "LSB_HOSTS", "RANK", "WORLD_SIZE", "MASTER_ADDR", "PMI_FD", "PMIX_RANK", "OMPI_MCA_btl",
 	"GOMAXPROCS", "GOGC", "SSH_AUTH_SOCK", "http_proxy",
 }
 
-// programs end by themselves, or at the time limit.
+// garbagePrograms has programs that end by themselves or at the time limit.
 var garbagePrograms = [][]string{{"true"}, {"false"}, {"sh", "-c", "exit 7"}, {"sleep", "0.2"}, {"sleep", "100"}, {"missing-program"}, {"sh", "-c", "kill -9 $$"}, {"cat"}, {"echo", "step 1 loss nan"}, {"."}, {""}}
 
 var garbageCommands = []string{"plan", "preflight", "topo", "leases", "ps", "status", "logs", "attach", "stop", "clean", "report", "diagnose", "mpiexec", "completion", "help", "nope", ""}
 
-// newGarbage puts the nth command of a seed together.
+// newGarbage returns the nth combination of a seed.
 func newGarbage(t testing.TB, seed, n uint64) garbage {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, n))
@@ -82,7 +80,7 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	value := func() string {
 		v := one(pieces)
 		switch random.IntN(8) {
-		case 0: // cut
+		case 0: // cut off
 			v = v[:random.IntN(len(v)+1)]
 		case 1: // noise
 			v += string([]byte{byte(1 + random.IntN(255)), byte(1 + random.IntN(255))})
@@ -98,10 +96,10 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	} else {
 		g.args = []string{one(garbageCommands)}
 	}
-	if run || g.args[0] == "preflight" { // before a word that may become the command
+	if run || g.args[0] == "preflight" { // here, because a later word may become the command of the job
 		g.args = append(g.args, "--timeout", "2s")
 	}
-	wild := 25 // how often a value is right before one is not
+	wild := 25 // about one in so many values is not valid
 	if random.IntN(2) == 0 {
 		wild = 3
 	}
@@ -138,7 +136,7 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	for range max(0, random.IntN(6)-2) {
 		g.env = append(g.env, one(garbageVariables)+"="+value())
 	}
-	for i, a := range g.args { // which none can hold
+	for i, a := range g.args { // no argument can have a zero byte
 		g.args[i] = strings.ReplaceAll(a, "\x00", "")
 	}
 	return g
@@ -161,7 +159,7 @@ func garbageFile(random *rand.Rand, wild int, one func([]string) string, of func
 		}
 	}
 	text := []byte(strings.Join(lines, "\n"))
-	for range max(0, random.IntN(5)-2) * (25 - wild) / 22 { // noise
+	for range max(0, random.IntN(5)-2) * (25 - wild) / 22 { // a few random bytes
 		if len(text) > 0 {
 			text[random.IntN(len(text))] = byte(random.IntN(256))
 		}
@@ -169,8 +167,8 @@ func garbageFile(random *rand.Rand, wild int, one func([]string) string, of func
 	return string(text)
 }
 
-// try runs the command, and fails the test where it panics, hangs, says nothing of why it
-// has failed, leaves a process, or has made a run though it was refused.
+// try runs the command. It fails the test if the command panics, hangs, fails without a message, leaves a process, or
+// makes a run although it was refused.
 func (g garbage) try(t *testing.T) (code int, took time.Duration) {
 	t.Helper()
 	b := newBench(t)
@@ -200,7 +198,7 @@ func (g garbage) try(t *testing.T) (code int, took time.Duration) {
 	select {
 	case <-ended:
 	case <-timer.C:
-		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGQUIT) // its goroutines are told
+		_ = syscall.Kill(cmd.Process.Pid, syscall.SIGQUIT) // makes gangrun print its goroutines
 		<-ended
 		fail("it has not ended within %s", garbageLimit)
 	}

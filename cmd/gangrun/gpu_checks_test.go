@@ -19,7 +19,7 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// check looks at what is left when every gang has ended.
+// check checks what is left when every gang has ended.
 func (r *gpuRound) check(figures *gpuFigures) {
 	t := r.t
 	for _, g := range r.gangs {
@@ -66,7 +66,7 @@ func (r *gpuRound) check(figures *gpuFigures) {
 	figures.idled = max(figures.idled, r.watch.idled)
 }
 
-// nothingRuns waits for the end of the last process of all gangs.
+// nothingRuns waits until no process of any gang is left.
 func (r *gpuRound) nothingRuns() {
 	r.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -84,8 +84,8 @@ func (r *gpuRound) nothingRuns() {
 	}
 }
 
-// nothingLies looks at what was made for the ranks: of a killed controller there is
-// the run's directory, without those of its hosts, and of others nothing.
+// nothingLies checks the directories that gangrun has made for the ranks. If a controller was killed, the directory of
+// its run is left, but not those of its hosts. All other directories must be gone.
 func (r *gpuRound) nothingLies() {
 	runs, err := filepath.Glob(filepath.Join(r.dir, "*/gangrun-*/*"))
 	hosts, hostsErr := filepath.Glob(filepath.Join(r.dir, "*/gangrun-*/*/*"))
@@ -104,11 +104,10 @@ func (r *gpuRound) nothingLies() {
 	}
 }
 
-// freed looks at the leases: nobody holds a GPU, nobody waits, and another gang can
-// have them all.
+// freed checks the leases. No gang may hold a GPU or wait for one, and another gang must get all of them.
 func (r *gpuRound) freed() {
 	t := r.t
-	r.free(0, func(l lease.Lease) bool { // a record may stay, even in part, of one that was killed
+	r.free(0, func(l lease.Lease) bool { // the record of a killed gang may be left, even a part of one
 		return l.State == lease.StateDead && slices.ContainsFunc(r.gangs, func(g *gpuGang) bool {
 			return g.kill != nil && (l.Owner == nil || strings.Contains(l.Owner.Run, "-"+g.name+"-"))
 		})
@@ -140,7 +139,7 @@ func (r *gpuRound) freed() {
 	r.free(stranger, func(lease.Lease) bool { return false })
 }
 
-// free reads the leases as a user: all are free, but for those that may be dead.
+// free lists the leases as a user. All GPUs must be free, except those for which dead returns true.
 func (r *gpuRound) free(uid int, dead func(lease.Lease) bool) {
 	t := r.t
 	t.Helper()
@@ -164,9 +163,8 @@ func (r *gpuRound) free(uid int, dead func(lease.Lease) bool) {
 	}
 }
 
-// journals compares what the journals tell: no GPU was placed for two gangs at one
-// time. A gang has its GPUs at least from "placed" to "outcome"; of a killed
-// controller the moment of its death is known.
+// journals checks with the journals that no GPU was placed for two gangs at the same time. A gang has its GPUs at
+// least from "placed" to "outcome". If its controller was killed, it has them until then.
 func (r *gpuRound) journals(figures *gpuFigures) {
 	t := r.t
 	type use struct {
@@ -214,8 +212,8 @@ func (r *gpuRound) journals(figures *gpuFigures) {
 				now.to = e.Time
 			}
 		}
-		// Who is left is told of later than the GPUs of a killed agent are free, which its
-		// ranks' own locks are there to judge.
+		// The GPUs of a killed agent are free before the journal has the outcome of the attempt. The locks of the
+		// ranks themselves show whether a rank still used such a GPU.
 		if g != nil && g.kill != nil && (now.to.IsZero() || g.kill.hit && (g.kill.victim == "agent" || g.kill.victim == "watchdog") && g.kill.at.Before(now.to)) {
 			now.to = g.kill.at
 		}

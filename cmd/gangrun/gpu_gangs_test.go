@@ -21,17 +21,17 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// stranger is a user who shares nothing with the one that runs the tests.
+// stranger is a user who shares nothing with the user that runs the tests.
 const stranger = 65534
 
-// gpuHosts are the simulated hosts of gangs on GPUs.
+// gpuHosts has the simulated hosts, and the number of GPUs of each.
 var gpuHosts = map[string]int{"h1": 8, "h2": 8}
 
-// gpuRank is the program of a rank. While it runs it, and all that it has started,
-// has the lock of a file for each of its GPUs that is named after the rank: whoever
-// then finds such a lock of another rank shares the GPU with it. Ranks whose
-// controller was killed are waited for; their leases go before them.
-// Arguments: the gang's name, the host, for how long, how, and what it leaves behind.
+// gpuRank is the program of a rank. For each of its GPUs, it has the lock of a file that is named after the GPU and
+// the rank. Processes that it starts have the locks, too. If it finds that another rank has such a lock for the same
+// GPU, both ranks share the GPU. Ranks of a killed controller may share a GPU for a while, because the leases of their
+// gang end before they do; gpuRank waits for them. The arguments are the name of the gang, the host, how long the rank
+// runs, how it ends, and what it leaves behind.
 const gpuRank = `gang=$0 host=$1 keep=$2 how=$3 behind=$4
 fd=3
 for gpu in $(echo "$GANGRUN_GPUS" | tr , ' '); do
@@ -73,7 +73,7 @@ type gpuGang struct {
 	name    string
 	uid     int
 	need    gpuNeed
-	kill    *gpuKill // nil where nobody is to be killed
+	kill    *gpuKill // nil if no process of the gang is killed
 	started time.Time
 	said    strings.Builder
 }
@@ -91,12 +91,12 @@ type gpuRound struct {
 // gpuFigures has the results of rounds.
 type gpuFigures struct {
 	rounds, gangs int
-	blocked       int            // rounds in which gangs waited for the one that holds
-	kills         map[string]int // by victim and moment
-	missed        int            // kills whose gang ended before
-	longest       time.Duration  // that a gang waited
-	idled         time.Duration  // that one was seen to wait while it could have started
-	overlap       time.Duration  // that ranks of a killed controller were seen on GPUs of others
+	blocked       int            // number of rounds in which gangs waited for the first gang
+	kills         map[string]int // number of kills by victim and moment
+	missed        int            // number of gangs that ended before they could be killed
+	longest       time.Duration  // the longest time that a gang waited for GPUs
+	idled         time.Duration  // the longest time that a gang was seen to wait although it could have started
+	overlap       time.Duration  // the longest time that ranks of a killed controller were seen on GPUs of other gangs
 	overlaps      int
 	looks         int
 }
@@ -113,7 +113,7 @@ func (f *gpuFigures) String() string {
 // roundLimit limits the time of a round. A round that takes longer hangs, even on a slow machine.
 const roundLimit = 3 * time.Minute
 
-// gpuGangs runs one round with so many gangs, of which so many are killed.
+// gpuGangs runs one round with a number of gangs. It kills processes of some of them.
 func gpuGangs(t *testing.T, random *rand.Rand, gangs, kills int, figures *gpuFigures) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -154,7 +154,7 @@ func gpuGangs(t *testing.T, random *rand.Rand, gangs, kills int, figures *gpuFig
 	r.check(figures)
 }
 
-// layOut makes what gangs of two users need.
+// layOut makes the files and directories that the gangs of both users need.
 func (r *gpuRound) layOut() {
 	t := r.t
 	for name, mode := range map[string]os.FileMode{"leases": 0o777 | os.ModeSticky, "marks": 0o777, "ready": 0o777, "killed": 0o755, "go": 0o755, "hit": 0o755, "0": 0o755, strconv.Itoa(stranger): 0o755} {
@@ -166,7 +166,8 @@ func (r *gpuRound) layOut() {
 	if err := os.Chown(filepath.Join(r.dir, strconv.Itoa(stranger)), stranger, stranger); err != nil {
 		t.Fatal(err)
 	}
-	for at := r.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the stranger must get there
+	// The stranger must be able to enter the directories.
+	for at := r.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 		if err := os.Chmod(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -203,13 +204,13 @@ func (r *gpuRound) as(uid int, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts another gang, which holds its GPUs until it is told to go, or is
-// doomed and does so until it is hit, or ends by itself.
+// start starts another gang. how is "held" for a gang that holds its GPUs until its file in go exists, "doomed" for a
+// gang that does not end before a process of it was killed, and "ends" for a gang that ends by itself.
 func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
 	r.t.Helper()
 	g := &gpuGang{number: len(r.gangs), name: fmt.Sprintf("g%02d", len(r.gangs)), uid: []int{0, stranger}[len(r.gangs)%2], kill: kill}
 	g.need = gpuNeed{ranks: 1 + r.random.IntN(8), gpus: 1 + r.random.IntN(2)}
-	if how == "held" { // so that something is left for others
+	if how == "held" { // leaves GPUs for other gangs
 		g.need = gpuNeed{ranks: 4 + r.random.IntN(9), gpus: 1}
 	}
 	behind := []string{"nothing", "a process"}[r.random.IntN(2)]
@@ -219,7 +220,7 @@ func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
 		"--", "sh", "-c", gpuRank, g.name, "{{.Host}}", fmt.Sprintf("0.%d", r.random.IntN(4)), how, behind)
 	g.controlled = &controlled{bench: r.bench, cmd: cmd, exited: make(chan struct{}), agents: map[int]bool{}}
 	cmd.Stdout, cmd.Stderr = &g.said, &g.said
-	// Where its processes outlive it they keep that open, and must not keep this waiting.
+	// Processes that outlive gangrun keep the pipe of its output open. Wait must not wait for them.
 	cmd.WaitDelay = goneLimit
 	if err := cmd.Start(); err != nil {
 		r.t.Fatal(err)
@@ -229,7 +230,7 @@ func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
 	r.gangs = append(r.gangs, g)
 	r.all.Go(func() {
 		defer close(g.exited)
-		_ = cmd.Wait() // ProcessState tells
+		_ = cmd.Wait() // the exit code is in ProcessState
 	})
 	if kill != nil {
 		r.all.Go(func() { r.carryOut(g) })
@@ -237,7 +238,7 @@ func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
 	return g
 }
 
-// alive returns the PIDs of the gangs that have not ended.
+// alive returns the PIDs of the controllers that have not ended.
 func (r *gpuRound) alive() (pids []int) {
 	for _, g := range r.gangs {
 		select {
@@ -270,8 +271,8 @@ func (r *gpuRound) until(what string, ok func() bool) {
 	}
 }
 
-// settle waits until only the first gang holds GPUs and, in many looks, no other
-// one could start, and returns 1 where there is another one.
+// settle waits until, several times in a row, only the first gang holds GPUs and no other gang could start. It returns
+// 1 if there is another gang, and otherwise 0.
 func (r *gpuRound) settle(first *gpuGang) int {
 	needs := map[int]gpuNeed{}
 	for _, g := range r.gangs {
@@ -294,7 +295,7 @@ func (r *gpuRound) settle(first *gpuGang) int {
 	return blocked
 }
 
-// end ends the processes that a failed round has left, and waits for them.
+// end kills the processes that a failed round has left, and waits for them.
 func (r *gpuRound) end() {
 	for _, pids := range r.marked() {
 		for pid := range pids {
@@ -311,10 +312,10 @@ func (r *gpuRound) end() {
 	}
 }
 
-// TestGPUGangs: no GPU is held twice, none is idle for long that a gang could have
-// under the ticket rule, everybody gets a turn, and who is killed leaves nothing.
+// TestGPUGangs checks that no two gangs hold the same GPU. A GPU must not be idle for long if a gang could have it
+// under the ticket rule. Every gang must get its turn, and killed gangs must leave nothing.
 func TestGPUGangs(t *testing.T) {
-	const seed = 195 // every victim and every moment that is seen
+	const seed = 195 // with this seed, every kind of victim and every moment occurs
 	figures := &gpuFigures{kills: map[string]int{}}
 	for i, c := range []struct{ gangs, kills int }{{6, 0}, {7, 4}} {
 		gpuGangs(t, rand.New(rand.NewPCG(seed, uint64(i))), c.gangs, c.kills, figures)

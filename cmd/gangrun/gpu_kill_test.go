@@ -11,13 +11,13 @@ import (
 // gpuKill is a kill -9 of a process of a gang at a certain moment.
 type gpuKill struct {
 	victim string
-	when   string        // a moment that is seen, or "any"
-	after  time.Duration // of that moment, or of the gang's start
+	when   string        // a key of gpuMoments
+	after  time.Duration // time after that moment or, for "any", after the start of the gang
 	hit    bool
-	at     time.Time // when
+	at     time.Time // the time of the kill
 }
 
-// gpuMoments are when a gang is hit, and what there is of it then.
+// gpuMoments has the moments at which a process is killed, and which processes a gang has then.
 var gpuMoments = map[string][]string{
 	"any":       {"controller", "agent", "watchdog", "rank"},
 	"waiting":   {"controller", "agent", "watchdog"},
@@ -44,10 +44,10 @@ func (k *gpuKill) String() string {
 	return k.victim + " while " + k.when
 }
 
-// lost reports whether the gang's controller was killed.
+// lost reports whether the controller of the gang was killed.
 func (g *gpuGang) lost() bool { return g.kill != nil && g.kill.hit && g.kill.victim == "controller" }
 
-// now reports whether the moment has come or is over.
+// now reports whether the moment of the kill has come or is over.
 func (k *gpuKill) now(g *gpuGang, scene gpuScene) bool {
 	holds := scene.holds[g.cmd.Process.Pid] > 0
 	switch k.when {
@@ -63,7 +63,7 @@ func (k *gpuKill) now(g *gpuGang, scene gpuScene) bool {
 	return holds && len(g.tree().leaders) == g.need.ranks
 }
 
-// carryOut kills the victim when its moment has come, unless the gang ends before that.
+// carryOut kills the victim at its moment, unless the gang ends before that.
 func (r *gpuRound) carryOut(g *gpuGang) {
 	k := g.kill
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -87,9 +87,8 @@ func (r *gpuRound) carryOut(g *gpuGang) {
 		if k.find(g) == 0 {
 			continue
 		}
-		// Ranks that start from here on end by themselves, but not before the blow. Those
-		// of before must be ended: on find's word the victim is one that they cannot go on
-		// without.
+		// Ranks that start from now on end by themselves, but not before the kill. Ranks that started earlier do not
+		// end by themselves. But find has found a victim without which they must end.
 		r.create("go/" + g.name).Close()
 		pid := k.find(g)
 		if pid == 0 {
@@ -107,8 +106,8 @@ func (r *gpuRound) carryOut(g *gpuGang) {
 	}
 }
 
-// find returns the PID of the victim, 0 where there is none yet: of a host with
-// ranks where there are some. Which of several it is the gang's number says.
+// find returns the PID of the victim, or 0 if there is no such process yet. If the gang has ranks, the victim belongs
+// to a host with ranks. If there are several such processes, the number of the gang chooses one of them.
 func (k *gpuKill) find(g *gpuGang) int {
 	if k.victim == "controller" {
 		return g.cmd.Process.Pid
@@ -135,7 +134,7 @@ func (k *gpuKill) find(g *gpuGang) int {
 	return pid
 }
 
-// check returns an error if the gang has ended in a wrong way.
+// check returns an error if the exit code of the gang is wrong.
 func (g *gpuGang) check() error {
 	code := g.cmd.ProcessState.ExitCode()
 	switch {
@@ -144,7 +143,7 @@ func (g *gpuGang) check() error {
 			return fmt.Errorf("it ended with %s", g.cmd.ProcessState)
 		}
 	case g.lost():
-		if code != -1 && code != 0 { // 0 where the kill came after its last word
+		if code != -1 && code != 0 { // 0 if gangrun was killed after it had ended the run
 			return fmt.Errorf("its controller was killed, and it ended with %s", g.cmd.ProcessState)
 		}
 	case code == -1:

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakGPUGangs starts 20 gangs at once, COUNT times; in three rounds of four
-// some of them are hit. SEED repeats it, as far as time lets it be repeated.
+// TestSoakGPUGangs starts 20 gangs at once, COUNT times. In three of four rounds, processes of some gangs are killed.
+// SEED repeats the choices, but not the exact times.
 func TestSoakGPUGangs(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)

@@ -16,25 +16,24 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// gpuScene is what lies in a directory of leases at one moment.
+// gpuScene is the content of a directory of leases at one moment.
 type gpuScene struct {
-	idle    map[string]map[string]bool // by host and GPU
-	holds   map[int]int                // GPUs by the PID of who holds them
-	waiting []gpuWaiter                // the oldest first
+	idle    map[string]map[string]bool // the GPUs that are idle, by host
+	holds   map[int]int                // number of GPUs by the PID of the gang that holds them
+	waiting []gpuWaiter                // sorted by age, the oldest first
 }
 
-// gpuWaiter is a gang that waits.
+// gpuWaiter is a gang that waits for GPUs.
 type gpuWaiter struct {
 	pid   int
 	since time.Time
 	run   string
-	// could and count are, by host, the GPUs that it could use and how many of them
-	// its ticket claims.
+	// For each host, could has the GPUs that the gang could use, and count the number of GPUs that its ticket claims.
 	could map[string][]string
 	count map[string]int
 }
 
-// newGPUScene reads listings, the tickets of one gang on several hosts as one.
+// newGPUScene returns the scene that listings show. It combines the tickets of a gang on several hosts.
 func newGPUScene(hosts map[string]int, listings []lease.Listing) gpuScene {
 	s := gpuScene{idle: map[string]map[string]bool{}, holds: map[int]int{}}
 	for host, gpus := range hosts {
@@ -79,13 +78,13 @@ func (s gpuScene) waits(pid int) bool {
 	return slices.ContainsFunc(s.waiting, func(w gpuWaiter) bool { return w.pid == pid })
 }
 
-// gpuNeed is a number of ranks, and how many GPUs of one host each of them needs.
+// gpuNeed says how many ranks a gang has, and how many GPUs each rank needs. The GPUs of a rank are on one host.
 type gpuNeed struct{ ranks, gpus int }
 
-// startable returns the PIDs of the gangs that wait though nothing bars them: what
-// is idle serves them, wherever it lies, when every older gang has what it claims
-// there. That is the ticket rule told anew, without the package's own words, and
-// never more than it allows: older claims count whole on every GPU that is left.
+// startable returns the PIDs of the gangs that wait although they could start: there are enough idle GPUs even after
+// every older gang has got what its tickets claim. This implements the ticket rule independently of package lease. It
+// is never more generous than the rule, because it counts the whole claim of an older gang against the GPUs that a
+// younger gang could use.
 func (s gpuScene) startable(needs map[int]gpuNeed) (pids []int) {
 	for i, w := range s.waiting {
 		need, known := needs[w.pid]
@@ -112,8 +111,8 @@ func (s gpuScene) startable(needs map[int]gpuNeed) (pids []int) {
 	return pids
 }
 
-// greedy returns the PIDs of the gangs that claim more than they need on one host;
-// that they claim it on every host where they could start is right.
+// greedy returns the PIDs of the gangs that claim more GPUs on one host than they need. A gang may claim its GPUs on
+// every host on which it could start.
 func (s gpuScene) greedy(needs map[int]gpuNeed) (pids []int) {
 	for _, w := range s.waiting {
 		most := 0
@@ -127,24 +126,25 @@ func (s gpuScene) greedy(needs map[int]gpuNeed) (pids []int) {
 	return pids
 }
 
-// What a gang may be seen doing wrong before it counts: each look may fall into a
-// moment in which it is about to do right, and the machine may be busy.
+// A gang has a fault only if many looks over a long time have seen the same fault. A single look may come just before
+// the gang changes its state, and the machine may be busy.
 const (
 	gpuWrongFor   = 30 * time.Second
 	gpuWrongLooks = 100
 	gpuLookEvery  = 20 * time.Millisecond
 )
 
-// streak says for how long every look has seen something.
+// streak says for how long, and how often in a row, a fault was seen.
 type streak struct {
 	since time.Time
 	looks int
 }
 
-// streaks has the streaks of the gangs, by their PIDs.
+// streaks has the streaks of gangs, by their PIDs.
 type streaks map[int]streak
 
-// seen adds a look. It returns the PID of a gang that has been seen for too long, or 0 if there is none.
+// seen adds the result of a look. It returns the PID of a gang whose fault was seen for too long, or 0 if there is
+// none.
 func (s streaks) seen(now time.Time, pids []int) (wrong int) {
 	for pid := range s {
 		if !slices.Contains(pids, pid) {
@@ -165,17 +165,17 @@ func (s streaks) seen(now time.Time, pids []int) (wrong int) {
 	return wrong
 }
 
-// gpuWatch looks at a directory of leases again and again.
+// gpuWatch looks at a directory of leases at short intervals.
 type gpuWatch struct {
 	dir   string
 	hosts map[string]int
 
 	mu      sync.Mutex
-	pids    map[string]int // of the gangs, by name
+	pids    map[string]int // the PIDs of the gangs, by their names
 	needs   map[int]gpuNeed
 	scene   gpuScene
 	looks   int
-	idled   time.Duration     // how long at most a gang was seen to wait that could have started
+	idled   time.Duration     // the longest time that a gang was seen to wait although it could have started
 	files   map[string]uint64 // the inodes of the lock files
 	faults  []string
 	wrongBy map[string]streaks
@@ -185,7 +185,7 @@ func newGPUWatch(dir string, hosts map[string]int) *gpuWatch {
 	return &gpuWatch{dir: dir, hosts: hosts, needs: map[int]gpuNeed{}, files: map[string]uint64{}, wrongBy: map[string]streaks{"startable": {}, "greedy": {}}}
 }
 
-// gang tells of one that has been started.
+// gang tells the gpuWatch about a gang that was started.
 func (w *gpuWatch) gang(name string, pid int, need gpuNeed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,8 +196,8 @@ func (w *gpuWatch) gang(name string, pid int, need gpuNeed) {
 	w.pids[name] = pid
 }
 
-// own makes an owner, an agent of the gang that its run is named after, stand for
-// the gang: its PID is that of the gang's process.
+// own replaces the PID of an owner. The owner is an agent, and the new PID is that of the controller of its gang. The
+// name of the run tells which gang it is.
 func (w *gpuWatch) own(o *lease.Owner) {
 	for name, pid := range w.pids {
 		if o != nil && strings.Contains(o.Run, "-"+name+"-") {
@@ -206,7 +206,7 @@ func (w *gpuWatch) own(o *lease.Owner) {
 	}
 }
 
-// now returns what was last seen, and how often something was seen at all.
+// now returns the latest scene and the number of looks so far.
 func (w *gpuWatch) now() (gpuScene, int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,7 +237,7 @@ func (w *gpuWatch) run(ctx context.Context) {
 	}
 }
 
-// same takes in what lock files there are: none is ever removed or replaced.
+// same checks that no lock file was removed or replaced since the last look.
 func (w *gpuWatch) same(files map[string]uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -255,7 +255,7 @@ func (w *gpuWatch) fault(format string, args ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, args...))
 }
 
-// look takes in one look.
+// look evaluates the result of one look.
 func (w *gpuWatch) look(now time.Time, listings []lease.Listing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,8 +281,8 @@ func (w *gpuWatch) look(now time.Time, listings []lease.Listing) {
 	}
 }
 
-// quiet reports whether, in the last look, of the processes pids only those in
-// but held anything, all others waited, and none could have started.
+// quiet reports whether, of the gangs pids, only the gang but holds GPUs. All others must wait, and none may be able
+// to start.
 func (s gpuScene) quiet(pids []int, but int, needs map[int]gpuNeed) bool {
 	for _, pid := range pids {
 		if pid != but && (!s.waits(pid) || s.holds[pid] > 0) {
@@ -294,8 +294,8 @@ func (s gpuScene) quiet(pids []int, but int, needs map[int]gpuNeed) bool {
 
 var lockName = regexp.MustCompile(`^gangrun\.h[12]\.(order|ticket\.\d+|gpu\.GPU[0-7])$`)
 
-// lockFiles returns the inodes of the lock files in dir by their names, and what is
-// wrong with what is there: all are regular files of mode 0666 with one name.
+// lockFiles returns the inodes of the lock files in dir by their names. It also returns what is wrong: all must be
+// regular files of mode 0666 with one name.
 func lockFiles(dir string) (files map[string]uint64, wrong []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -317,7 +317,7 @@ func lockFiles(dir string) (files map[string]uint64, wrong []string) {
 	return files, wrong
 }
 
-// TestGPUScene is about who is seen to wait without a reason.
+// TestGPUScene checks which gangs count as waiting without a reason, and which as greedy.
 func TestGPUScene(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	could := []string{"GPU0", "GPU1", "GPU2", "GPU3"}

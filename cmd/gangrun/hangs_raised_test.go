@@ -9,8 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestRaised: a rank of a program with mpi4py raises an exception, and waits in MPI_Finalize for the others, which
-// wait for it. The gang ends long before the limit on its silence, and the cause is the exception.
+// TestRaised checks the cause if a rank with mpi4py raises an exception and then waits in MPI_Finalize for the other
+// ranks, which wait for it. The gang must end long before the limit for silent gangs, and the cause must be the
+// exception.
 func TestRaised(t *testing.T) {
 	t.Parallel()
 	needPython(t, "mpi4py")

@@ -18,8 +18,8 @@ import (
 // hangsPage is the document that TestSoakHangMatrix writes with UPDATE=1.
 const hangsPage = "../../docs/hangs.md"
 
-// TestSoakHangMatrix makes a gang hang in each way under each flavour, and writes the table of
-// docs/hangs.md if UPDATE is 1. Otherwise it checks only that each is found and named.
+// TestSoakHangMatrix makes gangs hang in every way, with every MPI library. gangrun must find each hang and name the
+// rank. If UPDATE is 1, the test also writes the table of docs/hangs.md.
 func TestSoakHangMatrix(t *testing.T) {
 	var rows strings.Builder
 	for _, h := range hangs {
@@ -52,8 +52,8 @@ func TestSoakHangMatrix(t *testing.T) {
 	}
 }
 
-// TestSoakHangs makes COUNT gangs hang in ways that were chosen at random; SEED repeats them. At least
-// 95 % must be found and named.
+// TestSoakHangs makes COUNT gangs hang in random ways. SEED repeats them. gangrun must find at least 95 % of the hangs
+// and name the rank.
 func TestSoakHangs(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -78,11 +78,11 @@ func TestSoakHangs(t *testing.T) {
 	}
 }
 
-// stopped stops processes for a time. That time is the subject of the test: it is longer than the limit after
-// which a gang without progress counts as hung.
+// stopped stops processes for a time. This time is what the test is about: it is longer than the limit after which a
+// gang without progress counts as hanging.
 func stopped(pids []int, d time.Duration) {
 	for _, pid := range pids {
-		_ = unix.Kill(pid, unix.SIGSTOP) // it may have ended
+		_ = unix.Kill(pid, unix.SIGSTOP) // the process may have ended
 	}
 	time.Sleep(d)
 	for _, pid := range pids {
@@ -90,8 +90,8 @@ func stopped(pids []int, d time.Duration) {
 	}
 }
 
-// TestSoakHealthy runs COUNT healthy jobs that were chosen at random, some on machines that are
-// suspended meanwhile; SEED repeats them. None may count as hung.
+// TestSoakHealthy runs COUNT random healthy jobs. The processes of some are suspended for a time. SEED repeats them.
+// None may count as hanging.
 func TestSoakHealthy(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	random := rand.New(rand.NewPCG(seed, 1))

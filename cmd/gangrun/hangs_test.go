@@ -18,11 +18,11 @@ import (
 // hangTimeout is the --hang-timeout of the tests.
 const hangTimeout = 4 * time.Second
 
-// hangLate is how much longer than the limit gangrun may take until it has found a hang and looked at
-// the stacks, on a machine that does other things as well.
+// hangLate is how much longer than the limit gangrun may take to find a hang and to read the stacks. The machine may
+// be busy.
 const hangLate = 30 * time.Second
 
-// hangRanks is how many ranks the gangs have, on hangHosts hosts.
+// The gangs of these tests have hangRanks ranks on hangHosts hosts.
 const (
 	hangRanks = 8
 	hangHosts = 4
@@ -31,11 +31,11 @@ const (
 // aHang is a way in which a gang can hang.
 type aHang struct {
 	mode string
-	what string // for people
-	all  bool   // every rank hangs, and none is to blame
-	mpi  bool   // only programs of MPI can hang so
-	none bool   // only programs without MPI can
-	// file returns the file that a rank opens and reads; nil: it is a FIFO.
+	what string // what happens, in words
+	all  bool   // every rank hangs, and no rank is to blame
+	mpi  bool   // only MPI programs can hang like this
+	none bool   // only programs without MPI can hang like this
+	// file returns the path of a file that a rank opens and reads. If it is nil, the file is a FIFO.
 	file func(t *testing.T) string
 }
 
@@ -57,7 +57,7 @@ var hangs = []aHang{
 	{mode: "livelock", what: "all ranks are in an endless loop", all: true},
 }
 
-// in returns the MPIs with which a gang can hang in this way.
+// in returns the MPI libraries with which a gang can hang in this way.
 func (h aHang) in() []job.MPI {
 	switch {
 	case h.mpi:
@@ -68,7 +68,7 @@ func (h aHang) in() []job.MPI {
 	return append(slices.Clone(mpiFlavours), job.MPINone)
 }
 
-// fifo returns a FIFO to which nobody writes.
+// fifo returns the path of a FIFO to which nothing is written.
 func fifo(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
@@ -78,14 +78,14 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// foundHang is what gangrun has found out about a gang that hangs.
+// foundHang is what gangrun has found out about a hanging gang.
 type foundHang struct {
 	report job.HangReport
 	cause  job.Cause
-	took   time.Duration // from the last progress to the finding
+	took   time.Duration // time from the last progress until gangrun found the hang
 }
 
-// hang runs a gang of which a rank hangs, and returns what gangrun says of it.
+// run runs a gang in which a rank hangs, and returns what gangrun has found out.
 func (h aHang) run(t *testing.T, flavour job.MPI, rank int) (f foundHang) {
 	t.Helper()
 	b := newBench(t)
@@ -125,7 +125,7 @@ func (h aHang) run(t *testing.T, flavour job.MPI, rank int) (f foundHang) {
 	return f
 }
 
-// check returns what is wrong with what was found; "" if nothing is.
+// check returns what is wrong with what gangrun has found out, or "".
 func (h aHang) check(f foundHang, rank int) string {
 	want := []int{rank}
 	if h.all {
@@ -144,14 +144,14 @@ func (h aHang) check(f foundHang, rank int) string {
 	return ""
 }
 
-// TestHangs: a gang that hangs is found, with the rank that holds it up.
+// TestHangs checks that gangrun finds a hanging gang, and names the rank that holds it up.
 func TestHangs(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mode    string
 		flavour job.MPI
 	}{{"missing", job.MPIMPICH}, {"kernel", job.MPIOpenMPI}, {"mutex", job.MPINone}} {
-		t.Run(c.mode+" "+string(c.flavour), func(t *testing.T) { // one after the other: their ranks use all cores
+		t.Run(c.mode+" "+string(c.flavour), func(t *testing.T) { // not in parallel, because the ranks use all cores
 			h := hangs[slices.IndexFunc(hangs, func(h aHang) bool { return h.mode == c.mode })]
 			const rank = 5
 			if wrong := h.check(h.run(t, c.flavour, rank), rank); wrong != "" {
@@ -161,7 +161,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// aHealthy is a healthy job with irregular steps. pause says how many times the limit its longest pause is.
+// aHealthy is a healthy job with irregular steps. pause is its longest pause, as a multiple of the limit.
 type aHealthy struct {
 	kind  string
 	pause float64
@@ -171,8 +171,7 @@ var healthy = []aHealthy{
 	{"evaluation", 2}, {"compile", 3}, {"checkpoint", 2}, {"think", 0.7}, {"uneven", 0.7}, {"quiet", 3}, {"first", 0}, {"idle", 0},
 }
 
-// run runs a healthy job and returns what is wrong; "" if nothing is. disturb is called once the ranks
-// have been started.
+// run runs a healthy job and returns what is wrong, or "". It calls disturb when the ranks have been started.
 func (h aHealthy) run(t *testing.T, disturb func(*controlled)) string {
 	t.Helper()
 	script, err := filepath.Abs("testdata/hangs/healthy.py")
@@ -198,7 +197,8 @@ func (h aHealthy) run(t *testing.T, disturb func(*controlled)) string {
 	return ""
 }
 
-// TestHealthyIsNoHang: a job that pauses, and shows it in another way than by its steps, is left alone.
+// TestHealthyIsNoHang checks that gangrun does not end a job that pauses between its steps, but shows signs of life
+// meanwhile.
 func TestHealthyIsNoHang(t *testing.T) {
 	t.Parallel()
 	if wrong := (aHealthy{"evaluation", 2}).run(t, nil); wrong != "" {

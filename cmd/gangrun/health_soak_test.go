@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestSoakHealth: in 20 measurements of equal hosts none is named, and in 20 with a slow line at one
-// host, another each time, that host is.
+// TestSoakHealth measures equal hosts 20 times, and no host may be named. It then gives one host a slow network line,
+// 20 times, each time another host. This host must be named.
 func TestSoakHealth(t *testing.T) {
 	b := hostsBed{testhosts.Up(t, 4), t}
 	shared := filepath.Join(b.Shared(), "checkpoints")

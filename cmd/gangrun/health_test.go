@@ -9,8 +9,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestHealthSigns runs a gang whose checkpoint directory is full, on two hosts: the agent of each
-// finds it, it is shown once, is in the report and the status, and is evidence of the cause.
+// TestHealthSigns runs a gang on two hosts whose checkpoint directory is full. The agent of each host must report
+// that. gangrun must show each report once, and have it in the report, in the status, and in the evidence of the
+// cause.
 func TestHealthSigns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -18,7 +19,7 @@ func TestHealthSigns(t *testing.T) {
 	const rank = `until [ $(grep -c '"kind":"health".*"sign":"disk-full"' home/runs/*/journal.jsonl) = 2 ]; do sleep 0.05; done; exit 3`
 	code, said := b.ends(b.inShell(mount, "run", "--loopback", "2", "-n", "2", "--preflight", "off", "--retries", "0", "--checkpoint-dir", "checkpoints", "--", "sh", "-c", rank))
 	const full = "/checkpoints (the checkpoint directory) is full: 0 B of 1.0 MiB is free"
-	if code != 3 || strings.Count(said, full+"\n") != 2 || // at once, and as a note in the summary
+	if code != 3 || strings.Count(said, full+"\n") != 2 || // once immediately, and once as a note in the summary
 		!strings.Contains(said, "gangrun: warning: on ") || !strings.Contains(said, "gangrun: hint: remove old checkpoints") {
 		t.Errorf("exit code %d, and gangrun said:\n%s", code, said)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/gangrun/gangrun/internal/mpiexec"
 )
 
-// prose are the words that follow the name gangrun in a sentence and name no command,
-// and the command line of a process of an SSH session, which nobody types.
+// prose has the words that follow "gangrun" in sentences and are no commands. It also has a command that only a
+// process of an SSH session runs.
 var prose = strings.Fields(`
 	needs
 	adds and apart as asks begins believes binds bridge by can cannot changes checks chooses compares computes connects corrects could did does ended ends
@@ -28,26 +28,25 @@ var prose = strings.Fields(`
 	touches tries uses waits warns was wasted wastes will with works would writes yet
 `)
 
-// foreign has flags of other programs that gangrun's messages name.
+// foreign has flags of other programs that occur in gangrun's messages.
 var foreign = strings.Fields(`
 	--format --generate-bash-completion --gpu-reset --gres --no-kill --signal --ipc --mca --mem --overlap --overwrite --pid --shm-size --subresource -batch -ex
 `)
 
-// namedCommand is a command line of gangrun's within a text: the word behind the
-// name and what follows up to the end of the clause.
+// namedCommand matches a command line of gangrun in a text: the word after "gangrun", and the rest up to the end of
+// the clause.
 var namedCommand = regexp.MustCompile(`\bgangrun ([a-z][a-z-]*)([^;:,()"'` + "`" + `\n\x00]*)`)
 
 // namedFlag matches a flag in a text.
 var namedFlag = regexp.MustCompile(`(?:^|[\s(` + "`" + `"'])(--?[a-z][a-z-]*)`)
 
-// jobCommand is the command line of a job behind the "--".
+// jobCommand matches the command line of a job after "--".
 var jobCommand = regexp.MustCompile(` -- .*`)
 
-// codeSpan is a span or a block of code of a page.
+// codeSpan matches a span or a block of code in a page of the documentation.
 var codeSpan = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
 
-// commandFlags returns the flags of every command, with their dashes, and at "" those
-// of all.
+// commandFlags returns the flags of every command, with their dashes. The key "" has the flags of all commands.
 func commandFlags() map[string][]string {
 	flags := map[string][]string{}
 	for _, c := range app(io.Discard, io.Discard).Commands {
@@ -66,8 +65,8 @@ func commandFlags() map[string][]string {
 	return flags
 }
 
-// TestNamedCommands: every command and every flag that a message, a hint, the help or
-// the documentation names is one that there is.
+// TestNamedCommands checks that every command and flag exists that gangrun's messages, hints and help, or the
+// documentation name.
 func TestNamedCommands(t *testing.T) {
 	flags, used := commandFlags(), map[string]bool{}
 	exists := func(command, flag string) bool {
@@ -90,7 +89,7 @@ func TestNamedCommands(t *testing.T) {
 			}
 		}
 		if strings.HasSuffix(at, ".md") || !strings.Contains(text, " ") || strings.Contains(text, "(?") {
-			continue // pages name flags of other programs; a regular expression or a single word is no message
+			continue // pages name flags of other programs, and a regular expression or a single word is no message
 		}
 		for _, f := range namedFlag.FindAllStringSubmatch(jobCommand.ReplaceAllString(text, ""), -1) {
 			if strings.HasPrefix(f[1], "--") && !exists("", f[1]) {
@@ -105,8 +104,8 @@ func TestNamedCommands(t *testing.T) {
 	}
 }
 
-// texts returns what gangrun may say, by where it stands: the string literals of its
-// source, and the code of the documentation's pages.
+// texts returns the texts in which gangrun may name commands, by the places at which they stand. They are the string
+// literals of the source, and the code in the documentation.
 func texts(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -152,8 +151,8 @@ func texts(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// literal returns the text of a string literal, or of several that are added up with
-// other things, each of which is a zero byte. whole says that e is all of that.
+// literal returns the text of a string literal, or of a sum with string literals. In the text, a zero byte stands for
+// each summand that is no string literal. If whole is true, the parts of e need not be looked at.
 func literal(e ast.Expr) (text string, whole bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

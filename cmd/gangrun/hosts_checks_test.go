@@ -19,8 +19,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// nobodyLeft waits until no process of the run is left on any host and no GPU is held
-// there. One whose holder was killed is told as dead, and free.
+// nobodyLeft waits until no process of the run is left on any host. Then no GPU may be held. A GPU whose holder was
+// killed counts as free.
 func (r *tally) nobodyLeft() {
 	t := r.t
 	t.Helper()
@@ -46,8 +46,8 @@ func (r *tally) nobodyLeft() {
 	}
 }
 
-// checkCauses checks that every attempt that has failed did so for what has happened.
-// Of an agent that dies just before its controller, nobody can tell who was first.
+// checkCauses checks that a mishap explains the failure of every attempt. If an agent dies just before its controller,
+// gangrun cannot know which of the two died first.
 func (r *tally) checkCauses(report runreport.Report) {
 	for i, a := range report.Attempts {
 		if a.Cause == nil {
@@ -65,7 +65,7 @@ func (r *tally) checkCauses(report runreport.Report) {
 	}
 }
 
-// checkResult checks what the job has computed.
+// checkResult checks the exit code, and what the job has computed.
 func (r *tally) checkResult(report runreport.Report, code int) {
 	if report.ExitCode == nil || *report.ExitCode != code {
 		r.t.Errorf("exit code %d, the report tells %v", code, report.ExitCode)
@@ -105,8 +105,8 @@ func (r *tally) checkResult(report runreport.Report, code int) {
 	}
 }
 
-// checkStamps checks that no attempt has done anything once the next had begun,
-// but for the instant that a host runs when it is frozen no more.
+// checkStamps checks that no attempt did anything after the next attempt had begun. The only exception is a host that
+// was frozen: its ranks may run for a moment when it is thawed.
 func (r *tally) checkStamps() {
 	data, err := os.ReadFile(filepath.Join(r.dir, "stamps"))
 	if err != nil {
@@ -153,12 +153,13 @@ func (r *tally) checkStamps() {
 	}
 }
 
-// delivery is how long before a mishap something must have been printed to be in the
-// log in any case.
+// delivery is how long it may take until printed data is in the log. Data that was printed longer than that before a
+// mishap must not be lost.
 const delivery = 3 * time.Second
 
-// checkLogs checks that every log is what its rank has printed, byte for byte, up to
-// some point: to the end, where nothing has happened to its host.
+// checkLogs checks that every log is a beginning of what its rank has printed. If no mishap on its host can lose
+// output, only the last line may be missing. Otherwise everything that was printed long enough before the first mishap
+// must be there.
 func (r *tally) checkLogs(report runreport.Report) {
 	t := r.t
 	paths, err := filepath.Glob(filepath.Join(r.dir, "own/*"))
@@ -183,13 +184,13 @@ func (r *tally) checkLogs(report runreport.Report) {
 		}
 		same := alike(own, log)
 		if stream == "err" && bytes.HasPrefix(log[same:], []byte("Traceback ")) && (same == 0 || own[same-1] == '\n') {
-			log = log[:same] // Python's last words
+			log = log[:same] // the traceback that Python prints at the end
 		}
 		if same < len(log) {
 			t.Errorf("%s: differs from what was printed after %d of %d bytes: %q, want %q", name, same, len(log), log[same:min(same+80, len(log))], own[same:min(same+80, len(own))])
 			continue
 		}
-		// The last line may have been kept by the rank and not printed yet.
+		// The rank may not have printed its last line yet.
 		must := bytes.LastIndexByte(bytes.TrimSuffix(own, []byte("\n")), '\n') + 1
 		host := hostOf(report, attempt, rank)
 		begun := slices.MinFunc(append([]stroke{{clock: monotonic()}}, slices.DeleteFunc(slices.Clone(r.all), func(s stroke) bool {
@@ -211,7 +212,7 @@ func (r *tally) checkLogs(report runreport.Report) {
 	}
 }
 
-// hostOf is where a rank of an attempt was.
+// hostOf returns the host on which a rank of an attempt was placed.
 func hostOf(report runreport.Report, attempt, rank int) string {
 	for _, a := range report.Attempts {
 		for _, p := range a.Placement {
@@ -223,8 +224,8 @@ func hostOf(report runreport.Report, attempt, rank int) string {
 	return ""
 }
 
-// checkDirectories checks that agents have left nothing but what those keep that did
-// not end in order, and that nobody holds.
+// checkDirectories checks the directories of the agents. Only agents that were lost may have left one, and no process
+// may hold its lock.
 func (r *tally) checkDirectories() {
 	for _, h := range r.bed.Hosts() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// killAgents kills the agents of a host with their watchdogs, at one moment: nothing on the host cleans up.
+// killAgents kills the agents of a host and their watchdogs at the same time, so that nothing on the host cleans up.
 func killAgents(t *testing.T, h *testhosts.Host) {
 	t.Helper()
 	all, err := h.Processes("")
@@ -48,13 +48,13 @@ func onHost(t *testing.T, h *testhosts.Host, argv ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// TestHostsClean has gangrun clean remove what two runs have left on hosts: a container and an image, and
+// TestHostsClean checks that gangrun clean removes what two runs have left on hosts: a container and its image, and
 // processes.
 func TestHostsClean(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 3, testhosts.Containerd())
-	// On h3 as another user than that of the other tests on this machine, whose agents might end what is
-	// left.
+	// On h3, another user runs the agent. The agents of other tests on this machine could otherwise end the processes
+	// that are left.
 	ctl := bed.Controller()
 	config, err := os.ReadFile(ctl.SSHConfig())
 	if err == nil {
@@ -84,7 +84,7 @@ func TestHostsClean(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if left, err := bed.Host(1).ContainersLeft(); err == nil && len(left) == 0 {
-			break // the agent there has ended
+			break // the agent on h1 has ended
 		}
 	}
 
@@ -126,7 +126,7 @@ func TestHostsClean(t *testing.T) {
 	}
 }
 
-// TestCleanUsage has arguments that do not go together.
+// TestCleanUsage checks that gangrun clean refuses arguments that do not fit together.
 func TestCleanUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// TestHostWithoutInodes: a host on which no file can be made is not one that cannot be
-// reached, whether that is met with gangrun's program, its agent's directory or a rank's log.
+// TestHostWithoutInodes checks that a host without free inodes does not count as unreachable. The inodes may be
+// missing for gangrun's program, for the directory of the agent, or for the log of a rank.
 func TestHostWithoutInodes(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestHostsExamples runs the examples as users have them, preflight and trial
-// included, on four hosts none of which has a key or knows another.
+// TestHostsExamples runs the examples as users run them, with preflight and trial, on four hosts. No host has a key or
+// knows the key of another host.
 func TestHostsExamples(t *testing.T) {
 	t.Parallel()
 	needPython(t, "numpy, torch, mpi4py")
@@ -48,7 +48,7 @@ func TestHostsExamples(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		args  []string
-		wants []string // in what the ranks print
+		wants []string // texts that the ranks must print
 	}{
 		{"digits, none", []string{"--hosts", four, "examples/digits/job.yaml", "--", python, "examples/digits/train.py", "--epochs=2"}, []string{"rank 3 weights sha256 "}},
 		{"digits, openmpi", []string{"--hosts", four, "examples/digits-mpi/job.yaml", "--", python, "examples/digits-mpi/train.py", "--epochs=2"}, []string{"rank 3 weights sha256 "}},
@@ -86,7 +86,7 @@ func TestHostsExamples(t *testing.T) {
 	}
 }
 
-// loginAs makes alice the user on the hosts of a bed until the test ends, or leaves root.
+// loginAs makes alice the user of gangrun on the hosts of a bed until the test ends. If user is root, nothing changes.
 func loginAs(t *testing.T, bed *testhosts.Bed, user string) {
 	t.Helper()
 	if user != "alice" {
@@ -108,8 +108,8 @@ func loginAs(t *testing.T, bed *testhosts.Bed, user string) {
 	})
 }
 
-// trialOnHosts has a trial write on two hosts, as a user of theirs, into the directory that
-// they share, into home and into directories for temporary files.
+// trialOnHosts runs a trial on two hosts as one of their users. The trial writes into the directory that the hosts
+// share, into the home directory, and into directories for temporary files.
 func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
 	loginAs(t, bed, user)
 	dir := filepath.Join(bed.Shared(), "trial-"+user)

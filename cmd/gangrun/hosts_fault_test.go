@@ -16,40 +16,40 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// farLimits are how long a host may be silent, and ranks without a controller, in a run
-// that fails of it and in one that goes on.
+// farLimits has the host timeout and the orphan grace of a run. timeout and grace are for runs that fail because of
+// the fault, onTimeout and onGrace for runs that go on.
 type farLimits struct{ timeout, grace, onTimeout, onGrace time.Duration }
 
 var (
-	// measured are those of runs whose times are told.
+	// measured has the limits of runs whose times are in the document.
 	measured = farLimits{farTimeout, farGrace, time.Duration(job.DefaultHostTimeout), time.Duration(job.DefaultOrphanGrace)}
-	// patiently are those of runs on a machine that may stand still for a while.
+	// patiently has the limits of runs on a machine that may be very slow for a while.
 	patiently = farLimits{patience, 10 * time.Second, patience, patience}
 )
 
-// Limits of the runs on hosts that fail. The least of silence after which a host is
-// suspect is not the user's to set: 3 s.
+// Limits of the runs with faults on hosts. A host is suspect after a silence of 3 s at least; users cannot change
+// that.
 const (
 	farTimeout = 6 * time.Second
 	farGrace   = 4 * time.Second
-	// farSteps is how many the ranks take where the job is to go on.
+	// farSteps is how many steps the ranks make if the job is to go on.
 	farSteps   = 100
 	farSuspect = 4 * time.Second
 )
 
-// hostCell is one line of the table: what came of a fault.
+// hostCell is a row of the table in the document: the consequences of a fault.
 type hostCell struct {
 	fault          string
 	program        string
 	what           string // the cause, or that the job goes on
 	code           int
-	suspect, known time.Duration // -1 where it never was
-	ended          time.Duration // from the fault to gangrun's end
-	gone           time.Duration // from gangrun's end to that of everything else
+	suspect, known time.Duration // time from the fault; -1 if it never happened
+	ended          time.Duration // time from the fault to the end of gangrun
+	gone           time.Duration // time from the end of gangrun until nothing of the run is left
 	seen           []string
 }
 
-// try has a fault happen to a gang and checks what comes of it.
+// try runs a gang, makes the fault happen, and checks the consequences.
 func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostCell {
 	var options []testhosts.Option
 	if program.image {
@@ -102,7 +102,7 @@ func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostC
 	return c
 }
 
-// check looks at what gangrun has told and left.
+// check checks what gangrun has reported, and fills c.
 func (f hostFault) check(r *farRun, c *hostCell, at time.Time) {
 	t := r.t
 	if c.code != f.code {
@@ -121,7 +121,7 @@ func (f hostFault) check(r *farRun, c *hostCell, at time.Time) {
 	switch {
 	case f.goesOn:
 		c.what, c.known = "the job goes on", -1
-		for _, e := range r.events() { // in this machine's time
+		for _, e := range r.events() { // checks that all times are by the clock of this machine
 			if e.Time.Before(r.begun.Add(-time.Minute)) || e.Time.After(r.ended.Add(time.Minute)) {
 				t.Errorf("an event at %s of a run from %s to %s: %+v", e.Time, r.begun, r.ended, e)
 			}
@@ -157,9 +157,9 @@ func (f hostFault) check(r *farRun, c *hostCell, at time.Time) {
 	}
 }
 
-// TestPartitionedHost cuts a host off that still reaches the directory that all
-// hosts share: what the next attempt writes there comes after all that the lost
-// ranks have written. When the host is back, it hands out what they have printed.
+// TestPartitionedHost cuts a host off from the network. The host can still use the directory that all hosts share. The
+// next attempt must not write there before the lost ranks have stopped writing. When the network works again, the host
+// must deliver what its ranks have printed.
 func TestPartitionedHost(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, farHosts)
@@ -232,16 +232,16 @@ func TestPartitionedHost(t *testing.T) {
 	}
 }
 
-// faultsPath is the document that the soak test writes.
+// faultsPath is the document that TestSoakHostFaults writes.
 const faultsPath = "../../docs/faults.md"
 
-// row is the line of the document's table, up to what varies.
+// row returns the beginning of the table row, up to the columns whose values vary.
 func (c hostCell) row() string {
 	return fmt.Sprintf("| %s | %s | %s | %d |", c.fault, c.program, c.what, c.code)
 }
 
-// TestHostFaults tries a fault of each kind, and holds the document against what
-// comes of them. Silent ones take TestPartitionedHost's time.
+// TestHostFaults tries a fault of each kind, and compares the consequences with the document. TestPartitionedHost
+// takes care of silent hosts, which takes long.
 func TestHostFaults(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.FromSlash(faultsPath))

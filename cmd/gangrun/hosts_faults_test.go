@@ -11,47 +11,44 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// hostFault is one thing that happens to h2, one of four hosts of a gang, and what
-// comes of it.
+// hostFault is a fault on h2, one of the four hosts of a gang, and its consequences.
 type hostFault struct {
 	name string
-	// before makes the fault before the run; while once the gang is running, which
-	// returns when it was made.
+	// before makes the fault before the run. while makes it when the gang is running, and returns the time at which it
+	// did so.
 	before func(*testhosts.Bed) error
 	while  func(*farRun) (time.Time, error)
-	// after takes the fault away once the run has ended, so that what is left can
-	// be looked at.
+	// after removes the fault when the run has ended, so that the test can look for leftovers.
 	after func(*testhosts.Bed) error
-	hosts string // that the run is given; "" is h1:2,h2:2,h3:2,h4:2
+	hosts string // the value of --hosts; "" means h1:2,h2:2,h3:2,h4:2
 
-	torch     bool // it is tried with torch, too
-	goesOn    bool // the gang does not fail of it
+	torch     bool // whether it is also tried with torch
+	goesOn    bool // whether the gang goes on
 	code      int
-	cause     job.Category // "" where there is no attempt that could fail, or it goes on
+	cause     job.Category // "" if no attempt fails
 	signature string
-	text      string // that the cause, or what is said of the run, must hold
-	suspect   bool   // h2 is told to be suspect
-	// known is within what time after it has happened the fault must be known; 0 is
-	// not asked.
+	text      string // a text that the cause must have or, without an attempt, the reason of the run
+	suspect   bool   // whether gangrun reports h2 as suspect
+	// known limits the time until gangrun knows of the fault; 0 means no limit.
 	known time.Duration
-	// next is set if gangrun cannot remove the container: the next job in an image does.
+	// next is set if gangrun cannot remove the container. The next job in an image then removes it.
 	next bool
 }
 
-// victim is the host that it happens to.
+// victim returns the host on which the faults happen.
 func victim(b *testhosts.Bed) *testhosts.Host { return b.Host(2) }
 
-// to makes a fault of something that is done to the victim.
+// to returns a value for hostFault.while that calls do with the victim.
 func to(do func(*testhosts.Host) error) func(*farRun) (time.Time, error) {
 	return func(r *farRun) (time.Time, error) { at := time.Now(); return at, do(victim(r.bed)) }
 }
 
-// from is to before the run.
+// from returns a value for hostFault.before or hostFault.after that calls do with the victim.
 func from(do func(*testhosts.Host) error) func(*testhosts.Bed) error {
 	return func(b *testhosts.Bed) error { return do(victim(b)) }
 }
 
-// killAgent kills the victim's agent, whose watchdog outlives it.
+// killAgent kills the agent of a host. The watchdog of the agent survives.
 func killAgent(h *testhosts.Host) error {
 	all, err := h.Processes("")
 	for _, p := range all {
@@ -62,7 +59,7 @@ func killAgent(h *testhosts.Host) error {
 	return errors.Join(err, fmt.Errorf("no agent among %v", all))
 }
 
-// suspected is that the victim has gone silent.
+// suspected reports whether an event says that the victim is silent.
 func suspected(e job.Event) bool { return e.Kind == job.KindSuspect && e.Host == "h2" }
 
 var hostFaults = []hostFault{{
@@ -70,7 +67,7 @@ var hostFaults = []hostFault{{
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
 		err := victim(r.bed).Cut()
-		time.Sleep(5 * time.Second) // that is the fault
+		time.Sleep(5 * time.Second) // the length of the fault
 		r.await("that h2 is suspect", func() bool { return r.since(at, suspected) >= 0 })
 		return at, errors.Join(err, victim(r.bed).Restore())
 	},
@@ -93,8 +90,8 @@ var hostFaults = []hostFault{{
 	name: "sshd restarted", goesOn: true,
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
-		err := victim(r.bed).StopSSH() // with all of its sessions
-		time.Sleep(2 * time.Second)    // that is the fault
+		err := victim(r.bed).StopSSH() // ends all SSH sessions, too
+		time.Sleep(2 * time.Second)    // the length of the fault
 		return at, errors.Join(err, victim(r.bed).StartSSH())
 	},
 }, {

@@ -18,8 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// imageFlags returns the flags of a job in an image. The image has nothing: the programs of the hosts are
-// mounted.
+// imageFlags returns the flags of a job in an image. The image has no programs. The job mounts those of the hosts.
 func imageFlags(t testing.TB, bed *testhosts.Bed) []string {
 	t.Helper()
 	empty := testimage.Image{Links: map[string]string{}}
@@ -34,7 +33,7 @@ func imageFlags(t testing.TB, bed *testhosts.Bed) []string {
 	return append(flags, "--image", empty.Archive(t, "image.tar"))
 }
 
-// imagePrograms are the farPrograms in containers.
+// imagePrograms returns the farPrograms, to be run in containers.
 func imagePrograms() []farProgram {
 	programs := slices.Clone(farPrograms)
 	for i := range programs {
@@ -44,7 +43,7 @@ func imagePrograms() []farProgram {
 	return programs
 }
 
-// imageFaults happen to the containers of h2.
+// imageFaults are faults of the containers on h2.
 var imageFaults = []hostFault{{
 	name: "containerd killed", goesOn: true, next: true, while: to((*testhosts.Host).KillContainerd),
 	after: from((*testhosts.Host).StartContainerd),
@@ -76,8 +75,8 @@ func killInner(h *testhosts.Host) error {
 	return errors.Join(err, errors.New("no agent in a container"))
 }
 
-// noContainers waits until nothing of containers is left on the hosts of a bed that are on. A host whose
-// containerd could not remove a container gets it removed by the next job.
+// noContainers waits until nothing of the containers is left on the hosts of a bed that are running. If containerd on
+// a host could not remove a container, the next job on that host removes it.
 func noContainers(t testing.TB, bed *testhosts.Bed) {
 	t.Helper()
 	for _, h := range bed.Hosts() {
@@ -97,7 +96,8 @@ func noContainers(t testing.TB, bed *testhosts.Bed) {
 	}
 }
 
-// TestImageHosts has faults happen to gangs in containers on several hosts. TestSoakImageFaults has all of them.
+// TestImageHosts runs gangs in containers on several hosts, and makes some of the faults happen. TestSoakImageFaults
+// tries all of them.
 func TestImageHosts(t *testing.T) {
 	t.Parallel()
 	programs := imagePrograms()
@@ -113,8 +113,8 @@ func TestImageHosts(t *testing.T) {
 	}
 }
 
-// TestImageOnHosts has jobs whose hosts do not have the same images, users and disks. The preflight says what
-// is wrong, and on which host.
+// TestImageOnHosts runs jobs on hosts that differ in their images, users and disks. The preflight must say what is
+// wrong, and on which host.
 func TestImageOnHosts(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2, testhosts.Containerd())
@@ -149,9 +149,9 @@ func TestImageOnHosts(t *testing.T) {
 	for _, c := range []struct {
 		what, image, user, says string
 		before, after           func(h *testhosts.Host) error
-		while                   func(h *testhosts.Host) error // once the image is being sent
+		while                   func(h *testhosts.Host) error // is called while the image is being sent
 		code                    int
-		brief                   bool // the rest of the line is not always the same
+		brief                   bool // the rest of the line varies
 	}{
 		{what: "one of the hosts lacks the image", image: "127.0.0.1:1/single:1", code: 78, says: "127.0.0.1:1/single:1"},
 		{what: "a host has another image under the same name", image: "127.0.0.1:1/pair:1", code: 78, says: "image-same"},
@@ -193,7 +193,7 @@ func TestImageOnHosts(t *testing.T) {
 	}
 }
 
-// store is where containerd of a host keeps images and snapshots.
+// store is the directory in which containerd of a host keeps images and snapshots.
 const store = "/srv/containerd"
 
 // smallStore gives a host a store that is too small for the large image.
@@ -208,7 +208,7 @@ func inHost(h *testhosts.Host, argv ...string) error {
 	return err
 }
 
-// change does something to the victim, unless it is nil.
+// change calls do with the victim, unless do is nil.
 func (r *farRun) change(do func(h *testhosts.Host) error) {
 	r.t.Helper()
 	if do == nil {

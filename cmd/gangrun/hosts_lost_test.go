@@ -16,11 +16,10 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// deafRanks do not end of SIGTERM.
+// deafRanks is the script of ranks that SIGTERM does not end.
 const deafRanks = `trap "echo >told.$RANK" TERM; echo >ready.$RANK; while :; do sleep 0.01; done`
 
-// ask runs a command on the controller's machine and returns its exit code and what it
-// said.
+// ask runs a command on the controller's machine. It returns the exit code and the output.
 func (r *farRun) ask(args ...string) (code int, out, errs string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -28,11 +27,11 @@ func (r *farRun) ask(args ...string) (code int, out, errs string) {
 	cmd := r.bed.Controller().Command(ctx, args...)
 	var stdout, stderr lockedBuffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // ProcessState tells
+	_ = cmd.Run() // the exit code is in ProcessState
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// ranksLeft checks whether hosts have ranks.
+// ranksLeft checks that every host has ranks, or that no host has any.
 func (r *farRun) ranksLeft(want bool) {
 	r.t.Helper()
 	for _, h := range r.bed.Hosts() {
@@ -46,12 +45,12 @@ func (r *farRun) ranksLeft(want bool) {
 	}
 }
 
-// told waits until both ranks were told that often to end.
+// told waits until both ranks have got SIGTERM so many times.
 func (r *farRun) told(times int) {
 	for rank := range 2 {
 		path, limit := filepath.Join(r.bed.Shared(), fmt.Sprintf("told.%d", rank)), time.Now().Add(patience)
 		for text := ""; strings.Count(text, "\n") < times; time.Sleep(10 * time.Millisecond) {
-			data, _ := os.ReadFile(path) // it may not be there yet
+			data, _ := os.ReadFile(path) // the file may not exist yet
 			if text = string(data); time.Now().After(limit) {
 				r.t.Errorf("rank %d was told %q, want %d times", rank, text, times)
 				return
@@ -60,7 +59,7 @@ func (r *farRun) told(times int) {
 	}
 }
 
-// stopped checks the end of a run that gangrun stop has ended by itself.
+// stopped checks the end of a run that gangrun stop has ended without the controller.
 func (r *farRun) stopped(code int, out, errs, reason string) {
 	r.t.Helper()
 	s, err := r.shared().Summary()
@@ -73,8 +72,8 @@ func (r *farRun) stopped(code int, out, errs, reason string) {
 	r.ranksLeft(false)
 }
 
-// TestStopLost: a run whose controller is gone, before it was asked or after that, is
-// ended by gangrun stop itself, long before its agents end it.
+// TestStopLost checks that gangrun stop ends a run whose controller is gone. The controller may die before gangrun
+// stop was called, or while it waits. gangrun stop must not wait until the agents end the ranks.
 func TestStopLost(t *testing.T) {
 	t.Parallel()
 	const up = "while the gang was up"
@@ -122,7 +121,7 @@ func TestStopLost(t *testing.T) {
 	})
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
-		// Nobody ends these but themselves, once they were told again.
+		// No process ends these ranks. They end by themselves when they have got SIGTERM a second time.
 		const ranks = `trap "echo >>told.$RANK" TERM; echo >ready.$RANK; until test -e end; do sleep 0.01; done`
 		r := startShared(t, ranks, "--orphan-grace", "1h", "--grace", "1h")
 		r.made("ready.0", "ready.1")
@@ -132,7 +131,8 @@ func TestStopLost(t *testing.T) {
 			_ = r.cmd.Process.Kill()
 			<-r.exited
 			r.told(2)
-			_ = os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600) // without it they are left
+			// Without the file, the ranks would be left.
+			_ = os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600)
 		})
 		code, out, errs := r.ask(r.gangrun, "stop", "last")
 		killing.Wait()
@@ -150,8 +150,8 @@ func TestStopLost(t *testing.T) {
 	})
 }
 
-// TestStopForce: on another host the user's word is needed that the controller is gone;
-// that its lock is let go is said meanwhile.
+// TestStopForce checks that, on another host, gangrun stop ends a run without its controller only with --force.
+// Without it, gangrun stop says that the controller no longer holds its lock.
 func TestStopForce(t *testing.T) {
 	t.Parallel()
 	r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "1h")
@@ -170,7 +170,7 @@ func TestStopForce(t *testing.T) {
 	}
 	r.ranksLeft(true)
 
-	// From there no host is reached, itself neither: nothing is changed.
+	// From h1, no host can be reached, not even h1 itself. gangrun stop must then change nothing.
 	before, err := run.Summary()
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +189,8 @@ func TestStopForce(t *testing.T) {
 	r.noRequest()
 }
 
-// TestAttachNotLetIn: who cannot log in to any host with ranks of a run leaves the run as
-// it is, and its ranks alone; who can goes on with the same ranks.
+// TestAttachNotLetIn checks that gangrun attach changes nothing if it cannot log in to any host with ranks of the run.
+// Later, gangrun attach must take over the same ranks from where it can log in.
 func TestAttachNotLetIn(t *testing.T) {
 	t.Parallel()
 	r := startShared(t, "echo >ready.$RANK; until test -e end; do sleep 0.01; done", "--orphan-grace", "1h")
@@ -238,14 +238,15 @@ func TestAttachNotLetIn(t *testing.T) {
 	}
 }
 
-// elsewhere runs gangrun as on another host, from which the others are reached.
+// elsewhere runs gangrun on the controller's machine under another host name. The other hosts can be reached from
+// there.
 func (r *farRun) elsewhere(args ...string) (code int, out, errs string) {
 	r.t.Helper()
 	return r.ask(append([]string{"unshare", "--uts", "sh", "-c", `hostname elsewhere; exec "$0" "$@"`, r.gangrun}, args...)...)
 }
 
-// TestAttachElsewhereDoubts: who follows a run whose controller dies on another host is
-// told what to type.
+// TestAttachElsewhereDoubts follows a run from a host on which its controller is not. When the controller dies,
+// gangrun attach must say which commands the user can type.
 func TestAttachElsewhereDoubts(t *testing.T) {
 	t.Parallel()
 	r := startShared(t, deafRanks, "--orphan-grace", "1h")
@@ -274,11 +275,11 @@ func TestAttachElsewhereDoubts(t *testing.T) {
 	code, out, said := r.ask(r.gangrun, "stop", "--now", run.ID)
 	r.stopped(code, out, said, "gangrun stop --now (root on ")
 	defer time.AfterFunc(farPatience, cancel).Stop()
-	_ = cmd.Wait() // with the run's code, or that the controller is gone
+	_ = cmd.Wait() // its exit code does not matter
 }
 
-// TestAttachTellsUnreached: who goes on with a gang is told at once which hosts of the
-// run are not reached, though nothing is placed.
+// TestAttachTellsUnreached checks that gangrun attach says at once which hosts of the run it cannot reach, although it
+// places no ranks.
 func TestAttachTellsUnreached(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 3)
@@ -315,7 +316,8 @@ func TestAttachTellsUnreached(t *testing.T) {
 	}
 }
 
-// TestFullHome: a home that is full when a run is to begin may have room later.
+// TestFullHome checks the exit code if gangrun's home is full when a run begins. It must say that a later try may
+// succeed.
 func TestFullHome(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 1)

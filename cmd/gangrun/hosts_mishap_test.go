@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// Limits of its runs, and how long what must end no attempt may take.
+// mishapTimeout and mishapGrace are the host timeout and the orphan grace of the runs with mishaps. A disturbance that
+// is shorter than shortly must not end an attempt.
 const (
 	mishapTimeout = 6 * time.Second
 	mishapGrace   = 5 * time.Second
@@ -22,19 +23,19 @@ const (
 type mishap struct {
 	name string
 	do   func(*tally, *testhosts.Host) error
-	// undo is done when the run is over; until then nothing else happens to the host.
+	// undo ends the mishap when the run is over. Nothing else happens to the host before that.
 	undo func(*testhosts.Host) error
-	// cause is what an attempt that it has happened to may end with; "" where it must
-	// go on. Where it is anywhere, the cause may be of any host.
+	// cause is the cause with which an attempt may fail because of the mishap. It is "" if the attempt must go on. If
+	// anywhere is true, the cause may name any host.
 	cause    job.Category
 	anywhere bool
-	// controller says that it is the controller that dies.
+	// controller is true if the controller dies.
 	controller bool
-	loses      bool // what ranks have printed and what is to happen to it
-	frozen     bool // ranks run for an instant when the host goes on, whenever that is
+	loses      bool // output of ranks on the host may be lost
+	frozen     bool // ranks run for a moment when the host is thawed, even if that is late
 }
 
-// meanwhile makes a mishap of two actions with some time between them.
+// meanwhile returns a mishap that calls do and, after a random time, undo.
 func meanwhile(do, undo func(*testhosts.Host) error, least, most time.Duration) func(*tally, *testhosts.Host) error {
 	return func(r *tally, h *testhosts.Host) error {
 		err := do(h)
@@ -43,12 +44,12 @@ func meanwhile(do, undo func(*testhosts.Host) error, least, most time.Duration) 
 	}
 }
 
-// once makes a mishap of an action.
+// once returns a mishap that calls do.
 func once(do func(*testhosts.Host) error) func(*tally, *testhosts.Host) error {
 	return func(_ *tally, h *testhosts.Host) error { return do(h) }
 }
 
-// kill makes a mishap of the end of one of the host's processes that is wanted.
+// kill returns a mishap that kills a random process of the host for which wanted returns true.
 func kill(wanted func(testhosts.Process) bool) func(*tally, *testhosts.Host) error {
 	return func(r *tally, h *testhosts.Host) error {
 		all, err := h.Processes("")
@@ -58,14 +59,13 @@ func kill(wanted func(testhosts.Process) bool) func(*tally, *testhosts.Host) err
 		}
 		err = syscall.Kill(all[r.random.IntN(len(all))].PID, syscall.SIGKILL)
 		if err == syscall.ESRCH {
-			return errMissed // it has just ended
+			return errMissed // the process has just ended
 		}
 		return err
 	}
 }
 
-// killController makes a mishap of the controller's end, and of its successor's coming
-// some time later.
+// killController returns a mishap that kills the controller, and starts gangrun attach after a random time.
 func killController(least, most time.Duration) func(*tally, *testhosts.Host) error {
 	return func(r *tally, _ *testhosts.Host) error {
 		if err := syscall.Kill(r.cmd.Process.Pid, syscall.SIGKILL); err != nil {
@@ -73,7 +73,7 @@ func killController(least, most time.Duration) func(*tally, *testhosts.Host) err
 		}
 		<-r.exited
 		if r.cmd.ProcessState.Exited() {
-			return errMissed // the run was over
+			return errMissed // the run was already over
 		}
 		r.sleep(least, most)
 		r.control("attach")
@@ -81,7 +81,7 @@ func killController(least, most time.Duration) func(*tally, *testhosts.Host) err
 	}
 }
 
-// fill makes a mishap of a full /tmp, where that can be written at all.
+// fill is a mishap that fills /tmp for a while. It does nothing if /tmp is read-only.
 func fill(r *tally, h *testhosts.Host) error {
 	if h == r.readOnly {
 		return errMissed
@@ -89,10 +89,10 @@ func fill(r *tally, h *testhosts.Host) error {
 	return meanwhile(func(h *testhosts.Host) error { return h.Fill("/tmp") }, func(h *testhosts.Host) error { return h.Drain("/tmp") }, 0, 2*shortly)(r, h)
 }
 
-// errMissed is the error of a mishap to what was not there.
+// errMissed is returned by a mishap if what it should happen to does not exist.
 var errMissed = errors.New("there was nothing to happen to")
 
-const long = 16 * time.Second // at most, from before a host is lost until after another attempt has begun
+const long = 16 * time.Second // the longest time from the loss of a host until the next attempt has begun
 
 var mishaps = []mishap{
 	{name: "cut for a while", do: meanwhile((*testhosts.Host).Cut, (*testhosts.Host).Restore, 0, shortly)},
@@ -119,6 +119,6 @@ type stroke struct {
 	mishap
 	host     string
 	at, over time.Time
-	clock    float64 // at, on the clock by which ranks stamp
+	clock    float64 // the times at and over, by the clock of the stamps of ranks
 	overAt   float64
 }

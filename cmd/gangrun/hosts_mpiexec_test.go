@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestMpiexecHosts: mpiexec starts ranks on the hosts that it is given, turn by turn.
+// TestMpiexecHosts checks that gangrun mpiexec starts ranks on the hosts of its arguments in turn.
 func TestMpiexecHosts(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -42,7 +42,7 @@ func TestMpiexecHosts(t *testing.T) {
 		name  string
 		env   []string
 		words string
-		want  string // the hosts of the ranks
+		want  string // the hosts of the ranks, in rank order
 	}{
 		{"turns", nil, "-hosts h1,h2 -n 4", "h1 h2 h1 h2"},
 		{"slots", nil, "-hosts h2:2,root@h1", "h2 h2 h1"},

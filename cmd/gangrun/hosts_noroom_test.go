@@ -14,17 +14,17 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// tightRanks are a gang for which two hosts are just enough.
+// tightRanks is the number of ranks of a gang for which two hosts have just enough room.
 const tightRanks = 4
 
-// startTight starts such a gang, whose ranks end when the file end is there.
+// startTight starts such a gang. Its ranks end after letGo.
 func startTight(t *testing.T, bed *testhosts.Bed, hosts string) *farRun {
 	t.Helper()
 	return startFarCommand(t, bed, hosts, tightRanks, job.MPINone, []string{"sh", "-c", ": >up.$GANGRUN_ATTEMPT.$RANK; until test -e end; do sleep 0.02; done"},
 		"--retries", "3", "--host-timeout", "12s", "--orphan-grace", "8s")
 }
 
-// noted waits until a note is journalled that begins so.
+// noted waits until the journal has a note that begins with text.
 func (r *farRun) noted(text string) {
 	r.t.Helper()
 	if !r.await(text, func() bool {
@@ -34,7 +34,7 @@ func (r *farRun) noted(text string) {
 	}
 }
 
-// up waits until all ranks of that attempt run.
+// up waits until all ranks of an attempt run.
 func (r *farRun) up(attempt int) {
 	r.t.Helper()
 	if !r.await(fmt.Sprintf("attempt %d", attempt), func() bool {
@@ -45,7 +45,7 @@ func (r *farRun) up(attempt int) {
 	}
 }
 
-// goWell has the ranks end, and checks on which hosts each attempt was.
+// goWell lets the ranks end, and checks on which hosts each attempt was.
 func (r *farRun) goWell(hosts ...string) {
 	r.t.Helper()
 	r.letGo()
@@ -67,7 +67,7 @@ func (r *farRun) goWell(hosts ...string) {
 
 const waitsForH2 = "no room without h2, which cannot be used yet: waiting for it"
 
-// startWaiting starts a gang that has lost h2 and has no room without it.
+// startWaiting starts a gang, kills h2 and waits until gangrun says that it waits for h2.
 func startWaiting(t *testing.T) *farRun {
 	t.Helper()
 	bed := testhosts.Up(t, 2)
@@ -80,8 +80,8 @@ func startWaiting(t *testing.T) *farRun {
 	return r
 }
 
-// TestNoRoomElsewhere: a gang that has no room without a host that was lost spends no
-// attempt on it before it answers.
+// TestNoRoomElsewhere checks a gang that has no room without a host that was lost. It must wait, and not start an
+// attempt, until the host can be used again.
 func TestNoRoomElsewhere(t *testing.T) {
 	t.Parallel()
 	t.Run("until it answers", func(t *testing.T) {

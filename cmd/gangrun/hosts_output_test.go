@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestControllerDiskFull: output that the controller's disk does not take holds the run
-// up for a while and not for ever, and is whole on the hosts, where gangrun says.
+// TestControllerDiskFull fills the disk of the controller while ranks print. gangrun must wait for room, but not for
+// ever. In the end it must say where the hosts keep the complete output.
 func TestControllerDiskFull(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -24,7 +24,7 @@ func TestControllerDiskFull(t *testing.T) {
 	small := filepath.Join(bed.Controller().Home(), "small")
 	text := fmt.Sprintf("#!/bin/sh\nmkdir %[1]s && mount -t tmpfs -o size=200k small %[1]s && GANGRUN_HOME=%[1]s/home exec %[2]s \"$@\"\n", small, gangrun)
 	writeProgram(t, r.gangrun, []byte(text))
-	t.Cleanup(func() { // or the bed cannot remove the home
+	t.Cleanup(func() { // otherwise, the bed could not remove the home
 		if _, err := bed.Controller().Exec(context.Background(), "umount", small); err != nil {
 			t.Error(err)
 		}
@@ -60,8 +60,8 @@ func TestControllerDiskFull(t *testing.T) {
 	}
 }
 
-// TestHostDiskFullAtTheEnd: ranks that end well before anybody has noticed that what
-// they printed cannot be kept have failed.
+// TestHostDiskFullAtTheEnd checks that ranks count as failed if their output could not be kept. They exit with code 0
+// before the agent has noticed that.
 func TestHostDiskFullAtTheEnd(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)

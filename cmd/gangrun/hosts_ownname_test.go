@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// A host in another domain that has this machine's plain name is another machine: its
-// ranks run there. This machine's own addresses need no SSH.
+// TestHostsOfOneNameInTwoDomains checks that a host of another domain is another machine, even if its name without the
+// domain is that of this machine. Its ranks must run there. For its own addresses, this machine needs no SSH.
 func TestHostsOfOneNameInTwoDomains(t *testing.T) {
 	t.Parallel()
 	gangrun, err := binary()
@@ -49,7 +49,8 @@ func TestHostsOfOneNameInTwoDomains(t *testing.T) {
 				t.Errorf("gangrun %s: %v\n%s", strings.Join(command, " "), err, errs.String())
 				continue
 			}
-			said := strings.TrimSpace(strings.TrimPrefix(string(out), "[0]")) // run shows the rank
+			// gangrun run puts the rank before each line.
+			said := strings.TrimSpace(strings.TrimPrefix(string(out), "[0]"))
 			if got, _, _ := strings.Cut(said, "."); got != want {
 				t.Errorf("gangrun %s ran on %q, want %q\n%s", strings.Join(command, " "), got, want, errs.String())
 			}

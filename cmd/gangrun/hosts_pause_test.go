@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestPausedController: a controller that is stopped for longer than a host may be
-// silent goes on with all hosts, and blames none.
+// TestPausedController stops the controller for longer than a host may be silent. After that, the controller must go
+// on with all hosts and blame none.
 func TestPausedController(t *testing.T) {
 	t.Parallel()
 	const timeout = 8 * time.Second
@@ -21,7 +21,7 @@ func TestPausedController(t *testing.T) {
 	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * timeout) // that is the fault
+	time.Sleep(2 * timeout) // the length of the fault
 	woke := time.Now()
 	if err := r.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestPausedController(t *testing.T) {
 		switch took, err := time.ParseDuration(text); {
 		case e.Kind == job.KindSuspect && e.Time.After(woke) && e.Since.Before(woke), e.Kind == job.KindExit && e.Exit.Status == job.Lost:
 			t.Errorf("blamed: %+v", e)
-		case e.Kind == job.KindNote && err == nil && took >= timeout: // and not what else may stand still
+		case e.Kind == job.KindNote && err == nil && took >= timeout: // a shorter time may come from a slow machine
 			stood++
 		}
 	}
@@ -48,8 +48,8 @@ func TestPausedController(t *testing.T) {
 	r.nothingLeft()
 }
 
-// TestControllerPausedForLong: agents that have ended their ranks since gangrun stood
-// still are nobody's host's fault, and the next attempt may have all hosts.
+// TestControllerPausedForLong stops the controller until the agents have ended their ranks. gangrun must not blame the
+// hosts, and the next attempt may use all of them.
 func TestControllerPausedForLong(t *testing.T) {
 	t.Parallel()
 	const grace = 8 * time.Second
@@ -64,7 +64,7 @@ func TestControllerPausedForLong(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		r.nothingLeft()
-		time.Sleep(grace) // that is the fault: some of the agents' silence may have been before
+		time.Sleep(grace) // the length of the fault; a part of the agents' silence may have been before the stop
 		if err := r.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			r.t.Fatal(err)
 		}

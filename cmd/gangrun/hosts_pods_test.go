@@ -17,8 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// fakeKubectl is a kubectl whose pods are the hosts of the same names. It fails for others as
-// kubectl does.
+// fakeKubectl is a kubectl whose pods are the hosts with the same names. For other pods, it fails as kubectl does.
 const fakeKubectl = `#!/bin/sh
 case "$1 $2 $4 $5 $6 $3" in
 "exec -i -- sh -c h"[0-9]*) exec ssh -T "$3" "$7" ;;
@@ -30,7 +29,7 @@ esac
 exit 1
 `
 
-// inPod returns a gangrun that runs as in a launcher pod of the MPI Operator v1, with fakeKubectl.
+// inPod returns a script that runs gangrun as in a launcher pod of the MPI Operator v1, with fakeKubectl.
 func inPod(t *testing.T, hostfile string) string {
 	t.Helper()
 	gangrun, err := binary()
@@ -51,8 +50,8 @@ func inPod(t *testing.T, hostfile string) string {
 	return filepath.Join(dir, "gangrun")
 }
 
-// TestPods: in a launcher pod of the MPI Operator v1, gangrun uses the pods of the hostfile. The gang
-// outlives every kubectl, and the controller.
+// TestPods checks that gangrun in a launcher pod of the MPI Operator v1 uses the pods of the hostfile. The gang must
+// survive when every kubectl, or the controller, is killed.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -80,7 +79,7 @@ func TestPods(t *testing.T) {
 	r.nothingLeft()
 }
 
-// killKubectl waits until the controller has that many children that are kubectl, and kills them.
+// killKubectl waits until the controller has n children that are kubectl, and kills them.
 func (r *farRun) killKubectl(n int) {
 	r.t.Helper()
 	var found []int
@@ -105,7 +104,7 @@ func (r *farRun) killKubectl(n int) {
 	}
 }
 
-// TestPodsUnreached: each way in which kubectl may fail is told, with what to do.
+// TestPodsUnreached checks what gangrun says, and which hint it gives, for each way in which kubectl may fail.
 func TestPodsUnreached(t *testing.T) {
 	t.Parallel()
 	gangrun := inPod(t, "pi-worker-0 slots=1\npi-worker-1 slots=1\n")

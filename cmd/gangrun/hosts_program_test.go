@@ -17,14 +17,13 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// farProgram is what ranks run that print what depends on their rank alone, once
-// every tenth of a second.
+// farProgram is the program of ranks that print a line every tenth of a second. The lines depend only on the rank.
 type farProgram struct {
-	name   string // in the document
+	name   string // the name in the document
 	mpi    job.MPI
-	source string   // or C, which is compiled
-	by     []string // what interprets it
-	image  bool     // the ranks run in containers
+	source string   // a script, or C code that is compiled
+	by     []string // the interpreter of the script
+	image  bool     // whether the ranks run in containers
 }
 
 var (
@@ -36,7 +35,7 @@ var (
 	farTorch = farProgram{name: "none (torch)", mpi: job.MPINone, source: "../../examples/steady/steady.py", by: []string{python}}
 )
 
-// command puts the program where all hosts see it.
+// command copies the program to the directory that all hosts share, and returns the command that runs it.
 func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []string {
 	t.Helper()
 	source := p.source
@@ -57,8 +56,8 @@ func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []strin
 	return append(slices.Clone(p.by), path, fmt.Sprint(steps), "0.1")
 }
 
-// writeProgram writes a file that can be run. No process is started meanwhile, which
-// would have it open for writing until it runs: nobody could run it as long.
+// writeProgram writes an executable file. It prevents that a process is started at the same time. Such a process would
+// have the file open for writing until it executes its program, and the file could not be executed as long.
 func writeProgram(t testing.TB, path string, data []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -68,13 +67,12 @@ func writeProgram(t testing.TB, path string, data []byte) {
 	}
 }
 
-// heldBack is the command of a farProgram whose ranks do not take their last step before
-// letGo.
+// heldBack returns the command of a farProgram whose ranks do not make their last step before letGo.
 func heldBack(bed *testhosts.Bed, command []string) []string {
 	return append(command, filepath.Join(bed.Shared(), "end"))
 }
 
-// alike is how many bytes a and b begin with alike.
+// alike returns how many bytes at the beginning of a and b are equal.
 func alike(a, b []byte) (n int) {
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -82,7 +80,7 @@ func alike(a, b []byte) (n int) {
 	return n
 }
 
-// varying is what differs between one run and the next.
+// varying matches the parts of gangrun's output that vary from run to run, with their replacements.
 var varying = []struct {
 	of *regexp.Regexp
 	by string
@@ -97,14 +95,13 @@ var varying = []struct {
 }
 
 var (
-	// summaryBegins is the first line of what gangrun run says at the end, and
-	// summaryTells are those that tell of a fault.
+	// summaryBegins matches the first line of the summary of gangrun run. summaryTells matches the lines of the
+	// summary that say something about a fault.
 	summaryBegins = regexp.MustCompile(`^run {3,}`)
 	summaryTells  = regexp.MustCompile(`^(run|  cause|  ranks|hint|exit code| +hint:) `)
 )
 
-// seen is what the user sees of what has happened, without what differs between
-// runs.
+// seen returns the lines of gangrun's output that say what has happened, without the parts that vary.
 func (r *farRun) seen() (lines []string) {
 	summary := false
 	for _, line := range strings.Split(r.errs.String(), "\n") {
@@ -118,7 +115,7 @@ func (r *farRun) seen() (lines []string) {
 	return lines
 }
 
-// plain is a line of gangrun's without what varies.
+// plain replaces the parts of a line that vary.
 func plain(text string) string {
 	for _, v := range varying {
 		text = v.of.ReplaceAllString(text, v.by)

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakRandomHostFaults has COUNT mishaps happen to runs, one to three to each.
-// SEED repeats it, as far as time lets it be repeated.
+// TestSoakRandomHostFaults makes COUNT mishaps happen, one to three of them to each run. SEED repeats the choices, but
+// not the exact times.
 func TestSoakRandomHostFaults(t *testing.T) {
 	needPython(t, "json")
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 100)
@@ -34,7 +34,7 @@ func TestSoakRandomHostFaults(t *testing.T) {
 				t.Parallel()
 				places <- struct{}{}
 				defer func() { <-places }()
-				readOnly := random.IntN(3 * farHosts) // none on most
+				readOnly := random.IntN(3 * farHosts) // most runs have no such host
 				if readOnly > farHosts {
 					readOnly = 0
 				}

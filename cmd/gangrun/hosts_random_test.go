@@ -18,37 +18,38 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// The job that mishaps happen to: testdata/tally.py, on two of four hosts.
+// The runs with mishaps execute testdata/tally.py with tallyRanks ranks on two of four hosts. Each rank makes
+// tallySteps steps.
 const (
 	tallyRanks = 4
 	tallySteps = 60
 )
 
-// tally is a run of tally.py that mishaps happen to.
+// tally is a run of tally.py to which mishaps happen.
 type tally struct {
 	*farRun
 	random *rand.Rand
 	dir    string
 	all    []stroke
 	missed int
-	leased bool // there was a lease
-	// readOnly is the host whose /tmp cannot be written; nil where all can.
+	leased bool // whether any GPU was leased
+	// readOnly is the host whose /tmp is read-only; nil if there is none.
 	readOnly *testhosts.Host
 }
 
-// monotonic is the clock by which ranks stamp, in seconds.
+// monotonic returns the time of the clock that ranks use for their stamps, in seconds.
 func monotonic() float64 {
 	var now unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // it always is there
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // Linux always has this clock
 	return float64(now.Nano()) / 1e9
 }
 
-// sleep waits for a random time: what is tested is that a fault may come at any moment.
+// sleep waits for a random time, because a fault may come at any moment.
 func (r *tally) sleep(least, most time.Duration) {
 	time.Sleep(least + time.Duration(r.random.Int64N(int64(most-least)+1)))
 }
 
-// twoGPUs is what nvidia-smi says of two idle GPUs, made of what it has said of one.
+// twoGPUs returns what nvidia-smi prints about two idle GPUs. It is made from recorded output for one GPU.
 func twoGPUs(t testing.TB) []byte {
 	t.Helper()
 	said, err := os.ReadFile("../../topology/probe/testdata/query-550-h100.xml")
@@ -62,18 +63,18 @@ func twoGPUs(t testing.TB) []byte {
 	return []byte(text[:begin] + first + second + "</nvidia_smi_log>\n")
 }
 
-// simulatedDriver is an nvidia-smi that tells of GPUs of each host's own.
+// simulatedDriver is an nvidia-smi that reports different GPUs on each host.
 const simulatedDriver = `#!/bin/sh
 [ "$*" = "-q -x" ] || exit 1
 n=$(hostname | tr -dc 0-9)
 exec sed "s/GPU-11111111-/GPU-$n$n$n$n$n$n$n$n-/" "${0%/*}/gpus.xml"
 `
 
-// tallyOptions are what differs between one run of tally.py and another.
+// tallyOptions has the differences between runs of tally.py.
 type tallyOptions struct {
-	readOnly       int           // the host whose /tmp cannot be written; 0 is none
-	timeout, grace time.Duration // how long a host may be silent, and ranks without a controller
-	held           bool          // no rank ends before release
+	readOnly       int           // number of the host whose /tmp is read-only; 0 means none
+	timeout, grace time.Duration // the host timeout and the orphan grace
+	held           bool          // no rank ends before release is called
 }
 
 // startTally starts a run.
@@ -119,7 +120,7 @@ func startTally(t testing.TB, random *rand.Rand, opts tallyOptions) *tally {
 	return r
 }
 
-// release lets the ranks of a run that is held end.
+// release lets the ranks of a run end that was started with held.
 func (r *tally) release() {
 	r.t.Helper()
 	if err := os.Remove(filepath.Join(r.dir, "hold")); err != nil {
@@ -127,7 +128,7 @@ func (r *tally) release() {
 	}
 }
 
-// stepped waits until every rank of an attempt has done a step.
+// stepped waits until every rank of an attempt has made a step.
 func (r *tally) stepped(attempt int) {
 	r.t.Helper()
 	if !r.await(fmt.Sprintf("a step of every rank of attempt %d", attempt), func() bool {
@@ -141,8 +142,8 @@ func (r *tally) stepped(attempt int) {
 	}
 }
 
-// struck returns the hosts that something may happen to: of the gang that was placed
-// last, or of all, those that nothing lasting has happened to.
+// struck returns the hosts to which a mishap may happen: those of the latest placement or, if spares is true, all
+// hosts. It leaves out the hosts with a mishap that lasts until the end of the run.
 func (r *tally) struck(spares bool) (hosts []string) {
 	for _, e := range r.events() {
 		if e.Kind == job.KindPlaced {
@@ -162,8 +163,8 @@ func (r *tally) struck(spares bool) (hosts []string) {
 	})
 }
 
-// happen has a mishap happen to a host of the gang, or to any; false where the run is
-// over.
+// happen makes a mishap happen to a host of the gang or, if spares is true, to any host. It returns false if the run
+// is over.
 func (r *tally) happen(m mishap, spares bool) bool {
 	t := r.t
 	t.Helper()
@@ -199,7 +200,7 @@ func (r *tally) happen(m mishap, spares bool) bool {
 	return true
 }
 
-// conclude waits for the run's end, mends the hosts and looks at everything.
+// conclude waits for the end of the run, ends the mishaps and checks everything.
 func (r *tally) conclude() (state job.State, attempts int) {
 	t := r.t
 	t.Helper()
@@ -232,7 +233,7 @@ func (r *tally) conclude() (state job.State, attempts int) {
 	return report.State, len(report.Attempts)
 }
 
-// TestRandomFaults has three mishaps happen to a run, one after the other.
+// TestRandomFaults makes three mishaps happen to a run, one after the other.
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	needPython(t, "json")

@@ -23,7 +23,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// farRun is a run over the hosts of a bed.
+// farRun is a run on the hosts of a bed.
 type farRun struct {
 	t       testing.TB
 	bed     *testhosts.Bed
@@ -32,21 +32,21 @@ type farRun struct {
 	steps   int
 	cmd     *exec.Cmd
 	begun   time.Time
-	ended   time.Time     // of cmd, once exited is closed
-	exited  chan struct{} // closed when cmd has ended
+	ended   time.Time     // when cmd ended; set when exited is closed
+	exited  chan struct{} // is closed when cmd has ended
 	errs    lockedBuffer
 }
 
-// The gang of every far run: two ranks on each of four hosts.
+// Most far runs have a gang with two ranks on each of four hosts.
 const (
 	farHosts = 4
 	farRanks = 2 * farHosts
 )
 
-// farPatience bounds what takes its time on a busy machine, such as the start of torch.
+// farPatience limits waits for slow things, such as the start of torch.
 const farPatience = 3 * patience
 
-// lockedBuffer is what a process has written so far.
+// lockedBuffer has the output of a process so far.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -64,7 +64,7 @@ func (b *lockedBuffer) String() string {
 	return b.data.String()
 }
 
-// letGo lets ranks end that wait for the file end.
+// letGo lets the ranks end that wait for the file "end".
 func (r *farRun) letGo() {
 	r.t.Helper()
 	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
@@ -72,7 +72,7 @@ func (r *farRun) letGo() {
 	}
 }
 
-// startFar starts a gang of steady ranks on the hosts of a bed, which are held.
+// startFar starts a gang of a farProgram on the hosts of a bed. The ranks do not end before letGo.
 func startFar(t testing.TB, bed *testhosts.Bed, hosts string, program farProgram, steps int, flags ...string) *farRun {
 	t.Helper()
 	if program.image {
@@ -83,7 +83,7 @@ func startFar(t testing.TB, bed *testhosts.Bed, hosts string, program farProgram
 	return r
 }
 
-// startFarCommand starts a gang on the hosts of a bed.
+// startFarCommand starts a gang that runs a command on the hosts of a bed.
 func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, mpi job.MPI, command []string, flags ...string) *farRun {
 	t.Helper()
 	gangrun, err := binary()
@@ -103,7 +103,7 @@ func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, 
 	return r
 }
 
-// control starts a gangrun that is the run's controller from now on.
+// control starts a gangrun that becomes the controller of the run.
 func (r *farRun) control(args ...string) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -118,7 +118,7 @@ func (r *farRun) control(args ...string) {
 	r.cmd, r.exited = cmd, exited
 	go func() {
 		defer close(exited)
-		_ = cmd.Wait() // ProcessState tells
+		_ = cmd.Wait() // the exit code is in ProcessState
 		r.ended = time.Now()
 	}()
 	r.t.Cleanup(func() {
@@ -127,7 +127,7 @@ func (r *farRun) control(args ...string) {
 	})
 }
 
-// await waits until done says so, or gangrun has ended; false when it has.
+// await waits until done returns true. It returns false if gangrun ends before that.
 func (r *farRun) await(what string, done func() bool) bool {
 	r.t.Helper()
 	limit := time.After(farPatience)
@@ -143,7 +143,7 @@ func (r *farRun) await(what string, done func() bool) bool {
 	return true
 }
 
-// running waits until every rank has printed that many lines.
+// running waits until every rank has printed so many lines.
 func (r *farRun) running(lines int) {
 	r.t.Helper()
 	if !r.await(fmt.Sprintf("%d lines of every rank", lines), func() bool {
@@ -158,8 +158,7 @@ func (r *farRun) running(lines int) {
 	}
 }
 
-// finish waits for gangrun's end and returns its exit code, 128 + the signal that
-// ended it.
+// finish waits for the end of gangrun. It returns the exit code, or 128 + the signal that has ended gangrun.
 func (r *farRun) finish() int {
 	r.t.Helper()
 	select {
@@ -173,7 +172,7 @@ func (r *farRun) finish() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// home is the directory of the run, "" when there is none yet.
+// home returns the directory of the run, or "" if there is none yet.
 func (r *farRun) home() string {
 	dirs, _ := filepath.Glob(filepath.Join(r.bed.Controller().Home(), ".local/state/gangrun/runs/*"))
 	if len(dirs) == 0 {
@@ -182,7 +181,7 @@ func (r *farRun) home() string {
 	return dirs[len(dirs)-1]
 }
 
-// log returns what one stream of a rank has brought into its log.
+// log returns what the log has of one stream of a rank.
 func (r *farRun) log(rank int, stream string) []byte {
 	data, err := os.ReadFile(filepath.Join(r.home(), "attempts/1", job.LogName(rank, stream)))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -191,8 +190,8 @@ func (r *farRun) log(rank int, stream string) []byte {
 	return data
 }
 
-// whole checks that every log is what its rank printed, byte for byte, up to some
-// line, which is the last one where all is to be there.
+// whole checks that every log has what its rank has printed, byte for byte. If all is false, lines at the end may be
+// missing.
 func (r *farRun) whole(all bool) {
 	r.t.Helper()
 	for rank := range farRanks {
@@ -210,7 +209,7 @@ func (r *farRun) whole(all bool) {
 				fmt.Fprintf(&want, "rank %d of %d: %s\n", rank, farRanks, text)
 			}
 			if stream == "err" && r.program.source != farPrograms[0].source && !all {
-				got = got[:alike(want.Bytes(), got)] // MPI or torch may have said what it thinks of the end
+				got = got[:alike(want.Bytes(), got)] // MPI or torch may have printed something about the end
 			}
 			if !bytes.HasPrefix(want.Bytes(), got) || all && len(got) != want.Len() {
 				r.t.Errorf("rank %d's %s has %d bytes, want %d bytes, and the same ones:\n%s", rank, stream, len(got), want.Len(), got[alike(want.Bytes(), got):])
@@ -219,11 +218,11 @@ func (r *farRun) whole(all bool) {
 	}
 }
 
-// ucxLine is a line of UCX, which logs to standard output: MPICH's ranks print them when a
-// connection to another rank breaks.
+// ucxLine matches a line of UCX, which logs to standard output. MPICH's ranks print such lines when a connection to
+// another rank breaks.
 var ucxLine = regexp.MustCompile(`(?m)^\[\d+\.\d+\] \[[^\]\n]+\] +\S+:\d+ +UCX +(?:ERROR|WARN|DIAG) .*\n`)
 
-// report is what the run has left.
+// report returns the report of the run.
 func (r *farRun) report() (report runreport.Report) {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.home(), "report.json"))
@@ -234,7 +233,7 @@ func (r *farRun) report() (report runreport.Report) {
 	return report
 }
 
-// events are those of the journal; none where there is none yet.
+// events returns the events of the journal. It returns none if there is no journal yet.
 func (r *farRun) events() []job.Event {
 	r.t.Helper()
 	events, _, err := journal.Replay(filepath.Join(r.home(), "journal.jsonl"))
@@ -244,8 +243,8 @@ func (r *farRun) events() []job.Event {
 	return events
 }
 
-// since returns how long after t the first event came that is wanted, -1 when none
-// did.
+// since returns the time from t until the first event for which want returns true. It returns -1 if there is no such
+// event.
 func (r *farRun) since(t time.Time, want func(job.Event) bool) time.Duration {
 	for _, e := range r.events() {
 		if want(e) {
@@ -255,7 +254,7 @@ func (r *farRun) since(t time.Time, want func(job.Event) bool) time.Duration {
 	return -1
 }
 
-// processes lists what there is of the run on a host.
+// processes lists the processes of gangrun and of runs on a host.
 func processes(t testing.TB, h *testhosts.Host) (found []string) {
 	t.Helper()
 	ranks, err := h.Processes("GANGRUN_RUN=")
@@ -274,8 +273,8 @@ func processes(t testing.TB, h *testhosts.Host) (found []string) {
 	return found
 }
 
-// nothingLeft waits until nothing of the run is left on any host and on the
-// controller, and returns how long that took.
+// nothingLeft waits until no process of the run is left on any host, and returns how long that took. It then checks
+// that no leases and no shared memory are left.
 func (r *farRun) nothingLeft() time.Duration {
 	r.t.Helper()
 	begun := time.Now()
@@ -290,7 +289,7 @@ func (r *farRun) nothingLeft() time.Duration {
 	took := time.Since(begun)
 	for _, h := range r.bed.Hosts() {
 		if h.Init() == 0 {
-			continue // it is off, and so is all that was on it
+			continue // the host is off, so nothing can be left
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		held, err := h.Exec(ctx, "sh", "-c", "find /run/lock /dev/shm -type f -path '*gangrun*'")

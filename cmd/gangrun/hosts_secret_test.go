@@ -22,7 +22,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// terminal is what a person sits at.
+// terminal is a pseudoterminal, as a user has one.
 type terminal struct {
 	master, tty *os.File
 	shown       lockedBuffer
@@ -54,7 +54,7 @@ func openTerminal(t *testing.T) *terminal {
 			n, err := master.Read(buffer)
 			_, _ = x.shown.Write(buffer[:n])
 			if err != nil {
-				return // nobody has the terminal open any more
+				return // no process has the terminal open any more
 			}
 		}
 	}()
@@ -66,13 +66,13 @@ func openTerminal(t *testing.T) *terminal {
 	return x
 }
 
-// asks reports whether somebody is asked for what is not to be shown.
+// asks reports whether a program asks for a passphrase, with echo switched off.
 func (x *terminal) asks() bool {
 	state, err := unix.IoctlGetTermios(int(x.tty.Fd()), unix.TCGETS)
 	return err == nil && state.Lflag&unix.ECHO == 0 && strings.Contains(x.shown.String(), "passphrase for key")
 }
 
-// secretFile is a job file whose job fails, and prints its secret as it does so.
+// secretFile is a job file. Its job prints its secret and fails.
 const secretFile = `ranks: 2
 mpi: none
 env: {FROM_FILE: %s-file}
@@ -91,9 +91,8 @@ command:
     sleep 1000
 `
 
-// TestHostSecrets looks for what is secret wherever others could find it, and for
-// what another user can do to a run. On h1 it is root's, by a key that is
-// encrypted, on h2 it is alice's.
+// TestHostSecrets looks for secrets wherever other users could find them, and checks what another user can do to a
+// run. On h1, the user is root with an encrypted key. On h2, the user is alice.
 func TestHostSecrets(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -114,7 +113,7 @@ func TestHostSecrets(t *testing.T) {
 	own := fmt.Sprintf("Host h1\n\tIdentityFile %s\n\tIdentitiesOnly yes\nHost h2\n\tUser alice\n\tIdentityFile %s\n\tIdentitiesOnly yes\n", ctl.Key("id_encrypted"), ctl.Key("id_alice"))
 	file := filepath.Join(bed.Shared(), "job.yaml")
 	ckpt := filepath.Join(bed.Shared(), "ckpt")
-	// The job file is its writer's to hide: here it is away once gangrun has read it.
+	// Users must themselves hide a job file with secrets. The test moves the file away when gangrun has read it.
 	err = errors.Join(os.Mkdir(ckpt, 0o777), os.Chmod(ckpt, 0o777), os.WriteFile(ctl.SSHConfig(), []byte(own+"Host *\n"+string(config)), 0o600), os.WriteFile(file, fmt.Appendf(nil, secretFile, aSecret), 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +135,7 @@ func TestHostSecrets(t *testing.T) {
 	}
 	go func() {
 		defer close(r.exited)
-		_ = r.cmd.Wait() // ProcessState tells
+		_ = r.cmd.Wait() // the exit code is in ProcessState
 		r.ended = time.Now()
 	}()
 	t.Cleanup(func() {
@@ -206,7 +205,7 @@ func TestHostSecrets(t *testing.T) {
 			return nil
 		}
 		data, err := os.ReadFile(path)
-		if strings.HasPrefix(d.Name(), "rank-") { // as the rank has printed it
+		if strings.HasPrefix(d.Name(), "rank-") { // the log has what the rank has printed
 			printed += bytes.Count(data, []byte(aSecret))
 			return err
 		}
@@ -222,7 +221,7 @@ func TestHostSecrets(t *testing.T) {
 	}
 }
 
-// holdsNone checks that none of the secrets is in what is found somewhere.
+// holdsNone checks that data has none of the secrets. where says where the data was found.
 func holdsNone(t *testing.T, where string, data []byte, secrets []string) {
 	t.Helper()
 	for _, s := range secrets {
@@ -232,7 +231,7 @@ func holdsNone(t *testing.T, where string, data []byte, secrets []string) {
 	}
 }
 
-// nowhere checks that no secret is in any file of a host.
+// nowhere checks that no file of a host has a secret.
 func nowhere(t *testing.T, h *testhosts.Host, secrets []string) {
 	t.Helper()
 	script := `find /tmp /var/tmp /run /root /home /dev/shm /srv /var/log -type f -size -20000k -exec grep -lF -e "$0" {} + ; true`
@@ -246,8 +245,8 @@ func nowhere(t *testing.T, h *testhosts.Host, secrets []string) {
 	}
 }
 
-// hidden checks what of a running run can be found on a host where it is some
-// user's, and returns how many of its processes have the secret.
+// hidden checks what can be found on a host about a running run. uid is the user of the run on that host. It returns
+// how many processes there have the secret in their environment.
 func (r *farRun) hidden(h *testhosts.Host, uid int, secrets []string) (knowing int) {
 	t := r.t.(*testing.T)
 	nowhere(t, h, secrets)
@@ -282,8 +281,8 @@ func (r *farRun) hidden(h *testhosts.Host, uid int, secrets []string) (knowing i
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What ranks print and the program are below directories that nobody else can
-	// enter; the rest is nobody else's by itself.
+	// The program, and the output of ranks, are in directories that only the user can enter. All other files must be
+	// accessible only to the user themselves.
 	line := regexp.MustCompile(`^(.) (\d+) (\d+) (.*)$`)
 	found := map[string]bool{}
 	for _, text := range strings.Split(strings.TrimSpace(listing), "\n") {
@@ -314,7 +313,7 @@ func (r *farRun) hidden(h *testhosts.Host, uid int, secrets []string) (knowing i
 	if could, seen = meddling(t, h, uid, uid, dir, h.Name()); len(could) != 14 || seen < 2 {
 		t.Errorf("on %s, the user sees %d processes, and can %q: this tests nothing", h.Name(), seen, could)
 	}
-	// gangrun itself, from where another user may run it, finds nothing either.
+	// If another user runs gangrun from a place that both users can read, it must not find the agent.
 	program = filepath.Join(r.bed.Shared(), "gangrun")
 	data, err := os.ReadFile(r.gangrun)
 	if err != nil {
@@ -324,7 +323,7 @@ func (r *farRun) hidden(h *testhosts.Host, uid int, secrets []string) (knowing i
 	if out, err := actAs(t, h, bob, program, "bridge", "join", filepath.Base(dir)); err == nil || !strings.Contains(out, "gangrun bridge: gone ") {
 		t.Errorf("on %s, another user's bridge says %q, %v", h.Name(), out, err)
 	}
-	// There is no other way in: nothing listens but sshd.
+	// No other process than sshd may listen on the host.
 	listens, err := actAs(t, h, bob, "sh", "-c", `cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk '$4 == "0A" && $2 !~ /:0016$/'; awk '$8 ~ /^@/' /proc/net/unix`)
 	if err != nil || strings.TrimSpace(listens) != "" {
 		t.Errorf("on %s there listens %q, %v", h.Name(), listens, err)

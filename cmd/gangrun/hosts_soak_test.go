@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// atOnce is how many beds are up at the same time: more would measure the machine.
+// atOnce is the number of beds that are up at the same time. With more beds, the machine would be too slow for the
+// measurements.
 const atOnce = 3
 
-// TestSoakHostFaults tries every fault under every flavour, checks what gangrun
-// promises of how soon it knows, and writes the document with UPDATE=1, or holds it
-// against what has come.
+// TestSoakHostFaults tries every fault with every MPI library, and checks that gangrun learns of it as soon as
+// promised. If UPDATE is 1, it writes the document. Otherwise it compares the results with the document.
 func TestSoakHostFaults(t *testing.T) {
 	cells := make([][]hostCell, len(hostFaults))
 	places := make(chan struct{}, atOnce)
@@ -78,7 +78,7 @@ func TestSoakHostFaults(t *testing.T) {
 	}
 }
 
-// faultsPage is the document.
+// faultsPage returns the text of the document.
 func faultsPage(cells [][]hostCell) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What happens when a host fails
@@ -123,7 +123,7 @@ fails, a log may lack its end, but has no gap and no changed byte. There are no 
 	return b.String()
 }
 
-// figure is a duration to a tenth of a second; nothing where there was none.
+// figure formats a duration with tenths of a second. It returns "" if there is none.
 func figure(d time.Duration) string {
 	if d < 0 {
 		return ""

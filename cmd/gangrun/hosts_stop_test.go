@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// startShared starts a gang of two ranks on two hosts, which all see its home.
+// startShared starts a gang of two ranks on two hosts. All hosts share gangrun's home.
 func startShared(t *testing.T, script string, flags ...string) *farRun {
 	t.Helper()
 	bed := testhosts.Up(t, 2)
@@ -45,7 +45,7 @@ func startShared(t *testing.T, script string, flags ...string) *farRun {
 	return r
 }
 
-// shared is the run's directory, which all hosts see.
+// shared returns the run. All hosts share its directory.
 func (r *farRun) shared() home.Run {
 	r.t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(r.bed.Shared(), "home/runs/*"))
@@ -55,7 +55,7 @@ func (r *farRun) shared() home.Run {
 	return home.Run{ID: filepath.Base(dirs[0]), Dir: dirs[0]}
 }
 
-// made waits until a program of the gang has made a file.
+// made waits until the ranks have made all these files.
 func (r *farRun) made(names ...string) {
 	r.t.Helper()
 	for _, name := range names {
@@ -68,7 +68,7 @@ func (r *farRun) made(names ...string) {
 	}
 }
 
-// on runs gangrun on a host and returns its exit code and what it said.
+// on runs gangrun on a host and returns its exit code and output.
 func (r *farRun) on(h *testhosts.Host, args ...string) (code int, out, errs string) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -86,7 +86,7 @@ func (r *farRun) on(h *testhosts.Host, args ...string) (code int, out, errs stri
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// noRequest checks that nobody's request to end the run is left.
+// noRequest checks that no request to end the run is left.
 func (r *farRun) noRequest() {
 	r.t.Helper()
 	if left, err := filepath.Glob(filepath.Join(r.shared().Dir, "stop-*")); err != nil || len(left) > 0 {
@@ -94,8 +94,8 @@ func (r *farRun) noRequest() {
 	}
 }
 
-// looked checks what another host tells of a run that is up: that its controller may be
-// gone, or nothing of that.
+// looked checks what gangrun ps and status say about the run on another host. forlorn says whether they must say that
+// the controller may be gone.
 func (r *farRun) looked(forlorn bool) {
 	r.t.Helper()
 	run := r.shared()
@@ -108,7 +108,7 @@ func (r *farRun) looked(forlorn bool) {
 	}
 }
 
-// TestStopElsewhere: a run is ended from a host on which its controller is not.
+// TestStopElsewhere ends a run from a host on which its controller is not.
 func TestStopElsewhere(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -158,8 +158,8 @@ func TestStopElsewhere(t *testing.T) {
 	}
 }
 
-// TestStopNobodyElsewhere: a request that no controller takes up is taken back, and
-// none that was meant for an earlier controller ends the run of a later one.
+// TestStopNobodyElsewhere checks that gangrun stop takes a request back if no controller accepts it. A request for an
+// earlier controller must not end the run of a later controller.
 func TestStopNobodyElsewhere(t *testing.T) {
 	t.Parallel()
 	r := startShared(t, "echo >ready.$RANK; until test -e end; do sleep 0.01; done", "--orphan-grace", "1h")

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// The grace of the hosts' agents here, and when nothing of a job is left that had one.
+// togetherGrace is the orphan grace of the agents. togetherGone is the time after which nothing of a job may be left.
 const (
 	togetherGrace = 4 * time.Second
 	togetherGone  = togetherGrace + 30*time.Second
@@ -34,9 +34,9 @@ func TestHostsKilledTogether(t *testing.T) {
 	}
 }
 
-// injectFar kills the victims on one of three hosts that see the same files: nothing of
-// the job is left once the agents' grace is over, and the next attempt, elsewhere, begins
-// after that on the host.
+// injectFar kills the victims on one of three hosts that share a directory. When the grace of the agents is over,
+// nothing of the job may be left. The next attempt on other hosts must not begin before the ranks on that host have
+// ended.
 func (k together) injectFar(t *testing.T) (gone time.Duration) {
 	bed := testhosts.Up(t, 3)
 	order := filepath.Join(bed.Shared(), "order")
@@ -55,7 +55,7 @@ func (k together) injectFar(t *testing.T) (gone time.Duration) {
 		writeProgram(t, path, data)
 		command = append(command, path)
 	}
-	// As another user than that of the other tests on this machine, whose agents might remove what is left
+	// Another user runs the agents. The agents of other tests on this machine could otherwise remove what is left
 	// before the agent of the next run does.
 	ctl := bed.Controller()
 	config, err := os.ReadFile(ctl.SSHConfig())
@@ -80,13 +80,13 @@ func (k together) injectFar(t *testing.T) (gone time.Duration) {
 	pids := k.findFar(r, bed.Host(1))
 	killed := time.Now()
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have followed those above it
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the process may have ended together with its parents
 	}
 	if !k.has("controller") && !k.fatal() {
 		_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	}
 	r.finish()
-	if k.has("outer watchdog") && k.has("watchdog") && k.has("agent") { // whoever starts next on the host cleans up
+	if k.has("outer watchdog") && k.has("watchdog") && k.has("agent") { // the next agent on the host cleans up
 		left, err := bed.Host(1).Processes("GANGRUN_RUN=")
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func (k together) injectFar(t *testing.T) (gone time.Duration) {
 	return gone
 }
 
-// findFar returns the victims, in the order in which they are killed.
+// findFar returns the PIDs of the victims, in the order in which they are killed.
 func (k together) findFar(r *farRun, h *testhosts.Host) (pids []int) {
 	all, err := h.Processes("")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestUnreachedHost: a run that can do without a host that is not reached says so in
-// its records; a preflight alone fails for it.
+// TestUnreachedHost checks that a run goes on without a host that it does not need and cannot reach, and notes that in
+// its records. gangrun preflight must fail instead.
 func TestUnreachedHost(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestHostVerdict: whether to queue a job again whose hosts are not reached hangs on
-// why they are not.
+// TestHostVerdict checks the exit code for hosts that cannot be reached. Whether the job should be queued again
+// depends on the reason.
 func TestHostVerdict(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -62,7 +62,7 @@ func TestHostVerdict(t *testing.T) {
 	const down = "connection refused"
 	ends("run", "h2:2", "2", "verdict", down, 75)
 	ends("run", "h1:1,h2:1", "2", "verdict", down, 75)
-	ends("run", "bob@h1:1,h2:1", "1", "verdict", down, 75) // h2 may come back
+	ends("run", "bob@h1:1,h2:1", "1", "verdict", down, 75) // h2 may come back later
 	ends("preflight", "h1:1,h2:1", "1", "verdict", down, 75)
 	ends("preflight", "h1:1,h2:1", "1", "rank", down, 75)
 }

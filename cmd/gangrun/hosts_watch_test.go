@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 )
 
-// TestWatchElsewhere: a host on which the controller is not sees what the ranks do, and gets their
+// TestWatchElsewhere checks that users on a host without the controller can see what the ranks do, and can get their
 // stacks.
 func TestWatchElsewhere(t *testing.T) {
 	t.Parallel()
@@ -18,7 +18,7 @@ func TestWatchElsewhere(t *testing.T) {
 	run := r.shared()
 	r.comes("vitals of both ranks", func() bool {
 		text, err := run.ReadVitals()
-		return err == nil && strings.Count(string(text), `"cpu":`) == 3 // of the gang, too
+		return err == nil && strings.Count(string(text), `"cpu":`) == 3 // one for each rank, and one for the gang
 	})
 	elsewhere := r.bed.Host(2)
 	code, out, errs := r.on(elsewhere, "status")

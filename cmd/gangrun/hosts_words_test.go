@@ -15,12 +15,12 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestHostsMPIRunLog: what mpirun says on one host and Open MPI's daemon on another is
-// beside the ranks' logs, byte for byte, also where connections broke meanwhile or
-// another controller has taken over.
+// TestHostsMPIRunLog checks that the output of mpirun on one host, and that of Open MPI's daemon on another, are
+// beside the logs of the ranks, byte for byte. That must also be so after connections broke, or after another
+// controller has taken over.
 func TestHostsMPIRunLog(t *testing.T) {
 	t.Parallel()
-	const ranks, steps = 4, 20 // for two seconds
+	const ranks, steps = 4, 20 // the ranks run for two seconds
 	program := farPrograms[1]
 	for _, test := range []struct {
 		name string
@@ -74,7 +74,7 @@ func TestHostsMPIRunLog(t *testing.T) {
 				}
 				return out
 			}
-			for i, name := range logs { // which goes with the agent
+			for i, name := range logs { // a link, because the agent removes its logs at its end
 				on(i, fmt.Sprintf("ln /tmp/gangrun-*/*/logs/%s/1/%s /tmp/kept", filepath.Base(r.home()), name))
 			}
 			if err := test.do(r); err != nil {

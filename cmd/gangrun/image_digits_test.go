@@ -16,16 +16,16 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// TestSoakImageDigits trains in an image of Debian that no host had before, on four hosts: over Open MPI with
-// mpi4py, over MPICH, and without MPI with PyTorch. A rank is killed in the middle: the second attempt ends with the
-// weights of a training that nobody has disturbed.
+// TestSoakImageDigits runs a training in an image of Debian on four hosts that do not have the image yet. It uses Open
+// MPI with mpi4py, MPICH, and PyTorch without MPI. It kills a rank in the middle. The second attempt must end with the
+// weights of an undisturbed training.
 func TestSoakImageDigits(t *testing.T) {
 	t.Run("openmpi", func(t *testing.T) { imageDigits(t, job.MPIOpenMPI, testimage.Debian(t), "digits-mpi/train.py") })
 	t.Run("mpich", func(t *testing.T) { imageDigits(t, job.MPIMPICH, testimage.Debian(t), "digits-mpi/train.py") })
 	t.Run("none", func(t *testing.T) { imageDigits(t, job.MPINone, testimage.Torch(t), "digits/train.py") })
 }
 
-// imageDigits trains with a program of the examples in an image.
+// imageDigits runs a training with a program of the examples in an image.
 func imageDigits(t *testing.T, family job.MPI, archive, program string) {
 	bed := testhosts.Up(t, farHosts, testhosts.Containerd())
 	for _, name := range []string{program, "digits/digits.csv.gz"} {

@@ -11,12 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// TestImageFaults ends what a gang in containers is made of: nothing is left, and the cause is true.
+// TestImageFaults kills processes that belong to a gang in containers. Nothing may be left, and the cause must be
+// true.
 func TestImageFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args   []string
-		break_ func(b imageBench, r *controlled) // nil: the gang breaks by itself
+		break_ func(b imageBench, r *controlled) // if it is nil, the gang fails by itself
 		code   int
 		cause  string
 	}{
@@ -52,7 +53,7 @@ func TestImageFaults(t *testing.T) {
 					t.Errorf("cause %s, want %s: %s", got, c.cause, cause.Text)
 				}
 			}
-			if name == "containerd is killed" { // the next run removes what that one could not
+			if name == "containerd is killed" { // containerd could not remove the container, so the next run does
 				b.daemon.Restart()
 				if code, said := b.run("-n", "1", "--preflight", "off", "--", "true"); code != 0 {
 					t.Errorf("code %d:\n%s", code, said)
@@ -64,8 +65,8 @@ func TestImageFaults(t *testing.T) {
 	}
 }
 
-// TestImageMemoryFiles has ranks fill the memory of their container with files in /dev/shm, which stay when
-// the ranks are killed. The kernel may then kill the agent in the container, too: the cause is the same.
+// TestImageMemoryFiles lets ranks fill the memory of their container with files in /dev/shm. Such files stay when the
+// ranks are killed. The kernel may then kill the agent in the container, too, but the cause must be the same.
 func TestImageMemoryFiles(t *testing.T) {
 	t.Parallel()
 	b := newImageBench(t)

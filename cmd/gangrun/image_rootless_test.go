@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// TestImageRootless has a user who is not root, and whose containerd runs in a user namespace.
+// TestImageRootless runs jobs as a user who is not root and whose containerd runs in a user namespace.
 func TestImageRootless(t *testing.T) {
 	t.Parallel()
 	const uid = 47_011

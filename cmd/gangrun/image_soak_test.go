@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSoakImageFaults has every fault of a host, and those of its containers, happen to gangs in containers.
+// TestSoakImageFaults makes every fault of hosts and of containers happen to gangs in containers.
 func TestSoakImageFaults(t *testing.T) {
 	places := make(chan struct{}, atOnce)
 	for _, f := range slices.Concat(hostFaults, imageFaults) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// imageEndings is the table of what goes wrong with images and containers.
+// imageEndings is the table of problems with images and containers.
 var imageEndings = docTable{
 	path:  faultsPath,
 	begin: "<!-- images: written by UPDATE=1 go test -run TestImage ./cmd/gangrun -->\n",
@@ -50,17 +50,17 @@ var imageEndings = docTable{
 	},
 }
 
-// TestDocumentImages: the table has one row for each ending, in order.
+// TestDocumentImages checks that the table has one row for each problem, in order.
 func TestDocumentImages(t *testing.T) { imageEndings.inOrder(t) }
 
-// The parts of messages that differ from run to run.
+// These parts of messages vary from run to run.
 var (
 	changing = regexp.MustCompile(`\b(127\.0\.0\.1:\d{2,}|[0-9a-f]{20,}|\d+ms|\d+\.\d+s)`)
 	leading  = regexp.MustCompile(`^(gangrun: )?(preflight +error: |run +\S+ +(preflight-failed|succeeded) after \S+ )?`)
 )
 
-// lineWith returns the first line that has a text, as a table shows it. The strings in replace are pairs of
-// old and new.
+// lineWith returns the first line of said that has a text, in the form that a table shows. replace has pairs of old
+// and new strings.
 func lineWith(said, text string, replace ...string) string {
 	for line := range strings.Lines(said) {
 		if strings.Contains(line, text) {

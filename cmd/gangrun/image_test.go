@@ -17,11 +17,11 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// imageBench is a bench whose containers are of a containerd of its own.
+// imageBench is a bench with a containerd of its own.
 type imageBench struct {
 	*bench
 	daemon *testcontainerd.Daemon
-	image  string // an archive
+	image  string // path of the archive of an image
 }
 
 func newImageBench(t *testing.T) imageBench {
@@ -32,7 +32,7 @@ func newImageBench(t *testing.T) imageBench {
 	return b
 }
 
-// nothingLeft fails the test if anything of containers is left soon.
+// nothingLeft fails the test if anything of the containers is left after a while.
 func (b imageBench) nothingLeft() {
 	b.t.Helper()
 	left := func() []string {
@@ -47,7 +47,7 @@ func (b imageBench) nothingLeft() {
 	}
 }
 
-// run runs a job in the image and returns its exit code and all that it has shown.
+// run runs a job in the image. It returns the exit code and the output.
 func (b imageBench) run(args ...string) (code int, said string) {
 	b.t.Helper()
 	return b.ends(b.command(append([]string{"run", "--image", b.image, "--output", "all"}, args...)...))
@@ -175,7 +175,7 @@ done`)
 	})
 }
 
-// TestImageRefused has jobs that cannot run in their image. The preflight says why.
+// TestImageRefused runs jobs that cannot run in their image. The preflight must say why.
 func TestImageRefused(t *testing.T) {
 	t.Parallel()
 	b := newImageBench(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// TestLeasesArePrintable: names of files are other users' words.
+// TestLeasesArePrintable checks that gangrun leases prints no control characters. Other users choose the names of the
+// files in the directory of leases.
 func TestLeasesArePrintable(t *testing.T) {
 	evil := "\x1b[31m\nroot"
 	var out bytes.Buffer

@@ -12,14 +12,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain puts a copy of the test binary that behaves as gangrun on PATH, for
-// scripts and for tests that start "gangrun" themselves; agents are started
-// from that copy too.
+// TestMain puts a copy of the test binary that behaves like gangrun in PATH. Scripts, and tests that start "gangrun"
+// themselves, use this copy, and agents are started from it.
 func TestMain(m *testing.M) {
 	testscript.Main(checked{m}, map[string]func(){"gangrun": main})
 }
 
-// checked runs the tests and then looks for goroutines that they have left.
+// checked runs the tests and then checks that they have left no goroutines.
 type checked struct{ m *testing.M }
 
 func (c checked) Run() int {
@@ -31,14 +30,13 @@ func (c checked) Run() int {
 			return 1
 		}
 	}
-	// The race detector would hold up the end of every process for a second.
+	// Without this setting, the race detector would delay the end of every process by a second.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	// What ran the tests may have them ignore these, as a shell's background job:
-	// gangrun would then ignore them too. A program that is started gets the
-	// default for what is caught here.
+	// The process that started the tests may have made them ignore these signals, as a shell does for a background
+	// job. gangrun would then ignore them, too. A new process has the default action for signals that are caught here.
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)

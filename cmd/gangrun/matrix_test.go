@@ -26,19 +26,19 @@ type checked struct {
 	Speeds []job.Speed
 }
 
-// hostsBed is four hosts, on which a preflight is done.
+// hostsBed is a bed of four hosts on which tests run the preflight.
 type hostsBed struct {
 	*testhosts.Bed
 	t *testing.T
 }
 
-// preflight checks a job on all hosts, and returns what it tells and shows.
+// preflight checks a job on all hosts. It returns the report, and the output for users.
 func (b hostsBed) preflight(args ...string) (c checked, shown string) {
 	b.t.Helper()
 	return b.preflightOn([]string{"h1", "h2", "h3", "h4"}, args...)
 }
 
-// preflightOn checks a job on some of the hosts, with one rank on each.
+// preflightOn checks a job on some of the hosts, with one rank on each. It returns the same as preflight.
 func (b hostsBed) preflightOn(hosts []string, args ...string) (c checked, shown string) {
 	b.t.Helper()
 	gangrun, err := binary()
@@ -71,7 +71,7 @@ func (b hostsBed) on(host int, script string) {
 	}
 }
 
-// odd returns the hosts that are odd in a column.
+// odd returns the hosts that differ from the others in a column of the report.
 func (c checked) odd(column string) (hosts []string) {
 	at := slices.Index(c.Matrix.Columns, column)
 	for _, r := range c.Matrix.Rows {
@@ -82,7 +82,7 @@ func (c checked) odd(column string) (hosts []string) {
 	return hosts
 }
 
-// TestMatrix makes one host of four odd in each way: the preflight names it.
+// TestMatrix makes one of four hosts differ from the others, in several ways. The preflight must name this host.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	b := hostsBed{testhosts.Up(t, 4), t}
@@ -119,7 +119,7 @@ func TestMatrix(t *testing.T) {
 		args         []string
 		code         int
 		check        string
-		host         string // of the finding
+		host         string // the host that the finding names
 		says         []string
 		column       string
 		odd          []string

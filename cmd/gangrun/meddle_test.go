@@ -12,11 +12,11 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// The user that nothing of a run is for.
+// bob and alice are users of the hosts. bob must not get anything of a run.
 const (
 	bob     = 7002
 	alice   = 7001
-	asUser  = "--reuid=%d --regid=%[1]d --clear-groups --" // of setpriv
+	asUser  = "--reuid=%d --regid=%[1]d --clear-groups --" // flags of setpriv
 	aSecret = "tok-4f1d9c62b7e8"
 )
 
@@ -28,9 +28,8 @@ func actAs(t *testing.T, h *testhosts.Host, uid int, argv ...string) (string, er
 	return h.Exec(ctx, slices.Concat([]string{"setpriv"}, strings.Fields(fmt.Sprintf(asUser, uid)), argv)...)
 }
 
-// meddle tries everything on an agent's directory (argument 2) and on the processes
-// of its user (argument 1) that are those of a host's agent (argument 3), and prints
-// what could be done.
+// meddle is a Python program that tries to read and change an agent's directory, and to inspect its processes. Its
+// arguments are the user of the agent, the directory, and the host of the agent. It prints what succeeds.
 const meddle = `
 import os, signal, socket, sys
 uid, dir, host = int(sys.argv[1]), sys.argv[2], sys.argv[3].encode()
@@ -77,7 +76,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 print("processes:", seen)
 `
 
-// meddling is what a user could do on a host, and how many processes it could see.
+// meddling returns what the user as can do to an agent on a host, and how many of its processes that user sees.
 func meddling(t *testing.T, h *testhosts.Host, as, of int, dir, host string) (could []string, seen int) {
 	t.Helper()
 	out, err := actAs(t, h, as, "python3", "-c", meddle, strconv.Itoa(of), dir, host)
@@ -96,9 +95,8 @@ func meddling(t *testing.T, h *testhosts.Host, as, of int, dir, host string) (co
 	return could, seen
 }
 
-// TestSquattedDirectory: where another user has made what would be the agent's
-// directory, another one is taken, and nothing is put into that user's; where there
-// is none, gangrun says why.
+// TestSquattedDirectory lets another user make the directory that the agent would use. The agent must use another
+// directory and put nothing into that of the other user. If there is no other place, gangrun must say why.
 func TestSquattedDirectory(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 1)

@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// beatsSource is a program that tells its progress itself.
+// beatsSource is a program that reports its progress to gangrun by itself.
 const beatsSource = "testdata/mpi/beats.c"
 
-// TestMPIHeartbeats: what ranks tell of their progress themselves counts however they are started, and
-// then what they print does not.
+// TestMPIHeartbeats checks that gangrun counts the progress that ranks report by themselves, with every MPI library.
+// gangrun must then ignore the progress in their output.
 func TestMPIHeartbeats(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestMPIDaemonLost kills mpirun and its daemons under a gang: that is the
-// cause, whatever becomes of the ranks.
+// TestMPIDaemonLost kills mpirun or one of its daemons while a gang runs. The cause must say so, whatever then happens
+// to the ranks.
 func TestMPIDaemonLost(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -47,7 +47,7 @@ func TestMPIDaemonLost(t *testing.T) {
 	}
 }
 
-// waits reports whether every rank of a gang that hangs in a barrier is there.
+// waits reports whether every rank of a gang that hangs in a barrier has called MPI_Init.
 func (r *controlled) waits() bool {
 	for rank := range mpiRanks {
 		logs, _ := filepath.Glob(filepath.Join(r.dir, "home/runs/*/attempts/1", job.LogName(rank, "out")))

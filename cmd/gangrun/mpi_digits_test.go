@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// mpiDigits returns a bench with the example over MPI in it, and how to run it
-// there: a shorter training than the example's own, with further options.
+// mpiDigits returns a bench that has the example over MPI, and a function that returns the arguments to run it. The
+// training is shorter than that of the example. The function adds options to its command.
 func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 	t.Helper()
 	needPython(t, "numpy, mpi4py")
@@ -40,9 +40,8 @@ func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 	}
 }
 
-// TestMPIDigits kills a rank of the training over MPI, through preflight and
-// trial as users have it: the second attempt ends with the very weights of a
-// run that nobody has disturbed.
+// TestMPIDigits kills a rank of the training over MPI, which runs with preflight and trial. The second attempt must
+// end with exactly the weights of an undisturbed run.
 func TestMPIDigits(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)

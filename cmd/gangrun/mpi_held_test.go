@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held is what a process holds that may leak.
+// held is what a process has that it could leak.
 type held struct {
 	Goroutines int
-	Stacks     string // of the goroutines, for people
+	Stacks     string // of the goroutines, for the messages of tests
 	Heap       int64  // bytes in use
-	Resident   int64  // bytes that the kernel counts, when all that is free has been given back
+	Resident   int64  // bytes that the kernel counts, after unused memory was given back
 
-	descriptors map[string]int // by what they are
+	descriptors map[string]int // number of descriptors by the kind of file
 }
 
-// sum is the number of descriptors.
+// sum returns the number of descriptors.
 func sum(descriptors map[string]int) (n int) {
 	for _, some := range descriptors {
 		n += some
@@ -35,9 +35,9 @@ func sum(descriptors map[string]int) (n int) {
 	return n
 }
 
-// holding is what this process holds, but for its descriptors.
+// holding returns what this process has, without its descriptors.
 func holding() (h held) {
-	runtime.GC() // what pools keep goes with the second collection
+	runtime.GC() // the second collection frees what pools have kept
 	debug.FreeOSMemory()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
@@ -48,7 +48,7 @@ func holding() (h held) {
 	return h
 }
 
-// resident is the resident memory of a process in bytes.
+// resident returns the resident memory of a process in bytes.
 func resident(pid int) int64 {
 	sizes, _ := os.ReadFile(proc(pid, "statm"))
 	fields := strings.Fields(string(sizes))
@@ -59,7 +59,7 @@ func resident(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// tell writes what this process holds to a file named after its PID.
+// tell writes what this process has to a file that is named after its PID.
 func tell(dir string) error {
 	data, err := json.Marshal(holding())
 	if err != nil {
@@ -69,7 +69,7 @@ func tell(dir string) error {
 	return errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path))
 }
 
-// census asks the processes what they hold.
+// census returns what each of the processes has.
 func (l *longLived) census(pids map[string]int) map[string]held {
 	l.t.Helper()
 	all := map[string]held{}
@@ -77,7 +77,7 @@ func (l *longLived) census(pids map[string]int) map[string]held {
 		descriptors := l.descriptors(name, pid)
 		h := holding()
 		switch {
-		case strings.Contains(name, "watchdog"): // it waits, and can be asked nothing
+		case strings.Contains(name, "watchdog"): // a watchdog cannot be asked
 			h = held{Resident: resident(pid)}
 		case pid != os.Getpid():
 			h = l.hear(name, pid)
@@ -88,7 +88,7 @@ func (l *longLived) census(pids map[string]int) map[string]held {
 	return all
 }
 
-// descriptors returns the descriptors of a process.
+// descriptors returns how many descriptors of each kind a process has.
 func (l *longLived) descriptors(name string, pid int) map[string]int {
 	l.t.Helper()
 	links, err := filepath.Glob(proc(pid, "fd/*"))
@@ -97,15 +97,16 @@ func (l *longLived) descriptors(name string, pid int) map[string]int {
 	}
 	found := map[string]int{}
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil { // the one for reading the directory is closed
-			what, _, _ := strings.Cut(target, ":[") // pipes and sockets have numbers
+		// The descriptor with which this process reads the directory is closed by now.
+		if target, err := os.Readlink(link); err == nil {
+			what, _, _ := strings.Cut(target, ":[") // cuts off the numbers of pipes and sockets
 			found[what]++
 		}
 	}
 	return found
 }
 
-// hear asks an agent what it holds.
+// hear asks an agent what it has.
 func (l *longLived) hear(name string, pid int) (h held) {
 	l.t.Helper()
 	path := filepath.Join(l.tell, strconv.Itoa(pid))
@@ -129,8 +130,8 @@ func (l *longLived) hear(name string, pid int) (h held) {
 	}
 }
 
-// rest is a census of processes that have come to rest: what a gang needed may
-// go a moment after its end.
+// rest returns a census when it no longer changes. A process may free what a gang has needed a moment after the end of
+// the gang.
 func (l *longLived) rest(pids map[string]int) map[string]held {
 	l.t.Helper()
 	same := func(a, b held) bool {
@@ -149,9 +150,9 @@ func (l *longLived) rest(pids map[string]int) map[string]held {
 	return now
 }
 
-// restAs is a census of processes that hold no more than before those gangs, or do so
-// for good. The descriptors are those from before it: the collection that comes with
-// it closes files that have been forgotten.
+// restAs waits until the processes have no more than before the gangs, and returns a census. If they still have more
+// after exitLimit, it returns what they have then. It counts the descriptors before it takes a census, because the
+// garbage collection of a census also closes files that were forgotten.
 func (l *longLived) restAs(before map[string]held, pids map[string]int, gangs int) map[string]held {
 	l.t.Helper()
 	open := map[string]map[string]int{}
@@ -178,7 +179,7 @@ func (l *longLived) restAs(before map[string]held, pids map[string]int, gangs in
 	return now
 }
 
-// least waits until there is no more of something, within exitLimit.
+// least waits until more returns false, at most for exitLimit.
 func (l *longLived) least(more func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -187,21 +188,21 @@ func (l *longLived) least(more func() bool) {
 	}
 }
 
-// What a process may need more for each gang and for good, in bytes of heap,
-// is less than the smallest thing that could be kept of one: its environment
-// alone has more. What it may need more once is the noise of both figures:
-// the runtime's own tables grow, and memory is given back in whole pages.
+// After a number of gangs, a process may have somewhat more memory than before. For each gang, it may have fewer
+// additional bytes of heap than the smallest thing that it could keep of a gang: even the environment is larger.
+// Beyond that, it may once have the amount by which both numbers vary: the runtime's own tables grow, and memory is
+// given back in whole pages.
 const (
 	heapEach, heapOnce         = 1 << 10, 64 << 10
 	residentEach, residentOnce = 4 << 10, 8 << 20
 )
 
-// more reports whether it is more memory than before those gangs.
+// more reports whether a process has leaked heap or resident memory since before.
 func (h held) more(before held, gangs int) (heap, resident bool) {
 	return h.Heap-before.Heap > int64(heapOnce+gangs*heapEach), h.Resident-before.Resident > int64(residentOnce+gangs*residentEach)
 }
 
-// grown fails the test where a process holds more than before those gangs.
+// grown fails the test if a process has more than before the gangs.
 func (l *longLived) grown(gangs int, before, now map[string]held) {
 	for name, b := range before {
 		n := now[name]

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// said returns what a rank of an attempt has printed.
+// said returns what a rank has printed in an attempt.
 func said(t *testing.T, attempt *runreport.Attempt, rank int) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(attempt.Logs, job.LogName(rank, "out")))
@@ -23,7 +23,7 @@ func said(t *testing.T, attempt *runreport.Attempt, rank int) string {
 	return string(data)
 }
 
-// mpiWorld starts a gang and checks what its ranks see of it.
+// mpiWorld starts a gang and checks what its ranks see of the gang.
 func mpiWorld(t *testing.T, flavour job.MPI, ranks, hosts int, mode string) {
 	r := startMPI(t, flavour, ranks, hosts, []string{mode})
 	code := r.finish()
@@ -59,9 +59,9 @@ func mpiWorld(t *testing.T, flavour job.MPI, ranks, hosts int, mode string) {
 	}
 }
 
-// mpiHosts tries gangs of those sizes on one, two and four simulated hosts. A slice has
-// each size on each number of hosts, each mode with each size and each mode on each
-// number of hosts once or twice, with each library.
+// mpiHosts runs gangs of these sizes on one, two and four simulated hosts. If slice is true, it tries only a part of
+// the combinations: each pair of size and number of hosts, of mode and size, and of mode and number of hosts occurs at
+// least once with each MPI library.
 func mpiHosts(t *testing.T, slice bool, sizes ...int) {
 	sharesNothing(t)
 	for _, flavour := range mpiFlavours {
@@ -73,7 +73,7 @@ func mpiHosts(t *testing.T, slice bool, sizes ...int) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s/%d/%d/%s", flavour, ranks, hosts, mode), func(t *testing.T) {
-						if ranks <= 8 { // more wait for each other with all cores at once
+						if ranks <= 8 { // more ranks use all cores while they wait for each other
 							t.Parallel()
 						}
 						mpiWorld(t, flavour, ranks, hosts, mode)
@@ -84,12 +84,11 @@ func mpiHosts(t *testing.T, slice bool, sizes ...int) {
 	}
 }
 
-// TestMPIHosts: the ranks of a gang see one world of the right size, compute
-// together, and share memory with those of their own host, and no others.
+// TestMPIHosts checks that the ranks of a gang see one world of the right size and can compute together. They must
+// share memory only with ranks of their own host.
 func TestMPIHosts(t *testing.T) { mpiHosts(t, true, 2, 5, 16) }
 
-// TestMPIRing runs the example on two simulated hosts, whose MPI gangrun finds
-// out by itself.
+// TestMPIRing runs the example ring on two simulated hosts. gangrun must find out which MPI library it uses.
 func TestMPIRing(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -117,8 +116,8 @@ func TestMPIRing(t *testing.T) {
 	}
 }
 
-// TestMPIFinalizeTCP: ranks of MPICH that meet over TCP end, though in about half
-// of such runs some wait in MPI_Finalize for an answer of those that wait for them.
+// TestMPIFinalizeTCP checks that ranks of MPICH end if they communicate over TCP. Without gangrun's help, MPI_Finalize
+// hangs in about half of such runs, because ranks wait for answers of ranks that wait for them.
 func TestMPIFinalizeTCP(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -140,8 +139,8 @@ func TestMPIFinalizeTCP(t *testing.T) {
 	}
 }
 
-// TestMPIFinalizeShared: so they do where two that wait share a connection, as
-// ranks of many hosts do after large messages, though only the controller knows it.
+// TestMPIFinalizeShared checks the same if two ranks that wait share a connection. This happens to ranks on many hosts
+// after large messages. Only the controller can see it.
 func TestMPIFinalizeShared(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -159,8 +158,7 @@ func TestMPIFinalizeShared(t *testing.T) {
 	}
 }
 
-// TestMPIRingUsage: a program that refuses its arguments ends the gang with its
-// own code.
+// TestMPIRingUsage checks that gangrun exits with the code of a program that refuses its arguments.
 func TestMPIRingUsage(t *testing.T) {
 	t.Parallel()
 	for _, flavour := range mpiFlavours {

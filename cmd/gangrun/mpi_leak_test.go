@@ -22,12 +22,11 @@ import (
 	"github.com/gangrun/gangrun/launcher/local"
 )
 
-// tellEnv names the directory in which agents tell what they hold, at SIGUSR2.
+// tellEnv names the directory to which agents write what they have when they get SIGUSR2.
 const tellEnv = "GANGRUN_TEST_TELL"
 
-// init makes the test's own binary serve as the agents that a launcher of this
-// process starts, and as what those have mpirun start. Unlike gangrun's own,
-// these agents can be asked what they hold.
+// init makes the test binary serve as the agents that a launcher of this process starts, and as the programs that
+// those agents give to mpirun. Unlike agents of gangrun itself, these agents can be asked what they have.
 func init() {
 	dir := os.Getenv(tellEnv)
 	if dir == "" || len(os.Args) < 2 {
@@ -52,18 +51,16 @@ func init() {
 	}
 }
 
-// mpiGang is a gang and how it ends.
+// mpiGang is a gang with the way in which it ends.
 type mpiGang struct {
 	args   []string
-	cancel bool // it is told to end once all ranks have been started
-	// rank is one that ends as wanted; the others are ended, or end well where
-	// that is good.
+	cancel bool // the test cancels the gang when all ranks have been started
+	// rank is a rank that ends as want says. If want is a success, all other ranks succeed, too.
 	rank int
 	want job.Exit
 }
 
-// mpiGangs end in every way that has its own path to the end of what was made
-// for them, the first of them well.
+// mpiGangs end in all ways for which the code differs that removes what was made for the gang. The first one succeeds.
 var mpiGangs = []mpiGang{
 	{args: []string{"hello"}, want: job.Exit{Status: job.Exited}},
 	{args: []string{"sigkill", "3"}, rank: 3, want: job.Exit{Status: job.Signalled, Signal: 9}},
@@ -72,25 +69,23 @@ var mpiGangs = []mpiGang{
 	{args: []string{"setsid-child", "2"}, want: job.Exit{Status: job.Exited}},
 	{args: []string{"exit5-preinit", "2"}, rank: 2, want: job.Exit{Status: job.Exited, Code: 5}},
 	{args: []string{"hang-barrier", "0"}, cancel: true, want: job.Exit{Status: job.Signalled, Signal: 15}},
-	{args: nil, want: job.Exit{Status: job.Unstarted, Code: 127}}, // no such program
+	{args: nil, want: job.Exit{Status: job.Unstarted, Code: 127}}, // the program does not exist
 }
 
-// leakGrace is how long the ranks of these gangs have to end. The libraries let
-// SIGTERM do so at once: none needs it.
+// leakGrace is the grace of these gangs. No gang needs it, because SIGTERM ends their ranks at once.
 const leakGrace = time.Minute
 
-// longLived is a launcher with its agents that runs one gang after another.
+// longLived is a launcher, with its agents, that runs one gang after another.
 type longLived struct {
 	*bench
 	flavour  job.MPI
 	program  string
 	launcher *launcher.Launcher
 	hosts    []job.Host
-	tell     string // the directory for tellEnv
+	tell     string // the directory that tellEnv names
 }
 
-// newLongLived makes a launcher that has no agents yet, and ends it after the
-// test.
+// newLongLived returns a launcher that has no agents yet. The launcher is closed at the end of the test.
 func newLongLived(t *testing.T, flavour job.MPI) *longLived {
 	l := &longLived{bench: newBench(t), flavour: flavour, program: failProgram(t, flavour), tell: t.TempDir()}
 	t.Setenv(ownMark, l.mark)
@@ -120,7 +115,7 @@ func newLongLived(t *testing.T, flavour job.MPI) *longLived {
 
 func (l *longLived) tmp() string { return filepath.Join(l.dir, "tmp") }
 
-// run runs a gang, with that number, and checks how it ends.
+// run runs a gang as number and checks how it ends.
 func (l *longLived) run(number int, gang mpiGang) {
 	l.t.Helper()
 	logs := filepath.Join(l.dir, "logs")
@@ -138,7 +133,7 @@ func (l *longLived) run(number int, gang mpiGang) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	var stops []string // why the ranks were ended
+	var stops []string // why gangrun ended the ranks
 	outcome, err := l.launcher.Run(ctx, job.Attempt{
 		Run: "leak", Number: number + 1, Command: command, Workdir: l.dir, Placement: placement, LogDir: logs,
 		Grace: job.Duration(leakGrace), Stdin: job.StdinNone, Show: job.OutputAll, Steps: 3, MPI: l.flavour,
@@ -165,9 +160,8 @@ func (l *longLived) run(number int, gang mpiGang) {
 	}
 }
 
-// nothing fails the test unless the processes with this test's mark are the
-// ones that are expected, and have no directories but an empty temporary one for
-// each host that has an agent.
+// nothing fails the test if processes of this test are left other than those expected. It also fails if anything is
+// left in TMPDIR or in shared memory, except an empty temporary directory for each host that has an agent.
 func (l *longLived) nothing(expected map[string]int) {
 	l.t.Helper()
 	left := l.marked()[ownMark]
@@ -199,7 +193,7 @@ func (l *longLived) nothing(expected map[string]int) {
 	}
 }
 
-// find returns the PIDs of this process, of its watchdogs and of their agents.
+// find returns the PIDs of this process, of the watchdogs, and of the agents, by their names.
 func (l *longLived) find() map[string]int {
 	found := map[string]int{"controller": os.Getpid()}
 	for _, outer := range children(os.Getpid()) {
@@ -227,9 +221,8 @@ func arguments(pid int) []string {
 	return strings.Split(string(line), "\x00")
 }
 
-// mpiLeaks has one launcher and its agents run these gangs again and again, in a
-// row, until there have been so many. When each has been there once, all that
-// may be kept is there.
+// mpiLeaks runs these gangs again and again with one launcher, count times in all. After each gang has run once, the
+// launcher and its agents must not keep anything more.
 func mpiLeaks(t *testing.T, gangs []mpiGang, count int) {
 	for _, flavour := range mpiFlavours {
 		t.Run(string(flavour), func(t *testing.T) {
@@ -244,7 +237,7 @@ func mpiLeaks(t *testing.T, gangs []mpiGang, count int) {
 				l.nothing(served)
 				if n == len(gangs)-1 {
 					before = l.rest(served)
-					for name, h := range before { // they would count as this process's
+					for name, h := range before { // these texts would count as memory of this process
 						h.Stacks = ""
 						before[name] = h
 					}
@@ -259,11 +252,11 @@ func mpiLeaks(t *testing.T, gangs []mpiGang, count int) {
 	}
 }
 
-// TestMPILeaks: however many gangs a launcher and its agents have run, they
-// hold no more than after the first of each kind, and nothing is left of any.
+// TestMPILeaks checks that a launcher and its agents do not keep more with every gang, and that nothing is left of any
+// gang.
 func TestMPILeaks(t *testing.T) { mpiLeaks(t, mpiGangs, 2*len(mpiGangs)) }
 
-// mpiRuns has gangrun itself run gangs in a row, good ones and others.
+// mpiRuns lets gangrun itself run gangs one after another. Some of them fail.
 func mpiRuns(t *testing.T, count int) {
 	rows := []mpiRow{{mode: "hello"}}
 	for _, row := range mpiRows {
@@ -283,7 +276,7 @@ func mpiRuns(t *testing.T, count int) {
 	}
 }
 
-// TestMPIRuns: gangrun leaves nothing of one run to the next.
+// TestMPIRuns checks that a run of gangrun leaves nothing.
 func TestMPIRuns(t *testing.T) {
 	t.Parallel()
 	mpiRuns(t, 3)

@@ -21,17 +21,17 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// hangSource is the program of the tests whose ranks hang.
+// hangSource is an MPI program in which a rank hangs.
 const hangSource = "testdata/hangs/hang.c"
 
-// evenSource is a program whose ranks do the same work.
+// evenSource is an MPI program whose ranks all do the same work.
 const evenSource = "testdata/stragglers/even.c"
 
-// mpiFlavours are the MPI libraries that the tests build programs for.
+// mpiFlavours are the MPI libraries for which the tests build programs.
 var mpiFlavours = []job.MPI{job.MPIMPICH, job.MPIOpenMPI}
 
-// mpiPrograms build the C programs of the tests, once for each flavour. They
-// lie beside the gangrun that is tested.
+// mpiPrograms has a function for each C program of the tests and each MPI library. The function builds the program
+// once and returns its path. The program is in the directory of the tested gangrun.
 var mpiPrograms = func() map[string]func() (string, error) {
 	programs := map[string]func() (string, error){}
 	for _, source := range []string{"testdata/mpi/fail.c", "testdata/mpi/speak.c", linesSource, hangSource, beatsSource, evenSource, trainSource, "../../examples/ring/ring.c", "../../examples/steady/steady.c"} {
@@ -54,8 +54,8 @@ var mpiPrograms = func() map[string]func() (string, error) {
 	return programs
 }()
 
-// mpiProgram returns the path of a program built for a flavour, and skips where
-// that MPI is missing.
+// mpiProgram returns the path of a program that is built for an MPI library. It skips the test if the library is
+// missing.
 func mpiProgram(t *testing.T, source string, flavour job.MPI) string {
 	t.Helper()
 	path, err := mpiPrograms[source+string(flavour)]()
@@ -68,13 +68,13 @@ func mpiProgram(t *testing.T, source string, flavour job.MPI) string {
 	return path
 }
 
-// failProgram is the program whose ranks misbehave.
+// failProgram returns the path of the program in which a rank fails or hangs.
 func failProgram(t *testing.T, flavour job.MPI) string {
 	return mpiProgram(t, "testdata/mpi/fail.c", flavour)
 }
 
-// shared returns the entries of /dev/shm that this user owns and that no
-// process has mapped, open or as its working directory.
+// shared returns the names of the entries of /dev/shm that this user owns and that no process uses. A process uses an
+// entry if it has mapped or opened the entry, or has its working directory there.
 func shared(t *testing.T) map[string]bool {
 	t.Helper()
 	const dir = "/dev/shm/"
@@ -115,10 +115,9 @@ func shared(t *testing.T) map[string]bool {
 	return idle
 }
 
-// sharesNothing fails the test when, after it, there is something new in
-// /dev/shm that nobody uses and that stays: what gangs of other tests have just
-// made or not yet removed does not. What is gangrun's but no agent's is of a
-// benchmark.
+// sharesNothing fails the test if, after the test, there are new entries in /dev/shm that no process uses. It waits
+// for a while, because gangs of other tests may not have removed theirs yet. It ignores entries of benchmarks, whose
+// names begin with "gangrun-", but not with the prefix that agents use.
 func sharesNothing(t *testing.T) {
 	t.Helper()
 	before, agents := shared(t), fmt.Sprintf("gangrun-%d-", os.Getuid())
@@ -142,21 +141,21 @@ func sharesNothing(t *testing.T) {
 	})
 }
 
-// mpiRow says what becomes of a gang of which a rank misbehaves.
+// mpiRow is a way in which a rank fails or hangs, with the consequences for the run.
 type mpiRow struct {
-	mode string // of testdata/mpi/fail.c
-	code int    // of gangrun; notZero is any other than 0
-	// category is empty for success; any of the signatures will do.
+	mode string // the first argument of testdata/mpi/fail.c
+	code int    // the exit code of gangrun; notZero stands for any code but 0
+	// category is the category of the cause; empty if the run succeeds. The cause must have one of the signatures.
 	category   job.Category
 	signatures []string
-	blamed     bool    // the cause names the rank
-	flavour    job.MPI // empty for every one
+	blamed     bool    // whether the cause names the rank
+	flavour    job.MPI // the MPI library to which the row applies; empty means every library
 }
 
 const notZero = -1
 
-// mpiRows are what fail.c can do to a gang. Libraries that print a trace before
-// a signal ends the rank make another signature than those that do not.
+// mpiRows has a row for each mode of fail.c. Some rows allow several signatures. They depend on whether the MPI
+// library prints a stack trace before a signal ends the rank.
 var mpiRows = []mpiRow{
 	{mode: "segv", code: 139, category: job.InvalidMemoryAccess, signatures: []string{"sigsegv", "segfault-trace", "kernel-segfault"}, blamed: true},
 	{mode: "stackoverflow", code: 139, category: job.InvalidMemoryAccess, signatures: []string{"sigsegv", "segfault-trace", "kernel-segfault"}, blamed: true},
@@ -179,17 +178,18 @@ var mpiRows = []mpiRow{
 	{mode: "setsid-child"},
 }
 
-// The gang that rows and signals are tried on, and how long a rank has to end.
+// The gangs of the matrix and of the signal tests have mpiRanks ranks. When gangrun ends such a gang, the ranks have
+// the time mpiGrace.
 const (
 	mpiRanks = 4
 	mpiGrace = time.Second
 )
 
-// mpiLimit is the time limit of gangs that hang: they do before it is over, also where
-// a process stands still for a while.
+// mpiLimit is the time limit of gangs that hang. Every rank gets to the point where the gang hangs before this limit,
+// even if the machine is very slow for a while.
 const mpiLimit = 8 * time.Second
 
-// startMPI starts a gang of fail.c.
+// startMPI starts a gang of fail.c. The arguments of the program are in fail.
 func startMPI(t *testing.T, flavour job.MPI, ranks, hosts int, fail []string, options ...string) *controlled {
 	t.Helper()
 	args := append([]string{"--mpi", string(flavour), "--preflight", "off", "--retries", "0", "--grace", mpiGrace.String(),
@@ -197,11 +197,10 @@ func startMPI(t *testing.T, flavour job.MPI, ranks, hosts int, fail []string, op
 	return newBench(t).start(nil, append(append(args, "--", failProgram(t, flavour)), fail...)...)
 }
 
-// gone checks that nothing of an ended gangrun is left on this machine but its
-// run in its home.
+// gone checks that an ended gangrun has left nothing on this machine except the run in its home.
 func (r *controlled) gone() {
 	r.t.Helper()
-	for range 2 { // one that was being executed the first time
+	for range 2 { // marked may miss a process that is being executed
 		if left := r.marked(); len(left[ownMark])+len(left[jobMark]) > 0 {
 			r.t.Errorf("left when gangrun had ended: %v", left)
 			break
@@ -213,7 +212,7 @@ func (r *controlled) gone() {
 		r.t.Fatal(err)
 	}
 	for _, e := range entries {
-		if e.Name() != fmt.Sprintf("gangrun-%d", os.Getuid()) { // the directory that all of a user's runs share
+		if e.Name() != fmt.Sprintf("gangrun-%d", os.Getuid()) { // all runs of a user share this directory
 			left = append(left, e.Name())
 		}
 	}
@@ -225,7 +224,7 @@ func (r *controlled) gone() {
 	}
 }
 
-// report is the report.json of the only run.
+// report returns the report of the only run.
 func (b *bench) report() (report runreport.Report) {
 	b.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/report.json"))
@@ -240,7 +239,7 @@ func (b *bench) report() (report runreport.Report) {
 	return report
 }
 
-// check runs a gang with that bad rank and compares.
+// check runs a gang in which the rank bad misbehaves, and compares the consequences with the row.
 func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
 	var options []string
 	if row.category == job.TimeLimit {
@@ -248,8 +247,9 @@ func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
 	}
 	fail := []string{row.mode, strconv.Itoa(bad)}
 	if row.mode == "sigkill" {
-		// All ranks pass one barrier first. Otherwise the bad rank may end while another rank is still in MPI_Init, and
-		// that rank may call MPI_Abort and end before the kernel reports the end of the bad rank.
+		// All ranks pass a barrier first. Without the barrier, another rank might still be in MPI_Init when the bad
+		// rank ends. That other rank could then call MPI_Abort and end before the kernel reports the end of the bad
+		// rank.
 		fail = append(fail, "1")
 	}
 	r := startMPI(t, flavour, mpiRanks, hosts, fail, options...)
@@ -296,12 +296,12 @@ func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
 	}
 }
 
-// mpiMatrix tries every row with these bad ranks, in gangs on one and on two
-// simulated hosts. A slice tries each row with each library on one of the two.
+// mpiMatrix tries every row, with each MPI library, in gangs on one and on two simulated hosts. In each gang, one of
+// the ranks in bad misbehaves. If slice is true, it tries each row on only one of the two numbers of hosts.
 func mpiMatrix(t *testing.T, slice bool, bad ...int) {
 	sharesNothing(t)
 	for f, flavour := range mpiFlavours {
-		failProgram(t, flavour) // before the first gang's time runs
+		failProgram(t, flavour) // build the program before the time of the first gang starts
 		for _, hosts := range []int{1, 2} {
 			for _, rank := range bad {
 				for i, row := range mpiRows {
@@ -318,14 +318,14 @@ func mpiMatrix(t *testing.T, slice bool, bad ...int) {
 	}
 }
 
-// TestMPIMatrix has a rank of an MPI gang misbehave in every way: gangrun tells
-// what it was and whose, ends with the right code, and leaves nothing.
+// TestMPIMatrix tries every mode of fail.c. gangrun must report the right cause and rank, exit with the right code,
+// and leave nothing.
 func TestMPIMatrix(t *testing.T) {
 	t.Parallel()
 	mpiMatrix(t, true, 2)
 }
 
-// mpiSignals ends gangrun by signals while its gang hangs in each of the modes.
+// mpiSignals sends each of several signals to gangrun while a gang hangs in each of the modes.
 func mpiSignals(t *testing.T, modes ...string) {
 	sharesNothing(t)
 	for _, flavour := range mpiFlavours {
@@ -343,7 +343,7 @@ func mpiSignals(t *testing.T, modes ...string) {
 	}
 }
 
-// signalled sends gangrun a signal once its gang hangs.
+// signalled sends a signal to gangrun when its gang hangs, and checks the end of the run.
 func signalled(t *testing.T, flavour job.MPI, hosts int, mode string, sig unix.Signal) {
 	r := startMPI(t, flavour, mpiRanks, hosts, []string{mode, "2"})
 	if mode == "hang-barrier" {
@@ -354,7 +354,7 @@ func signalled(t *testing.T, flavour job.MPI, hosts int, mode string, sig unix.S
 			return len(started) == mpiRanks
 		})
 	}
-	r.tree() // notes the agents, whose cgroups must go
+	r.tree() // records the PIDs of the agents, so that leftovers can find their control groups
 	struck := time.Now()
 	if !r.strike(r.cmd.Process.Pid, sig) {
 		t.Fatal("gangrun is gone")
@@ -382,7 +382,7 @@ func signalled(t *testing.T, flavour job.MPI, hosts int, mode string, sig unix.S
 	}
 }
 
-// TestMPISignals ends gangrun while its ranks wait in a barrier.
+// TestMPISignals sends signals to gangrun while its ranks wait in a barrier.
 func TestMPISignals(t *testing.T) {
 	t.Parallel()
 	mpiSignals(t, "hang-barrier")

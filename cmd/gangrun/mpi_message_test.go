@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestMPIMessages: what rank 0 said before the gang ended is the cause, and such an end is
-// not tried again.
+// TestMPIMessages checks that a message of rank 0 at its end becomes the cause. gangrun must not retry the gang if the
+// message shows that a retry is of no use.
 func TestMPIMessages(t *testing.T) {
 	t.Parallel()
 	const style = "ERROR: Unrecognized pair style 'foo' (src/force.cpp:278); Last command: pair_style foo"
@@ -49,8 +49,8 @@ func TestMPIMessages(t *testing.T) {
 	}
 }
 
-// TestMPITruncated: the text of an MPI library's own error is shown to its end and
-// without anything before it, and the cause names the file that holds it.
+// TestMPITruncated checks that gangrun shows the complete error message of an MPI library, and nothing before it. The
+// cause must name the file that has the message.
 func TestMPITruncated(t *testing.T) {
 	t.Parallel()
 	for flavour, want := range map[job.MPI]struct{ file, first, last string }{
@@ -85,7 +85,7 @@ func TestMPITruncated(t *testing.T) {
 	}
 }
 
-// logged returns what a log file holds.
+// logged returns the content of a log file.
 func (b *bench) logged(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

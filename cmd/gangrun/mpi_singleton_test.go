@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// wrapped writes a shell script, in which fail is an Open MPI program: gangrun
-// cannot tell that from outside. It returns the script's path.
+// wrapped writes a shell script in which the function fail runs an Open MPI program. From outside, gangrun cannot see
+// that. It returns the path of the script.
 func wrapped(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wrapper")
@@ -21,8 +21,8 @@ func wrapped(t *testing.T, script string) string {
 	return path
 }
 
-// unsession removes what Open MPI leaves in TMPDIR of a process that is killed,
-// which is the program's and no business of a launcher that it does not know.
+// unsession removes the directories in TMPDIR that Open MPI leaves when a singleton is killed. They belong to the
+// program, and gangrun does not know of them.
 func unsession(t *testing.T, r *controlled) {
 	t.Helper()
 	sessions, err := filepath.Glob(filepath.Join(r.dir, "tmp", "ompi.*"))
@@ -36,13 +36,13 @@ func unsession(t *testing.T, r *controlled) {
 	}
 }
 
-// singletonScript runs an MPI program that believes to be alone, and stops in it. On a busy
-// machine Open MPI sometimes cannot start the daemon of a singleton, and its MPI_Init fails:
-// then the program is run again. One that a signal has ended is not.
+// singletonScript runs an MPI program as a singleton, which stops itself. On a busy machine, Open MPI sometimes cannot
+// start the daemon of a singleton, and MPI_Init fails. The script then runs the program again, but not if a signal has
+// ended the program.
 const singletonScript = `for try in 1 2 3 4 5; do fail sigstop 0; [ $? -ge 128 ] && break; done`
 
-// TestMPISingletons: ranks that each believe to be alone are seen while they
-// run, and the gang is ended, for each would do the whole work.
+// TestMPISingletons checks that gangrun notices ranks that each run as rank 0 of 1, and ends the gang. Otherwise each
+// rank would do the whole work.
 func TestMPISingletons(t *testing.T) {
 	sharesNothing(t)
 	for _, flavour := range []string{"auto", "mpich"} {
@@ -63,13 +63,13 @@ func TestMPISingletons(t *testing.T) {
 	}
 }
 
-// TestMPITrialTells: what the trial's rank is seen to use is what the gang is
-// started with.
+// TestMPITrialTells checks that gangrun starts the gang for the MPI library that the rank of the trial was seen to
+// use.
 func TestMPITrialTells(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
 	b := newBench(t)
-	// The trial's rank stays until it is told that it has been seen.
+	// The rank of the trial goes on when SIGUSR1 tells it that gangrun has seen the library.
 	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then trap "seen=1" USR1; fail sigstop 0 & while [ -z "$seen" ]; do sleep 0.02; done; echo "step 1/1"; wait; else fail hello; fi`)
 	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {steps: 1, time: 10m}\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestMPITrialTells(t *testing.T) {
 	attempts(r)
 	r.gone()
 
-	// The next run does not repeat the trial, and knows what it has shown.
+	// The next run must not repeat the trial, but must know its result.
 	if err := os.RemoveAll(filepath.Join(b.dir, "home", "runs")); err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakMPIMatrix has every rank misbehave that has another place in a gang.
+// TestSoakMPIMatrix tries the whole matrix with ranks at different places in the gang.
 func TestSoakMPIMatrix(t *testing.T) { mpiMatrix(t, false, 0, 2, 3) }
 
-// TestSoakMPISignals ends gangrun while its ranks start, and while they wait.
+// TestSoakMPISignals sends signals to gangrun while its ranks start, and while they wait in a barrier.
 func TestSoakMPISignals(t *testing.T) { mpiSignals(t, "hang-preinit", "hang-barrier") }
 
 // TestSoakMPIHosts starts gangs of many ranks.

@@ -16,7 +16,7 @@ import (
 // linesSource is a program that says which of its streams are terminals.
 const linesSource = "testdata/mpi/lines.c"
 
-// unflushed is what its ranks print and do not flush.
+// unflushed is what the ranks of lines.c print without flushing.
 var unflushed = func() string {
 	var text strings.Builder
 	for i := range 100 {
@@ -25,14 +25,13 @@ var unflushed = func() string {
 	return text.String()
 }()
 
-// TestMPITerminals: what ranks have printed is in their logs when they are killed,
-// flushed or not, where their standard output is a terminal: which is so for Open
-// MPI, unless something else is asked for.
+// TestMPITerminals checks that the logs have what ranks have printed before they are killed, flushed or not, if the
+// standard output of the ranks is a terminal. By default, only ranks of Open MPI have a terminal.
 func TestMPITerminals(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
 	for _, c := range []struct {
-		flavour  job.MPI // that the program is built for
+		flavour  job.MPI // the MPI library for which the program is built
 		mpi      job.MPI
 		tty      string
 		mode     string
@@ -65,7 +64,7 @@ func TestMPITerminals(t *testing.T) {
 				if c.terminal && out != unflushed {
 					t.Errorf("rank 1 has %d bytes in its log, want all %d", len(out), len(unflushed))
 				}
-				// MPICH's MPI_Init makes standard output unbuffered, whatever it is.
+				// MPICH's MPI_Init makes every standard output unbuffered.
 				if !c.terminal && (c.mode == "plain" || c.flavour == job.MPIOpenMPI) && out != "" {
 					t.Errorf("rank 1 has %q in its log, want nothing: it did not flush", out)
 				}
@@ -86,8 +85,7 @@ func stderrOf(t *testing.T, logs string, rank int) string {
 	return string(data)
 }
 
-// TestMPITerminalBytes: a log has the bytes that the rank has written, and no
-// others, whether it was written to a terminal or not.
+// TestMPITerminalBytes checks that a log has exactly the bytes that the rank has written, with a terminal and without.
 func TestMPITerminalBytes(t *testing.T) {
 	t.Parallel()
 	sharesNothing(t)
@@ -117,7 +115,7 @@ func TestMPITerminalBytes(t *testing.T) {
 	}
 }
 
-// TestMPITerminalTrial: a trial has what its gang will have.
+// TestMPITerminalTrial checks that the ranks of a trial have a terminal if the ranks of the gang will have one.
 func TestMPITerminalTrial(t *testing.T) {
 	t.Parallel()
 	program := mpiProgram(t, linesSource, job.MPIOpenMPI)
@@ -139,8 +137,8 @@ func TestMPITerminalTrial(t *testing.T) {
 	}
 }
 
-// TestMPINoTerminals: where a host has no terminals to give, that is told once,
-// and is an error where they were asked for.
+// TestMPINoTerminals checks that gangrun says once if a host cannot provide terminals. If the user has asked for
+// terminals, this must be an error.
 func TestMPINoTerminals(t *testing.T) {
 	t.Parallel()
 	program := mpiProgram(t, linesSource, job.MPIOpenMPI)
@@ -149,8 +147,7 @@ func TestMPINoTerminals(t *testing.T) {
 		t.Helper()
 		b := newBench(t)
 		cmd := b.command(append([]string{"run", "--trial", "uncontained", "--loopback", "2", "-n", "4"}, args...)...)
-		// Nobody sees the file system that hides the devpts but gangrun, whose trial
-		// cannot have another view of files in there.
+		// Only gangrun sees the file system that hides the devpts. The trial of this gangrun cannot be contained.
 		cmd.Args = append([]string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `mount -t tmpfs none /dev/pts && exec "$0" "$@"`}, cmd.Args...)
 		path, err := exec.LookPath("unshare")
 		if err != nil {
@@ -184,7 +181,7 @@ func TestMPINoTerminals(t *testing.T) {
 	}
 }
 
-// TestMpiexecTerminals: gangrun mpiexec gives what mpirun would.
+// TestMpiexecTerminals checks that gangrun mpiexec gives ranks a terminal if mpirun would do so.
 func TestMpiexecTerminals(t *testing.T) {
 	t.Parallel()
 	for flavour, want := range map[job.MPI]string{job.MPIOpenMPI: "terminals: 010\n", job.MPIMPICH: "terminals: 000\n"} {

@@ -19,14 +19,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maxMemory bounds the peak memory of controller, watchdogs and agents
-// together, in bytes, however much the ranks print. The pages of the program's
-// file, which they share, count once.
+// maxMemory limits the peak memory of the controller, watchdogs and agents together, in bytes, however much the ranks
+// print. Pages of the program file, which the processes share, count once.
 const maxMemory = 100e6
 
-// noise returns size bytes as programs print them at their worst: lines of all
-// lengths, progress bars, NUL, broken UTF-8, and no newline at the end. The
-// same seed gives the same.
+// noise returns size bytes of bad output: lines of all lengths, progress bars, NUL bytes, broken UTF-8, and no newline
+// at the end. It depends only on the seed.
 func noise(seed uint64, size int) []byte {
 	random := rand.New(rand.NewPCG(seed, 0))
 	data := make([]byte, 0, size+1)
@@ -52,15 +50,14 @@ func noise(seed uint64, size int) []byte {
 	return append(data[:size], 'x')
 }
 
-// flood is a gang of eight ranks that print their noise again and again, on
-// both of their streams at the same time.
+// flood is a gang of eight ranks that print noise again and again, to both streams at the same time.
 type flood struct {
 	*bench
 	out, err [8][]byte // what each rank prints once
 	times    int
 }
 
-// newFlood makes the noise of a gang that prints about total bytes.
+// newFlood returns a gang that prints about total bytes.
 func newFlood(t testing.TB, total int) *flood {
 	const once = 1e6
 	f := &flood{bench: newBench(t)}
@@ -84,7 +81,7 @@ func (f *flood) bytes() (total int64) {
 	return total
 }
 
-// script is what each rank runs.
+// script returns the shell script of each rank.
 func (f *flood) script() string {
 	again := func(what string) string {
 		return fmt.Sprintf("i=0; while [ $i -lt %d ]; do %s; i=$((i+1)); done", f.times, what)
@@ -113,7 +110,7 @@ func (f *flood) check() {
 	}
 }
 
-// same compares a file with one piece, so many times over.
+// same checks that a file has a piece so many times, and nothing else.
 func (f *flood) same(path string, piece []byte) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -135,8 +132,8 @@ func (f *flood) same(path string, piece []byte) error {
 	return nil
 }
 
-// rate returns how fast the ranks' output went into the files, in bytes a
-// second, from the start of the first rank to the end of the last.
+// rate returns how fast the output of the ranks got into the files, in bytes per second, from the start of the first
+// rank to the end of the last.
 func (f *flood) rate() float64 {
 	f.t.Helper()
 	var begin, end time.Time
@@ -154,14 +151,13 @@ func (f *flood) rate() float64 {
 	return float64(f.bytes()) / end.Sub(begin).Seconds()
 }
 
-// memory watches how much of it gangrun uses, until the returned function is
-// called, which gives the sum of all peaks in bytes, with the pages of files
-// only once: how many of these the kernel maps into a process depends on how it
-// has read the file, and all processes share them.
+// memory measures how much memory gangrun uses, until the returned function is called. That function returns the sum
+// of the peaks of all processes in bytes. Pages of files count only once, because all processes share them, and the
+// kernel decides how many it maps into each process.
 func (r *controlled) memory() func() int64 {
 	done := make(chan struct{})
-	peaks := map[int]int64{} // by PID, without pages of files
-	var files int64          // the most that a process has mapped
+	peaks := map[int]int64{} // by PID, without the pages of files
+	var files int64          // the most pages of files that a process had, in bytes
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -169,8 +165,8 @@ func (r *controlled) memory() func() int64 {
 		for {
 			found := r.tree()
 			for _, pid := range append(slices.Concat(found.agents, found.watchdogs, found.outer), r.cmd.Process.Pid) {
-				// The latest is the highest, except that a process that is just
-				// being made still has its maker's.
+				// The latest peak is the highest. The exception is a process that is just being started: it still has
+				// the peak of its parent.
 				if peak, mapped := highWater(pid); peak > 0 {
 					peaks[pid] = peak - mapped
 					files = max(files, mapped)
@@ -193,8 +189,8 @@ func (r *controlled) memory() func() int64 {
 	}
 }
 
-// highWater returns the peak of a process's resident memory, and how much of it
-// is pages of files, both in bytes; 0 when it is gone.
+// highWater returns the peak of the resident memory of a process, and how much of its memory is pages of files, both
+// in bytes. It returns 0 if the process is gone.
 func highWater(pid int) (peak, files int64) {
 	data, _ := os.ReadFile(proc(pid, "status"))
 	for line := range strings.Lines(string(data)) {
@@ -210,8 +206,8 @@ func highWater(pid int) (peak, files int64) {
 	return peak, files
 }
 
-// TestOutput: the logs are what the ranks printed, byte by byte, and how much
-// that is makes no difference to the memory that gangrun uses.
+// TestOutput checks that the logs have what the ranks have printed, byte for byte. gangrun must not need more memory
+// if the ranks print more.
 func TestOutput(t *testing.T) {
 	for _, total := range []int{40e6, 200e6} {
 		t.Run(fmt.Sprintf("%dMB", total/1e6), func(t *testing.T) {
@@ -231,8 +227,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// counted reads what gangrun shows of ranks that count, and returns how far
-// each of them came without a gap.
+// counted reads what gangrun shows of ranks that print numbers. It returns the last number of each rank. No number may
+// be missing.
 func counted(t *testing.T, from io.Reader, ranks int) []int {
 	t.Helper()
 	line := regexp.MustCompile(`^\[(\d+) h\d+\](\+?) +(\d+)$`)
@@ -245,7 +241,7 @@ func counted(t *testing.T, from io.Reader, ranks int) []int {
 		}
 		rank, _ := strconv.Atoi(m[1])
 		text := m[3]
-		if m[2] == "+" { // the rest of a line that was shown unfinished
+		if m[2] == "+" { // the rest of a line whose beginning was shown before
 			text = broken[rank] + text
 		}
 		broken[rank] = text
@@ -262,8 +258,8 @@ func counted(t *testing.T, from io.Reader, ranks int) []int {
 	return last
 }
 
-// TestStoppedStdout: nobody reads gangrun's standard output until the ranks
-// have ended, which they do all the same; then all of it arrives.
+// TestStoppedStdout does not read gangrun's standard output until the ranks have ended. The ranks must end all the
+// same, and then all output must arrive.
 func TestStoppedStdout(t *testing.T) {
 	t.Parallel()
 	const ranks, lines = 4, 400_000

@@ -11,16 +11,16 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// Where the limit on a user's processes leaves no room for the agent, it is named with
-// its value. How many threads gangrun itself takes is the runtime's affair: the limit is
-// raised until gangrun starts.
+// TestProcessLimitIsNamed checks that gangrun names the limit on the processes of a user, with its value, if there is
+// no room for the agent. The Go runtime decides how many threads gangrun itself needs, so the test raises the limit
+// until gangrun starts.
 func TestProcessLimitIsNamed(t *testing.T) {
-	testhosts.Need(t) // root, whom the limit does not bind, becomes somebody else
+	testhosts.Need(t) // the limit does not apply to root, so the test needs another user
 	gangrun, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "gangrun-test-limit-") // where another user can enter
+	dir, err := os.MkdirTemp("/tmp", "gangrun-test-limit-") // another user must be able to enter this directory
 	if err != nil {
 		t.Fatal(err)
 	}

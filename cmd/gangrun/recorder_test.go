@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestFlightRecorder: where all ranks stand at the same place, the dumps of their flight recorders show which
-// of them is missing from the collective of the others: if gangrun finds that the gang hangs, and if PyTorch
-// itself ends it.
+// TestFlightRecorder checks that the dumps of PyTorch's flight recorders show which rank is missing from a collective,
+// even though all ranks are at the same place of the program. This must work when gangrun finds the hang, and when
+// PyTorch itself ends the ranks.
 func TestFlightRecorder(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("testdata/hangs/recorder.py")
@@ -28,7 +28,7 @@ func TestFlightRecorder(t *testing.T) {
 		args  []string
 		want  job.Category
 		rank  int
-		hint  bool // says what to do for better stacks
+		hint  bool // whether the hint says how to get better stacks
 	}{
 		{name: "hang", flags: []string{"--faulthandler"}, want: job.Hang, rank: 2},
 		{name: "hang without --faulthandler", want: job.Hang, rank: -1, hint: true},

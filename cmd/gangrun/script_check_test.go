@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// runDir finds the run whose ID holds a text, any run without one; there must
-// be one only. The variable gets the run's directory:
+// runDir sets a variable to the directory of the run whose ID contains a text. Without a text, every run matches.
+// Exactly one run must match:
 //
 //	rundir RUN digits
 func runDir(ts *testscript.TestScript, neg bool, args []string) {
@@ -30,7 +30,7 @@ func runDir(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[0])
 }
 
-// checkJSON compares a value in a JSON file, or says that there is one:
+// checkJSON compares a value in a JSON file with a text, or checks that the value exists:
 //
 //	json stdout .attempts.0.cause.category killed
 //	json stdout .attempts.@            2
@@ -39,10 +39,9 @@ func runDir(ts *testscript.TestScript, neg bool, args []string) {
 //	json stdout .run                   > RUN
 //	! json stdout .attempts.2
 //
-// A path goes by names and indices; -1 is the last element of a list, * are
-// all of them and @ is their number. A value is compared as text, anything but
-// a string in its compact JSON form; after ~ it is a regular expression, and
-// after > the name of a variable that gets it.
+// A path consists of names and indices. In a list, -1 is the last element, * stands for all elements, and @ is the
+// number of elements. Values other than strings are compared in their compact JSON form. The argument after ~ is a
+// regular expression. The argument after > is the name of a variable that is set to the value.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 || len(args) > 4 {
 		ts.Fatalf("usage: json FILE PATH [[~|>] VALUE]")
@@ -130,9 +129,9 @@ func walk(v any, path []string) (any, error) {
 	return nil, fmt.Errorf("no %q in %v", name, v)
 }
 
-// checkJournal checks that a journal of a run that has ended is whole: JSON
-// objects, one a line, with a time each, from created to ended. Further
-// arguments are kinds of events that must be there, in that order:
+// checkJournal checks that the journal of an ended run is complete. Each line must be a JSON object with a time, the
+// first event must be "created" and the last one "ended". Further arguments are kinds of events that the journal must
+// have, in this order:
 //
 //	journal $RUN/journal.jsonl attempt started exit
 func checkJournal(ts *testscript.TestScript, neg bool, args []string) {

@@ -16,8 +16,8 @@ import (
 // background is a program that a script has started.
 type background struct {
 	cmd      *exec.Cmd
-	out, err string        // files with its output
-	done     chan struct{} // closed when it has ended
+	out, err string        // paths of the files with its output
+	done     chan struct{} // is closed when it has ended
 }
 
 type backgroundKey struct{}
@@ -39,8 +39,7 @@ func backgroundOf(ts *testscript.TestScript, name string) *background {
 	return b
 }
 
-// start runs a program in the background, with its output in NAME.out and
-// NAME.err:
+// start runs a program in the background. Its output goes to NAME.out and NAME.err:
 //
 //	start one gangrun run -n 2 -- sleep 600
 func start(ts *testscript.TestScript, neg bool, args []string) {
@@ -67,11 +66,11 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	jobs[name] = b
 	go func() {
 		defer close(b.done)
-		_ = b.cmd.Wait() // its code is in ProcessState
+		_ = b.cmd.Wait() // the exit code is in ProcessState
 	}()
 }
 
-// lookPath finds a program on the script's PATH, which it may have changed.
+// lookPath finds a program in the PATH of the script, which the script may have changed.
 func lookPath(ts *testscript.TestScript, name string) string {
 	if strings.Contains(name, "/") {
 		return ts.MkAbs(name)
@@ -86,8 +85,7 @@ func lookPath(ts *testscript.TestScript, name string) string {
 	return ""
 }
 
-// scriptEnv returns the script's present environment. testscript tells it to
-// programs alone.
+// scriptEnv returns the current environment of the script. testscript gives this environment only to programs.
 func scriptEnv(ts *testscript.TestScript) []string {
 	ts.Check(ts.Exec("sh", "-c", `env -0 >"$WORK/.env"`))
 	return strings.Split(strings.TrimSuffix(ts.ReadFile(filepath.Join(ts.Getenv("WORK"), ".env")), "\x00"), "\x00")
@@ -103,8 +101,8 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(backgroundOf(ts, args[0]).cmd.Process.Signal(unix.SignalNum(args[1])))
 }
 
-// endedWith waits for a program in the background, which must end with exactly
-// that code; what it has printed is then stdout and stderr:
+// endedWith waits for the end of a program in the background. The program must exit with exactly this code. Its output
+// becomes stdout and stderr of the script:
 //
 //	ended one 143
 func endedWith(ts *testscript.TestScript, neg bool, args []string) {

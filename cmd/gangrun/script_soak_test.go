@@ -4,5 +4,6 @@ package main_test
 
 import "testing"
 
-// TestSoakScripts runs the scripts with the test binary as gangrun: under "go test -race", with the race detector.
+// TestSoakScripts runs the scripts with the test binary as gangrun. Under "go test -race", that gangrun has the race
+// detector.
 func TestSoakScripts(t *testing.T) { scripts(t, setUp) }

@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the scripts with gangrun as users get it. Under the race detector, which TestSoakScripts
-// is for, a program takes four times as long to start.
+// TestScripts runs the scripts with gangrun as users get it. Programs with the race detector take four times as long
+// to start, so only TestSoakScripts uses them.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	path, err := binary()
@@ -30,8 +30,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// scripts runs testdata/script/*.txtar, each in a directory, a home and a GANGRUN_HOME of its own. Beside
-// testscript's own commands they have those of scriptCommands.
+// scripts runs testdata/script/*.txtar. Each script has its own directory, home and GANGRUN_HOME. It can use the
+// commands of testscript and those of scriptCommands.
 func scripts(t *testing.T, setUp func(*testscript.Env) error) {
 	testscript.Run(t, testscript.Params{
 		Dir:                filepath.Join("testdata", "script"),
@@ -52,22 +52,21 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"start":   start,
 }
 
-// waitLimit bounds every wait of a script: it is only reached by a test that
-// fails.
+// waitLimit limits every wait of a script. Only scripts that fail reach it.
 const waitLimit = 3 * time.Minute
 
-// goneLooks is how often what a script has started is looked for at its end before
-// it counts as left behind: some 20 s, and more where the machine is slow.
+// goneLooks is how often scriptProcesses looks for processes of a script before they count as left behind. All looks
+// together take about 20 s, or longer on a slow machine.
 const goneLooks = 2000
 
-// setUp gives a script its environment, and checks in the end that no process
-// has been left behind and none met a data race.
+// setUp sets the environment of a script. At the end of the script, it checks that no process is left and that no
+// process has found a data race.
 func setUp(e *testscript.Env) error {
 	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 	e.Setenv("GANGRUN_HOME", filepath.Join(e.WorkDir, "home"))
 	e.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+filepath.Join(e.WorkDir, "race"))
-	e.Setenv("PYTHON", "/usr/bin/python3")                        // Debian's, as the tests' packages are
-	reports, err := filepath.Abs("../../topology/probe/testdata") // what nvidia-smi has said
+	e.Setenv("PYTHON", "/usr/bin/python3")                        // the packages of the tests are Debian's
+	reports, err := filepath.Abs("../../topology/probe/testdata") // recorded output of nvidia-smi
 	if err != nil {
 		return err
 	}
@@ -96,8 +95,8 @@ func setUp(e *testscript.Env) error {
 	return os.Mkdir(filepath.Join(e.WorkDir, "user"), 0o700)
 }
 
-// scriptProcesses names the processes of a script, told by their environment, that
-// do not end by themselves, and kills them.
+// scriptProcesses kills the processes of a script that do not end by themselves, and returns their names. It knows
+// them by their environment.
 func scriptProcesses(work string) (left []string) {
 	mark := []byte("\x00WORK=" + work + "\x00")
 	for looks := 1; ; looks++ {
@@ -124,7 +123,7 @@ func scriptProcesses(work string) (left []string) {
 	}
 }
 
-// code runs a program that must end with exactly that code:
+// code runs a program, which must exit with exactly this code:
 //
 //	code 64 gangrun run -n 0 -- true
 func code(ts *testscript.TestScript, neg bool, args []string) {

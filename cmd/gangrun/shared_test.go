@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// mapFile maps a file in shared memory that has the name of an MPI library's, and waits.
+// mapFile is a Python program that maps a shared-memory file, named like that of an MPI library, and waits.
 const mapFile = `
 import mmap, os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
@@ -25,9 +25,8 @@ open(sys.argv[2], "w").close()
 time.sleep(1000)
 `
 
-// TestSharedMemory: what the ranks of a gang have left in shared memory goes with them,
-// and nothing else: a gang in another PID namespace may use the files there too, though
-// nobody here sees its processes.
+// TestSharedMemory checks that gangrun removes the files that the ranks of a gang have left in shared memory, and no
+// others. A gang in another PID namespace may use files there, too, although its processes cannot be seen.
 func TestSharedMemory(t *testing.T) {
 	for _, user := range []string{"root", "nobody in a user namespace"} {
 		t.Run(user, func(t *testing.T) {
@@ -62,7 +61,8 @@ func TestSharedMemory(t *testing.T) {
 			if out, err := as("true").CombinedOutput(); err != nil {
 				noskip.Skip(t, "no PID namespace can be made: %v: %s", err, out)
 			}
-			// Its mtime is after the beginning of the gang: it maps the file when a rank says so.
+			// The file of the other gang must be newer than the beginning of this gang. So the other gang makes and
+			// maps it only when a rank of this gang says so.
 			holds, mapped := filepath.Join(b.dir, "holds"), filepath.Join(b.dir, "mapped")
 			if err := unix.Mkfifo(holds, 0o666); err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ until [ -e ready ]; do sleep 0.01; done; echo go >"$2"; until [ -e "$3" ]; do sl
 	}
 }
 
-// chownAll gives a directory and what is in it to a user, and lets him in.
+// chownAll gives a directory and everything in it to a user, and makes the directory accessible.
 func chownAll(dir string, id int) error {
 	for parent := filepath.Dir(dir); parent != os.TempDir() && parent != "/"; parent = filepath.Dir(parent) {
 		if err := os.Chmod(parent, 0o755); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
-// TestHangingExec ends runs whose ranks hang while they are executed: nothing of them is
-// left soon after, and gangrun says how it ended.
+// TestHangingExec ends runs whose ranks hang while they execute their program. Soon after, no process may be left, and
+// gangrun must say how the run ended.
 func TestHangingExec(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -50,7 +50,7 @@ func TestHangingExec(t *testing.T) {
 	}
 }
 
-// unexecuted counts the children of agents that are the agent's program still.
+// unexecuted returns the number of children of agents that have not executed their program yet.
 func (r *controlled) unexecuted() (n int) {
 	for _, agent := range r.tree().agents {
 		for _, pid := range children(agent) {

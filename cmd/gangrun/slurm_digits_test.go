@@ -17,7 +17,7 @@ import (
 const slurmTraining = "gangrun run -n 2 --preflight off examples/digits/job.yaml -- " + python +
 	" examples/digits/train.py --epochs=2 --batch=64 --checkpoint-every=5"
 
-// digits puts the example digits into the directory. Its ranks wait after step 12 as pausing says.
+// digits copies the example digits into the directory. Its ranks wait after step 12 (see pausing).
 func (b *slurmBed) digits() {
 	b.t.Helper()
 	needPython(b.t, "numpy, torch")
@@ -34,7 +34,7 @@ func (b *slurmBed) digits() {
 	}
 }
 
-// rank returns the processes of a rank of digits on all nodes.
+// rank returns the processes of one rank of digits on all nodes.
 func (b *slurmBed) rank(number string) []testhosts.Process {
 	b.t.Helper()
 	own, err := b.Left(b.mark + "\x00")
@@ -65,8 +65,8 @@ func (b *slurmBed) log(attempt string) string {
 	return string(text)
 }
 
-// slurmDigits kills a rank in the middle of the training: gangrun starts the gang again in the same
-// job, from a checkpoint, and the weights are those of a training that nobody has disturbed.
+// slurmDigits kills a rank in the middle of the training. gangrun must start the gang again in the same job, from a
+// checkpoint. The weights must be those of an undisturbed training.
 func slurmDigits(b *slurmBed) {
 	t := b.t
 	b.digits()

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// slurmReport is what a test reads of a report that a job has printed.
+// slurmReport has the parts of a run's report that the tests read.
 type slurmReport struct {
 	State    job.State
 	ExitCode *int `json:"exit_code"`
@@ -23,7 +23,7 @@ type slurmReport struct {
 	}
 }
 
-// said is the category of the first attempt, or the state of a run without one.
+// said returns the category of the first attempt's cause. If there is none, it returns the state of the run.
 func (r slurmReport) said() string {
 	if len(r.Attempts) > 0 && r.Attempts[0].Cause != nil {
 		return "`" + string(r.Attempts[0].Cause.Category) + "`"
@@ -31,7 +31,7 @@ func (r slurmReport) said() string {
 	return "`" + string(r.State) + "`"
 }
 
-// code is the exit code, as the table of endings shows it.
+// code returns the exit code in the form of the table.
 func (r slurmReport) code() string {
 	if r.ExitCode == nil {
 		return "none"
@@ -39,7 +39,7 @@ func (r slurmReport) code() string {
 	return strconv.Itoa(*r.ExitCode)
 }
 
-// report reads a report that a job of bob's has written to a file.
+// report reads a report that a job of bob has written to a file.
 func (b *slurmBed) report(t *testing.T, name, out string) (r slurmReport) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(b.dir, name))
@@ -52,7 +52,7 @@ func (b *slurmBed) report(t *testing.T, name, out string) (r slurmReport) {
 	return r
 }
 
-// awaitFile waits until a file of bob's is there.
+// awaitFile waits until a job has made a file in bob's directory.
 func (b *slurmBed) awaitFile(t *testing.T, id, name string) {
 	t.Helper()
 	if _, err := b.Await(id, patience, func(slurm.Job) bool {
@@ -64,8 +64,8 @@ func (b *slurmBed) awaitFile(t *testing.T, id, name string) {
 	}
 }
 
-// TestSlurmEnds: what Slurm does to a job is told apart, with the right exit code, and nothing is
-// left on any node.
+// TestSlurmEnds checks that gangrun distinguishes the ways in which Slurm ends a job, and has the right exit code. No
+// process may be left on any node.
 func TestSlurmEnds(t *testing.T) {
 	t.Parallel()
 	b := newSlurmBed(t, 4)
@@ -77,10 +77,10 @@ func TestSlurmEnds(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		ending   string   // in docs/batch.md
-		flags    []string // of sbatch
+		ending   string   // the first cell of the row in docs/batch.md
+		flags    []string // flags of sbatch
 		run      string   // flags of gangrun run
-		rank     string   // what each rank does
+		rank     string   // the script of each rank
 		end      func(id string)
 		category job.Category
 		code     int
@@ -106,7 +106,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json `+c
 			if c.end != nil {
 				c.end(id)
 			}
-			if c.name == "requeued" { // Slurm lets two minutes pass before it starts such a job again
+			if c.name == "requeued" { // Slurm waits two minutes before it starts a requeued job
 				if _, err := b.Await(id, patience, func(j slurm.Job) bool { return j.State() == "PENDING" }); err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json `+c
 			b.ending(c.ending, r.said(), r.code())
 		})
 	}
-	// Under salloc, gangrun is outside of the job, and Slurm sends it nothing.
+	// Under salloc, gangrun runs outside the job, and Slurm sends it no signals.
 	t.Run("salloc", func(t *testing.T) {
 		t.Parallel()
 		b := b.part(t)
@@ -154,7 +154,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json `+c
 	})
 }
 
-// submitted has bob type gangrun submit, and returns the jobs of the trial and of the gang.
+// submitted runs gangrun submit as bob, and returns the IDs of the jobs of the trial and of the gang.
 func (b *slurmBed) submitted(t *testing.T, args ...string) (trial, gang string) {
 	t.Helper()
 	env := []string{"env", "GANGRUN_HOME=" + b.dir + "/runs", b.mark}
@@ -169,8 +169,8 @@ func (b *slurmBed) submitted(t *testing.T, args ...string) (trial, gang string) 
 	return ids.Trial, ids.Gang
 }
 
-// TestSlurmRequeue: a job that asks to be queued again goes on from its checkpoint, and without the
-// node that was at fault.
+// TestSlurmRequeue checks that a job that gangrun requeues resumes from its checkpoint, without the node that caused
+// the failure.
 func TestSlurmRequeue(t *testing.T) {
 	t.Parallel()
 	b := newSlurmBed(t, 4)

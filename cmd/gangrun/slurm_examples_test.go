@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// slurmExamples runs the batch scripts of examples/slurm as they are.
+// slurmExamples runs the unchanged batch scripts of examples/slurm.
 func slurmExamples(t *testing.T, b *slurmBed) {
 	for name, test := range map[string]func(b *slurmBed){
 		"plain.sh": slurmPlain,
@@ -24,8 +24,8 @@ func slurmExamples(t *testing.T, b *slurmBed) {
 	}
 }
 
-// submitExample submits a script of examples/slurm in a copy of that directory. In the copy,
-// each text of replace is replaced by the one after it.
+// submitExample submits a script of examples/slurm from a copy of that directory. replace has pairs of old and new
+// texts, which are replaced in the copy.
 func (b *slurmBed) submitExample(name string, replace ...string) (id string) {
 	b.t.Helper()
 	entries, err := os.ReadDir("../../examples/slurm")
@@ -56,8 +56,8 @@ func slurmPlain(b *slurmBed) {
 	b.nothingLeft()
 }
 
-// slurmRequeue has a rank die after the first checkpoint, and gangrun may not restart the gang: the
-// job is requeued and goes on from the checkpoint.
+// slurmRequeue lets a rank die after the first checkpoint of a job in which gangrun must not restart the gang. The job
+// must be requeued and resume from the checkpoint.
 func slurmRequeue(b *slurmBed) {
 	b.fakeGPUs()
 	id := b.submitExample("gpu.sh", "ranks: 4\n", "ranks: 4\nretries: 0\n", "    time.sleep(seconds)\n", `    if step == 7 and rank == 0 and os.environ["GANGRUN_ATTEMPT"] == "1" and not resume:
@@ -68,8 +68,8 @@ func slurmRequeue(b *slurmBed) {
 		_, out := b.ended(id)
 		b.t.Fatalf("%v, %v\n%s", err, j, out)
 	}
-	// Slurm would wait for two minutes. It needs a second: a node refuses a credential of the second in which
-	// the last was revoked.
+	// By itself, Slurm would wait two minutes. It must wait at least a second, because a node refuses a credential
+	// from the second in which the last one was revoked.
 	if out, err := b.Exec(b.t.Context(), "root", "scontrol", "update", "JobId="+id, "StartTime=now+2"); err != nil {
 		b.t.Fatalf("%v: %s", err, out)
 	}

@@ -14,8 +14,8 @@ import (
 // slurmGPUs is the number of GPUs of each node.
 const slurmGPUs = 4
 
-// slurmDriver is a gangrun-nvml. It reports the GPUs of its node whose device files it can open.
-// Opening one fails with another error than EPERM if it is allowed, as there is no driver.
+// slurmDriver is a gangrun-nvml that reports those GPUs of its node whose device files it may open. There is no
+// driver, so opening a file fails even if it is allowed, but then not with EPERM.
 const slurmDriver = `#!/usr/bin/python3
 import glob, json, os, sys
 if len(sys.argv) > 1:  # self-check, or events until the end of standard input
@@ -33,14 +33,14 @@ for path in sorted(glob.glob(%q)):
 print(json.dumps({"source": "gangrun-nvml", "driver": "1", "devices": devices}))
 `
 
-// slurmGPUJob is a job on two nodes. A step prints which GPUs Slurm has granted on each node, and
-// the ranks which GPUs they have. They end when the file go is there.
+// slurmGPUJob is a job on two nodes. A step prints which GPUs Slurm has granted on each node. The ranks print which
+// GPUs they have, and end when the file "go" exists.
 const slurmGPUJob = `srun -N2 -n2 --ntasks-per-node=1 sh -c 'echo $SLURMD_NODENAME $SLURM_STEP_GPUS > granted.%[1]s.$SLURM_PROCID'
 gangrun run -n 4 --preflight off --mpi none -- sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES $GANGRUN_GPUS > got.%[1]s.$RANK~ && mv got.%[1]s.$RANK~ got.%[1]s.$RANK
 until [ -e go ]; do sleep 0.05; done'`
 
-// TestSlurmGPUs: two jobs share the GPUs of two nodes, and have other GPUs on one node than on the
-// other. Each rank has a GPU of its own that Slurm has granted to its job on its node.
+// TestSlurmGPUs runs two jobs that share the GPUs of two nodes. On each node, a job has different GPUs. Each rank must
+// have its own GPU, and Slurm must have granted that GPU to the job on that node.
 func TestSlurmGPUs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestSlurmGPUs(t *testing.T) {
 	}
 }
 
-// fakeGPUs puts gangrun, and a driver for it, into the directory.
+// fakeGPUs puts gangrun and a simulated driver into the directory.
 func (b *slurmBed) fakeGPUs() {
 	b.t.Helper()
 	if b.dir != b.Dir("bob") {
@@ -66,10 +66,10 @@ func (b *slurmBed) fakeGPUs() {
 		}
 	}
 	writeProgram(b.t, filepath.Join(b.dir, "gangrun-nvml"), fmt.Appendf(nil, slurmDriver, filepath.Join(b.Devices(), "nvidia*")))
-	writeProgram(b.t, filepath.Join(b.dir, "nvidia-smi"), []byte("#!/bin/sh\nexit 9\n")) // a node without it has no driver
+	writeProgram(b.t, filepath.Join(b.dir, "nvidia-smi"), []byte("#!/bin/sh\nexit 9\n")) // as on a node without a driver
 }
 
-// words returns the words in each file of bob's that matches a pattern.
+// words returns the words of each file in bob's directory whose name matches a pattern.
 func (b *slurmBed) words(pattern string) (words [][]string) {
 	b.t.Helper()
 	names, err := filepath.Glob(filepath.Join(b.dir, pattern))

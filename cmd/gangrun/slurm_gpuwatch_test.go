@@ -10,8 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// slurmEvents is a gangrun-nvml as slurmDriver whose GPUs on the node h2 report an XID, and are
-// too hot.
+// slurmEvents is a gangrun-nvml like slurmDriver. The GPUs of the node h2 report an XID and are too hot.
 const slurmEvents = `#!/usr/bin/python3
 import json, os, select, sys
 if sys.argv[1:2] == ["events"]:
@@ -29,8 +28,8 @@ if sys.argv[1:2] == ["events"]:
             sys.exit(0)
 `
 
-// TestSlurmGPUWatch: what the driver of another node reports of the gang's GPUs there is told, with
-// the rank that has the GPU.
+// TestSlurmGPUWatch checks that gangrun reports what the driver of another node says about GPUs of the gang, with the
+// rank that has the GPU.
 func TestSlurmGPUWatch(t *testing.T) {
 	t.Parallel()
 	b := newSlurmBed(t, 2, slurm.GPUs(slurmGPUs))

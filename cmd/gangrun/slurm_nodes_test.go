@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// waiting is what each rank of these tests does, until somebody ends it.
+// waiting is the command of ranks that run until something ends them.
 const waiting = ` -- bash -c 'touch ready-$RANK; while :; do sleep 0.1; done' > out.json`
 
-// poweroff powers a node off.
+// poweroff switches a node off.
 func (b *slurmBed) poweroff(name string) {
 	b.t.Helper()
 	for _, h := range b.bed.Hosts() {
@@ -28,7 +28,7 @@ func (b *slurmBed) poweroff(name string) {
 	b.t.Fatalf("no node %q", name)
 }
 
-// requeued waits until Slurm has queued a job again, and removes it.
+// requeued waits until Slurm has requeued a job, and then cancels the job. It returns the output of the job.
 func (b *slurmBed) requeued(id string) string {
 	b.t.Helper()
 	if j, err := b.Await(id, patience, func(j slurm.Job) bool { return j.State() == "PENDING" && j["Restarts"] == "1" }); err != nil {
@@ -41,7 +41,8 @@ func (b *slurmBed) requeued(id string) string {
 	return out
 }
 
-// TestSlurmNodes: what happens to the nodes of a job. Each part has nodes of its own.
+// TestSlurmNodes checks what gangrun does when something happens to the nodes of a job. Each subtest uses its own
+// nodes.
 func TestSlurmNodes(t *testing.T) {
 	t.Parallel()
 	b := newSlurmBed(t, 13, slurm.KernelLogs())
@@ -61,7 +62,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict --requeue 3
 ((RANK)) || { echo {} > .new; mv .new ck/step_5.json; }; while :; do sleep 0.1; done' > out$SLURM_RESTART_COUNT.json`, "-N2", "-c1", "-w", "h1,h2")
 		b.awaitFile(t, id, "ck/step_5.json")
 		other := b.submit("exit", "-p", "high", "-N2", "--exclusive", "-w", "h1,h2")
-		// Between its legs, the job counts as ended for a moment.
+		// Between its two starts, the job counts as ended for a moment.
 		if _, err := b.Await(id, patience, func(j slurm.Job) bool { return j["Restarts"] == "1" && j.State() == "COMPLETED" }); err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ exec gangrun run -n 2 --preflight off --mpi none --requeue 3 --orphan-grace 5s -
 			t.Fatal(err)
 		}
 		b.poweroff(j["BatchHost"])
-		// Slurm would notice it itself, half a minute later.
+		// Slurm by itself would notice it half a minute later.
 		if _, err := b.Exec(t.Context(), "root", "scontrol", "update", "NodeName="+j["BatchHost"], "State=DOWN", "Reason=off"); err != nil {
 			t.Fatal(err)
 		}

@@ -19,14 +19,14 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// slurmFault is something that happens to a job. mayEnd says that the job need not succeed.
+// slurmFault is a fault that happens to a job. If mayEnd is true, the job may fail because of it.
 type slurmFault struct {
 	name   string
 	mayEnd bool
 	do     func(b *slurmBed, random *rand.Rand, id string) error
 }
 
-// killed kills a random process of the nodes of a job.
+// killed returns a fault that kills a random process on the nodes for which is returns true.
 func killed(is func(testhosts.Process) bool) func(*slurmBed, *rand.Rand, string) error {
 	return func(b *slurmBed, random *rand.Rand, _ string) error {
 		var found []testhosts.Process
@@ -38,13 +38,13 @@ func killed(is func(testhosts.Process) bool) func(*slurmBed, *rand.Rand, string)
 			found = append(found, slices.DeleteFunc(all, func(p testhosts.Process) bool { return !is(p) })...)
 		}
 		if len(found) == 0 {
-			return nil // it has ended
+			return nil // the process has ended already
 		}
 		return unix.Kill(found[random.IntN(len(found))].PID, unix.SIGKILL)
 	}
 }
 
-// command reports whether a process runs a command of gangrun.
+// command returns a function that reports whether a process runs a certain command of gangrun.
 func command(name string) func(testhosts.Process) bool {
 	return func(p testhosts.Process) bool {
 		return len(p.Args) > 1 && filepath.Base(p.Args[0]) == "gangrun" && p.Args[1] == name
@@ -67,8 +67,8 @@ var slurmFaults = []slurmFault{
 	{"controller killed", true, killed(command("run"))},
 	{"agent killed", false, killed(command("agent"))},
 	{"step killed", false, killed(command("step"))},
-	// Not that of the batch script: without it, Slurm 22.05 never sees the script's end, and shows the
-	// job as running until its time limit.
+	// This fault spares the slurmstepd of the batch script. Without it, Slurm 22.05 never notices the end of the
+	// script, and shows the job as running until its time limit.
 	{"slurmstepd killed", true, killed(func(p testhosts.Process) bool {
 		return strings.HasPrefix(p.Name, "slurmstepd") && !strings.Contains(strings.Join(p.Args, " "), ".batch]")
 	})},
@@ -80,8 +80,8 @@ var slurmFaults = []slurmFault{
 	}},
 }
 
-// TestSoakSlurmFaults has COUNT faults happen to jobs in a real Slurm, one to each: the job ends with
-// the right result, or with a cause, and nothing of it is left on any node. SEED repeats it.
+// TestSoakSlurmFaults makes COUNT faults happen to jobs in a real Slurm, one fault to each job. Each job must end with
+// the right result, or fail if the fault allows that. Nothing may be left on any node. SEED repeats the choices.
 func TestSoakSlurmFaults(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
@@ -95,7 +95,7 @@ func TestSoakSlurmFaults(t *testing.T) {
 			dir := fmt.Sprintf("fault%d", n)
 			line := "exec "
 			if random.IntN(2) == 0 {
-				line = "" // a shell stays between Slurm and gangrun
+				line = "" // then a shell runs between Slurm and gangrun
 			}
 			id := b.submit(`mkdir -p `+dir+`/ck; cd `+dir+`
 `+line+`gangrun run -n 6 --mpi none --preflight off --requeue 4 --host-timeout 5s --orphan-grace 8s --checkpoint-dir ck -- bash -c '

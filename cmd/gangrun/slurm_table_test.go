@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// slurmEndings is the table of what ends jobs in Slurm.
+// slurmEndings is the table of the ways in which jobs in Slurm end.
 var slurmEndings = docTable{
 	path:  "../../docs/batch.md",
 	begin: "<!-- endings: written by UPDATE=1 go test -run TestSlurm ./cmd/gangrun -->\n",
@@ -50,17 +50,17 @@ var slurmEndings = docTable{
 	},
 }
 
-// TestDocumentSlurm: the table has one row for each ending, in order.
+// TestDocumentSlurm checks that the table has one row for each of these ways, in order.
 func TestDocumentSlurm(t *testing.T) { slurmEndings.inOrder(t) }
 
-// ending holds a row of the table against what has come of a job of bob's: what gangrun said, and
-// its exit code. It waits until nothing of the job is left.
+// ending compares a row of the table with the end of a job of bob: what gangrun said, and its exit code. It then
+// checks that nothing of the job is left.
 func (b *slurmBed) ending(what, said, code string) {
 	b.t.Helper()
 	slurmEndings.row(b.t, what, said, code, fmt.Sprint(len(b.left())))
 }
 
-// left returns the processes of bob's jobs that are left on the nodes. They have time to end.
+// left returns the processes of bob's jobs that are left on the nodes after some time.
 func (b *slurmBed) left() (left []testhosts.Process) {
 	b.t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -75,8 +75,8 @@ func (b *slurmBed) left() (left []testhosts.Process) {
 	return left
 }
 
-// said returns what gangrun has printed and a pattern matches, as the table shows it: without the
-// number of the job and the names of nodes.
+// said returns the part of gangrun's output that matches a pattern, in the form of the table: without the ID of the
+// job and the names of nodes.
 func (b *slurmBed) said(out, pattern string) string {
 	b.t.Helper()
 	text := regexp.MustCompile(pattern).FindString(out)

@@ -17,13 +17,13 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// slurmBed is a Slurm cluster with gangrun where its user, bob, sees it. sshd lets bob in nowhere.
+// slurmBed is a Slurm cluster whose user bob can use gangrun. bob cannot log in to any node over SSH.
 type slurmBed struct {
 	*slurm.Cluster
 	t    *testing.T
 	bed  *testhosts.Bed
-	dir  string // of bob, shared by all nodes
-	mark string // in the environment of the jobs
+	dir  string // a directory of bob that all nodes share
+	mark string // is in the environment of the jobs
 }
 
 func newSlurmBed(t *testing.T, nodes int, options ...slurm.Option) *slurmBed {
@@ -40,8 +40,7 @@ func newSlurmBed(t *testing.T, nodes int, options ...slurm.Option) *slurmBed {
 	return b
 }
 
-// part returns the bed for a part of a test that runs beside others. It has a directory and a marker
-// of its own.
+// part returns a slurmBed for a subtest that runs in parallel with others. It has its own directory and marker.
 func (b *slurmBed) part(t *testing.T) *slurmBed {
 	t.Helper()
 	p := *b
@@ -51,7 +50,7 @@ func (b *slurmBed) part(t *testing.T) *slurmBed {
 	return &p
 }
 
-// makeDir makes a directory of bob's.
+// makeDir makes a directory for bob.
 func (b *slurmBed) makeDir(name string) {
 	b.t.Helper()
 	home, err := os.Stat(b.Dir("bob"))
@@ -65,7 +64,7 @@ func (b *slurmBed) makeDir(name string) {
 	}
 }
 
-// put copies a program to bob's directory.
+// put copies a program into bob's directory.
 func (b *slurmBed) put(name, source string) {
 	b.t.Helper()
 	data, err := os.ReadFile(source)
@@ -75,7 +74,7 @@ func (b *slurmBed) put(name, source string) {
 	writeProgram(b.t, filepath.Join(b.dir, name), data)
 }
 
-// submit submits a script of bob's in his directory.
+// submit submits a script as bob, in bob's directory. It returns the ID of the job.
 func (b *slurmBed) submit(script string, flags ...string) (id string) {
 	b.t.Helper()
 	id, err := b.Submit("bob", "#!/bin/bash\ncd "+b.dir+"\nexport GANGRUN_HOME=$PWD/runs PATH=$PWD:$HOME:$PATH "+b.mark+"\n"+script, flags...)
@@ -85,7 +84,7 @@ func (b *slurmBed) submit(script string, flags ...string) (id string) {
 	return id
 }
 
-// ended waits for the end of a job, and returns it with its output.
+// ended waits for the end of a job. It returns the job and its output.
 func (b *slurmBed) ended(id string) (slurm.Job, string) {
 	b.t.Helper()
 	j, err := b.Await(id, 2*time.Minute, slurm.Job.Ended)
@@ -96,13 +95,13 @@ func (b *slurmBed) ended(id string) (slurm.Job, string) {
 	return j, string(out)
 }
 
-// nothingLeft checks that no process of a job of bob's is left on any node.
+// nothingLeft checks that no process of bob's jobs is left on any node.
 func (b *slurmBed) nothingLeft() {
 	b.t.Helper()
 	b.left()
 }
 
-// TestSlurm runs gangs on all nodes of a job, as a user who cannot log in to them.
+// TestSlurm runs gangs on all nodes of a job, as a user who cannot log in to the nodes.
 func TestSlurm(t *testing.T) {
 	t.Parallel()
 	b := newSlurmBed(t, 4, slurm.GPUs(slurmGPUs))
@@ -174,8 +173,8 @@ func TestSlurm(t *testing.T) {
 	})
 }
 
-// TestSlurmMemory: a rank that exceeds the memory of its job, on another node, is named. No other
-// test runs meanwhile: the kernel's log has the record, where gangs of other tests would see it.
+// TestSlurmMemory checks that gangrun names a rank on another node that exceeds the memory of its job. The test does
+// not run in parallel with others, because gangs of other tests would see the record in the log of the kernel.
 func TestSlurmMemory(t *testing.T) {
 	b := newSlurmBed(t, 2)
 	id := b.submit(`gangrun run -n 4 --preflight off -o json -- bash -c 'if [[ $RANK = 2 ]]; then exec python3 -c "x = bytearray(900 << 20)

@@ -19,8 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// ownSpeed is how fast the ranks of a flood write to files by themselves, in
-// bytes a second.
+// ownSpeed returns how fast the ranks of a flood write to files without gangrun, in bytes per second.
 func (f *flood) ownSpeed() float64 {
 	f.t.Helper()
 	var wg sync.WaitGroup
@@ -49,11 +48,11 @@ func (f *flood) ownSpeed() float64 {
 	return speed
 }
 
-// fast is the speed that is asked for where the disk has it, in bytes a second.
+// fast is the speed that gangrun must reach if the disk is fast enough, in bytes per second.
 const fast = 300e6
 
-// TestSoakOutput: eight ranks print 2 GB, as fast as the files take them, and
-// gangrun needs no more memory than for little.
+// TestSoakOutput lets eight ranks print 2 GB as fast as possible. gangrun must not need more memory than for little
+// output.
 func TestSoakOutput(t *testing.T) {
 	f := newFlood(t, 2e9)
 	own := f.ownSpeed()
@@ -73,8 +72,8 @@ func TestSoakOutput(t *testing.T) {
 	f.check()
 }
 
-// TestSoakStoppedStdout: all of 200 MB and of 2 GB goes to a standard output
-// that nobody reads for 30 s. The ranks end meanwhile.
+// TestSoakStoppedStdout does not read gangrun's standard output for 30 s, while ranks print 200 MB or 2 GB. The ranks
+// must end meanwhile, and then all output must arrive.
 func TestSoakStoppedStdout(t *testing.T) {
 	for _, total := range []int{200e6, 2e9} {
 		t.Run(fmt.Sprintf("%dMB", total/1e6), func(t *testing.T) {
@@ -115,8 +114,7 @@ func TestSoakStoppedStdout(t *testing.T) {
 	}
 }
 
-// TestSoakStoppedAgent: an agent that hangs is found out in the end, and its
-// ranks with it.
+// TestSoakStoppedAgent stops an agent. gangrun must notice that in the end, and no process may be left.
 func TestSoakStoppedAgent(t *testing.T) {
 	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--loopback", "2", "-n", "4", "--", "sh", "-c", sleeper)
 	r.files("ready", 4)
@@ -138,7 +136,7 @@ func TestSoakStoppedAgent(t *testing.T) {
 	}
 }
 
-// TestSoakSilence: a gang that says nothing for a minute and more is let alone.
+// TestSoakSilence checks that gangrun does not end a gang that prints nothing for more than a minute.
 func TestSoakSilence(t *testing.T) {
 	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--loopback", "2", "-n", "2", "--", "sleep", "75")
 	select {

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testseed"
 )
 
-// TestSoakFaults kills random processes of random gangs at random moments,
-// COUNT times. SEED repeats it, as far as time lets it be repeated.
+// TestSoakFaults kills random processes of random gangs at random moments, COUNT times. SEED repeats the choices, but
+// not the exact times.
 func TestSoakFaults(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
@@ -49,30 +49,30 @@ func TestSoakFaults(t *testing.T) {
 	t.Logf("%d rounds ended as %v, were struck at %v; the slowest job was gone after %s", count, ends, struck, slowest.Round(time.Millisecond))
 }
 
-// round is one gang and what is done to it.
+// round is a random gang with the signals that its processes get.
 type round struct {
 	ranks, hosts int
 	retries      int
 	grace        time.Duration
 	preflight    string
 	output       string
-	lines        int // that each rank prints
+	lines        int // number of lines that each rank prints
 	script       string
 	strikes      []strike
 
-	killed    bool          // the controller was
-	lostHosts map[int]int   // how many of the agent and its watchdogs were struck, by the outer one's PID
-	last      time.Time     // the last strike
-	gone      time.Duration // from then to the end of the job's last process
-	end       string        // the run's state
+	killed    bool          // whether the controller was killed
+	lostHosts map[int]int   // kills of agents and watchdogs by the PID of the outer watchdog
+	last      time.Time     // time of the last strike
+	gone      time.Duration // time from then until the last process of the job was seen
+	end       string        // the state of the run
 }
 
-// strike is a signal to a victim at a moment after the start.
+// strike is a signal to a victim, at a time after the start.
 type strike struct {
 	victim string
 	signal unix.Signal
 	after  time.Duration
-	hit    bool // there was such a victim
+	hit    bool // whether there was such a victim
 }
 
 func newRound(random *rand.Rand) *round {
@@ -102,7 +102,7 @@ done`
 	return r
 }
 
-// run runs the gang to its end and looks at what is left.
+// run runs the gang to its end and checks what is left.
 func (r *round) run(t *testing.T) {
 	g := newBench(t).start(nil, "--retries", strconv.Itoa(r.retries), "--grace", r.grace.String(), "--preflight", r.preflight, "--output", r.output,
 		"--loopback", strconv.Itoa(r.hosts), "-n", strconv.Itoa(r.ranks), "--", "sh", "-c", r.script)
@@ -119,16 +119,15 @@ func (r *round) run(t *testing.T) {
 	r.check(g)
 }
 
-// fatal reports whether the gang cannot go on after what was done to it. In a
-// preflight one can strike what is not needed any more, and among the job's
-// processes one that is not missed.
+// fatal reports whether the gang cannot go on after the strikes. It returns false if there was a preflight, or if only
+// processes below the ranks were killed, because the gang may go on then.
 func (r *round) fatal() bool {
 	return r.retries == 0 && r.preflight == "off" && slices.ContainsFunc(r.strikes, func(s strike) bool {
 		return s.hit && s.victim != "any of the job"
 	})
 }
 
-// strike carries the strikes out while gangrun lives.
+// strike sends the signals, until gangrun has ended.
 func (r *round) strike(g *controlled, start time.Time) {
 	for i := range r.strikes {
 		s := &r.strikes[i]
@@ -138,8 +137,7 @@ func (r *round) strike(g *controlled, start time.Time) {
 			return
 		}
 		pid, outer := r.victim(g, s.victim)
-		// A host that loses its agent and both watchdogs has nobody left to end
-		// what has hidden.
+		// If a host loses its agent and both watchdogs, no process is left that could end the hidden processes.
 		if pid == 0 || r.lostHosts[outer] == 2 && outer != 0 {
 			continue
 		}
@@ -154,8 +152,8 @@ func (r *round) strike(g *controlled, start time.Time) {
 	}
 }
 
-// victim finds the process to strike, 0 when there is none, and for one of
-// gangrun's own on a host that host's outer watchdog.
+// victim returns the PID of the process to strike, or 0 if there is none. If it is an agent or a watchdog, outer is
+// the PID of the outer watchdog of its host.
 func (r *round) victim(g *controlled, name string) (pid, outer int) {
 	found := g.tree()
 	one := func(pids []int) int {
@@ -182,14 +180,14 @@ func (r *round) victim(g *controlled, name string) (pid, outer int) {
 	return one(slices.Collect(maps.Keys(g.marked()[jobMark]))), 0
 }
 
-// check looks at what gangrun tells and has left.
+// check checks what gangrun reports and what is left.
 func (r *round) check(g *controlled) {
 	t := g.t
 	list := g.list()
 	if len(list) == 0 && (r.killed || slices.ContainsFunc(r.strikes, func(s strike) bool {
 		return s.hit && s.victim == "controller" && g.cmd.ProcessState.ExitCode() == 128+int(s.signal)
 	})) {
-		r.end = "not begun" // it was ended before it had made its run
+		r.end = "not begun" // gangrun ended before it had made a run
 		return
 	}
 	if len(list) != 1 {
@@ -198,14 +196,14 @@ func (r *round) check(g *controlled) {
 	run, code := list[0], g.cmd.ProcessState.ExitCode()
 	r.end = string(run.State)
 	left := g.leftovers()
-	if r.killed { // its directory stays until it is cleaned away
+	if r.killed { // the directory of the run stays until gangrun clean removes it
 		left = slices.DeleteFunc(left, func(path string) bool { return filepath.Base(path) == run.Run })
 	}
 	if len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 	switch {
-	case r.killed && code == -1: // the kill came before its end
+	case r.killed && code == -1: // gangrun was killed before it ended by itself
 		if run.State != job.StateLost && run.ExitCode == nil && run.Controller != nil {
 			t.Errorf("gangrun ps tells %+v of a run whose controller was killed", run)
 		}
@@ -232,9 +230,8 @@ func (r *round) agentLogs(g *controlled) (names []string) {
 	return names
 }
 
-// checkLogs compares every log with what its rank has printed, of which it must
-// be the beginning, and with how much the rank had surely printed, unless the
-// agent was killed that was to write it. After a success it is all there.
+// checkLogs checks that every log is a beginning of what its rank has printed. If the run has succeeded, nothing may
+// be missing. If no agent was killed, the log must have everything that the rank had certainly printed.
 func (r *round) checkLogs(g *controlled, whole bool) {
 	t := g.t
 	paths, _ := filepath.Glob(filepath.Join(g.dir, "home/runs/*/attempts/*/rank-*"))
@@ -253,7 +250,7 @@ func (r *round) checkLogs(g *controlled, whole bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range []string{"Terminated\n", "Killed\n"} { // of its sleep, says the shell
+		for _, word := range []string{"Terminated\n", "Killed\n"} { // the shell prints this about its sleep
 			got = bytes.ReplaceAll(got, []byte(word), nil)
 		}
 		var want bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// measure checks a job on some hosts, whose names are separated by spaces, and measures them.
+// measure checks a job with measurements on some hosts, whose names are separated by spaces.
 func (b hostsBed) measure(checkpoints, hosts string, args ...string) (c checked, shown string) {
 	b.t.Helper()
 	c, shown = b.preflightOn(strings.Fields(hosts), append(args, "--health", "quick", "--checkpoint-dir", checkpoints, "--", "true")...)
@@ -21,7 +21,7 @@ func (b hostsBed) measure(checkpoints, hosts string, args ...string) (c checked,
 	return c, shown
 }
 
-// namesLink reports whether the link of a host is what is wrong, and nothing else.
+// namesLink reports whether the network link of a host is the only finding.
 func (c checked) namesLink(host string) bool {
 	return len(c.Preflight) > 0 && strings.Contains(c.Preflight[0].Text, "the network link of "+host+" is slow") && strings.Contains(c.Preflight[0].Text, "it sends ") &&
 		!slices.ContainsFunc(c.Preflight, func(f job.Finding) bool {
@@ -30,9 +30,9 @@ func (c checked) namesLink(host string) bool {
 		})
 }
 
-// TestHealth measures four hosts, whose lines are slow enough that the CPUs of this machine, which
-// all of them share, do not limit them. As long as the hosts are equal, none is named. A host whose
-// line is slower is named with its speed; of two hosts, none is blamed.
+// TestHealth measures four hosts. Their lines are so slow that the CPUs of this machine, which all hosts share, do not
+// limit them. No host may be named as long as the hosts are equal. If one of four lines is slower, its host must be
+// named with the speed. If one of two lines is slower, no host may be blamed.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	b := hostsBed{testhosts.Up(t, 4), t}
@@ -83,11 +83,11 @@ func TestHealth(t *testing.T) {
 		t.Errorf("the line of h3 is slow: %+v\n%s", c.Preflight, shown)
 	}
 	for _, s := range of(c, job.SpeedLink) {
-		if slow := s.Host == "h3" || s.Of == "h3"; slow && s.Value > 10e6 { // twice the rate of the line
+		if slow := s.Host == "h3" || s.Of == "h3"; slow && s.Value > 10e6 { // 80 Mbit/s, twice the rate of the line
 			t.Errorf("a line for 40 Mbit/s carries %+v", s)
 		}
 	}
-	// Of two hosts, a line that is slow in one direction blames none.
+	// A line between two hosts is slow in one direction. No host may be blamed.
 	if err := b.Host(3).Rate(usual); err != nil {
 		t.Fatal(err)
 	}

@@ -26,28 +26,28 @@ import (
 const (
 	// stragglerWindow is the --straggler-window of the tests.
 	stragglerWindow = 10 * time.Second
-	// stragglerRanks is how many ranks their gangs have.
+	// stragglerRanks is the number of ranks of each gang.
 	stragglerRanks = 4
-	// stragglerLimit is how long a rank is slow at most, until it must have been named.
+	// stragglerLimit is the time in which gangrun must name a slow rank.
 	stragglerLimit = 10 * stragglerWindow
-	// equalTime is how long ranks that are equal run: some windows.
+	// equalTime is how long ranks that are equal run. It has several windows.
 	equalTime = 5 * stragglerWindow
-	// slowed is the speed of a rank that is slowed down, as a share of what it would have.
+	// slowed is the speed of a slow rank as a fraction of its usual speed.
 	slowed = 0.65
 	// slowLine is the rate of a slow line.
 	slowLine = "20mbit"
-	// preferred is the nice value of ranks that shall run as on a machine of their own.
+	// preferred is the nice value that makes ranks run nearly as on a machine of their own.
 	preferred = -10
-	// competitors is how many processes take the CPU of a rank, and competitorTime how many seconds
-	// of CPU time each uses at most, if nobody ends it.
+	// competitors is the number of processes that compete with a rank for its core. Each of them uses at most
+	// competitorTime seconds of CPU time if nothing ends it.
 	competitors, competitorTime = 4, 300
 )
 
-// aSlowdown slows down the process of a rank, as long as the test runs.
+// aSlowdown is a way to slow down the process of a rank until the test ends.
 type aSlowdown struct {
 	name   string
 	reason job.StragglerReason
-	begin  func(t *testing.T, pids []int, rank int) // nil: the line of its host is slow
+	begin  func(t *testing.T, pids []int, rank int) // if it is nil, the network line of the host of the rank is slow
 }
 
 var slowdowns = []aSlowdown{
@@ -57,15 +57,14 @@ var slowdowns = []aSlowdown{
 	{"network", job.SlowNetwork, nil},
 }
 
-// rate returns by how much a number of a process grows in a second. It measures for four seconds; the result
-// is right also if the sleep takes longer.
+// rate returns how fast a number of a process grows per second. It measures for at least four seconds.
 func rate(number func() float64) float64 {
 	before, at := number(), time.Now()
 	time.Sleep(4 * time.Second)
 	return (number() - before) / time.Since(at).Seconds()
 }
 
-// v1Group moves a process to a new control group of version 1 with a setting, until the test ends.
+// v1Group moves a process into a new control group of version 1 with these settings, until the test ends.
 func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) (dir string) {
 	t.Helper()
 	roots := testhosts.V1Roots(controller)
@@ -76,7 +75,7 @@ func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) (d
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // its process has ended
+	t.Cleanup(func() { _ = os.Remove(dir) }) // the process has ended by then
 	for _, s := range append(settings, [2]string{"cgroup.procs", strconv.Itoa(pid)}) {
 		if err := os.WriteFile(filepath.Join(dir, s[0]), []byte(s[1]), 0o644); err != nil {
 			t.Fatal(err)
@@ -85,15 +84,15 @@ func v1Group(t *testing.T, controller string, pid int, settings ...[2]string) (d
 	return dir
 }
 
-// limitCPU gives the process of a rank less CPU time than it uses. Each rank has a control group, with the
-// weight of preferred: in a group, the nice value of a process does not count outside.
+// limitCPU gives the process of a rank less CPU time than it needs. Each rank gets a control group with a weight as
+// that of preferred, because the nice value of a process in a group has no effect outside the group.
 func limitCPU(t *testing.T, pids []int, rank int) {
 	groups := make([]string, len(pids))
 	for i, pid := range pids {
 		groups[i] = v1Group(t, "cpu", pid, [2]string{"cpu.shares", "9548"})
 	}
 	pid := pids[rank]
-	const period = 100_000 // microseconds, as it is by default
+	const period = 100_000 // microseconds; the default of the kernel
 	used := rate(func() float64 {
 		fields := strings.Fields(string(must(os.ReadFile(proc(pid, "schedstat")))(t)))
 		return must(strconv.ParseFloat(fields[0], 64))(t) / 1e9
@@ -105,9 +104,9 @@ func limitCPU(t *testing.T, pids []int, rank int) {
 	}
 }
 
-// compete binds a process to a core, and others to it, each in a session of its own: the kernel may share
-// a core between sessions. With one, a process that sleeps between short pieces of work would get all the CPU
-// time that it needs.
+// compete binds a process to a core, together with competitors in sessions of their own. The kernel may share a core
+// between sessions. If all competitors were in one session, a process that often sleeps would get all the CPU time
+// that it needs.
 func compete(t *testing.T, pids []int, rank int) {
 	var core unix.CPUSet
 	core.Set(1)
@@ -127,7 +126,7 @@ func compete(t *testing.T, pids []int, rank int) {
 	}
 }
 
-// limitDisk lets a process read fewer blocks from the disk than it does.
+// limitDisk lets a process read fewer blocks per second from the disk than it needs.
 func limitDisk(t *testing.T, pids []int, rank int) {
 	pid := pids[rank]
 	var file unix.Stat_t
@@ -144,7 +143,7 @@ func limitDisk(t *testing.T, pids []int, rank int) {
 	v1Group(t, "blkio", pid, [2]string{"blkio.throttle.read_iops_device", fmt.Sprintf("%d:%d %d", unix.Major(file.Dev), unix.Minor(file.Dev), limit)})
 }
 
-// must returns a value, and fails the test if there is none.
+// must returns a function that returns value, or fails the test if err is not nil.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -155,7 +154,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-// diskFile returns a file of 1 MiB on a disk.
+// diskFile returns the path of a file of 1 MiB on a disk.
 func diskFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(os.TempDir(), "gangrun-test-blocks")
@@ -168,7 +167,7 @@ func diskFile(t *testing.T) string {
 	return path
 }
 
-// prefer gives the ranks of a gang more of the CPUs than other processes of this machine get.
+// prefer gives the ranks of a gang more CPU time than other processes of this machine.
 func prefer(t *testing.T, r *controlled) {
 	for rank := range stragglerRanks {
 		if err := unix.Setpriority(unix.PRIO_PROCESS, r.started(1, rank), preferred); err != nil {
@@ -177,7 +176,7 @@ func prefer(t *testing.T, r *controlled) {
 	}
 }
 
-// evenGang starts ranks that do the same work, for so long. waits is spin or sleep.
+// evenGang starts ranks that do the same work for a time. waits is "spin" or "sleep".
 func evenGang(t *testing.T, flavour job.MPI, waits string, lasts time.Duration) *controlled {
 	t.Helper()
 	args := []string{"--output", "none", "--preflight", "off", "--retries", "0", "--mpi", string(flavour), "--straggler-window", stragglerWindow.String(),
@@ -190,7 +189,7 @@ func evenGang(t *testing.T, flavour job.MPI, waits string, lasts time.Duration) 
 	return newBench(t).start(nil, append(args, strconv.Itoa(int(lasts.Seconds())), diskFile(t), waits)...)
 }
 
-// try starts a gang and slows down a rank. It returns what is then said of stragglers first.
+// try starts a gang, slows down a rank, and returns the first reports of stragglers.
 func (s aSlowdown) try(t *testing.T, flavour job.MPI, rank int) (found []job.StragglerReport) {
 	t.Helper()
 	var begun time.Time
@@ -243,7 +242,7 @@ func (s aSlowdown) try(t *testing.T, flavour job.MPI, rank int) (found []job.Str
 	return found
 }
 
-// stragglers returns what has been said of stragglers.
+// stragglers returns the reports of stragglers in the events.
 func stragglers(events []job.Event) (found []job.StragglerReport) {
 	for _, e := range events {
 		if e.Kind == job.KindStraggler {
@@ -253,8 +252,8 @@ func stragglers(events []job.Event) (found []job.StragglerReport) {
 	return found
 }
 
-// TestSoakStragglers slows down a rank of COUNT gangs, in ways that were chosen at random; SEED repeats
-// them. In at least 90 % the rank must be named with the right reason, and before any other.
+// TestSoakStragglers slows down a rank in each of COUNT gangs, in random ways. SEED repeats them. In at least 90 % of
+// the gangs, gangrun must name this rank with the right reason before any other rank.
 func TestSoakStragglers(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -266,7 +265,7 @@ func TestSoakStragglers(t *testing.T) {
 		s := slowdowns[random.IntN(len(slowdowns))]
 		flavour, rank := flavours[random.IntN(len(flavours))], random.IntN(stragglerRanks)
 		if s.begin == nil && flavour == job.MPINone {
-			flavour = job.MPIMPICH // the others send next to nothing
+			flavour = job.MPIMPICH // the other libraries send almost nothing
 		}
 		if only := os.Getenv("ONLY"); only != "" && only != s.name {
 			continue
@@ -295,7 +294,7 @@ func TestSoakStragglers(t *testing.T) {
 	}
 }
 
-// TestSoakEqualRanks runs COUNT gangs whose ranks are equal; SEED repeats them. None may have a straggler.
+// TestSoakEqualRanks runs COUNT gangs whose ranks are equal. SEED repeats them. gangrun must report no straggler.
 func TestSoakEqualRanks(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	random := rand.New(rand.NewPCG(seed, 3))

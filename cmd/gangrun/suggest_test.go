@@ -10,8 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// TestTypos: what a hand or a habit from another program types is answered with what
-// to type instead.
+// TestTypos checks what gangrun suggests for typing errors, and for commands and flags of other programs.
 func TestTypos(t *testing.T) {
 	t.Setenv("GANGRUN_HOME", t.TempDir())
 	for words, want := range map[string]string{
@@ -57,7 +56,7 @@ func TestTypos(t *testing.T) {
 	}
 }
 
-// TestUnknownFlagAsTyped: a flag that there is not is quoted as it was typed.
+// TestUnknownFlagAsTyped checks that gangrun quotes an unknown flag as the user has typed it.
 func TestUnknownFlagAsTyped(t *testing.T) {
 	t.Setenv("GANGRUN_HOME", t.TempDir())
 	for words, want := range map[string]string{
@@ -76,7 +75,7 @@ func TestUnknownFlagAsTyped(t *testing.T) {
 	}
 }
 
-// What is suggested is there.
+// TestSuggestions checks that the suggested commands and flags exist.
 func TestSuggestions(t *testing.T) {
 	flags := commandFlags()
 	for word, command := range otherCommands {

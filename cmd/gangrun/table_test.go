@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// docTable is a table in a page of docs, between two marks. Each row comes from a test, which compares it
-// with what it sees, or writes it if UPDATE is 1.
+// docTable is a table in a page of the documentation, between two marks. Each row comes from a test. The test compares
+// the row with its result or, if UPDATE is 1, writes the row.
 type docTable struct {
 	path       string
 	begin, end string
@@ -39,7 +39,7 @@ func (d *docTable) read(t testing.TB) (before string, rows []string, after strin
 	return before, rows, after
 }
 
-// startsWith returns a function that reports whether a row has a first cell.
+// startsWith returns a function that reports whether the first cell of a row is first.
 func startsWith(first string) func(row string) bool {
 	return func(row string) bool { return strings.HasPrefix(row, "| "+first+" | ") }
 }
@@ -58,7 +58,8 @@ func (d *docTable) inOrder(t testing.TB) {
 	}
 }
 
-// row holds a row of the table against what a test has seen. A test that has failed changes nothing.
+// row compares a row of the table with the result of a test. If UPDATE is 1, it writes the row instead. It does
+// nothing if the test has failed.
 func (d *docTable) row(t testing.TB, cells ...string) {
 	t.Helper()
 	if !slices.Contains(d.first, cells[0]) {

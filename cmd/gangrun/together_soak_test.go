@@ -10,13 +10,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestSoakKilledTogether kills every set of the processes that a run is made of, in every
-// phase and flavour: nothing of the job is left, and no two attempts are there at once.
+// TestSoakKilledTogether kills every combination of the processes of a run, in every phase and with every MPI library.
+// Nothing of the job may be left, and no two attempts may run at the same time.
 func TestSoakKilledTogether(t *testing.T) {
 	soakTogether(t, []string{"preflight", "launch", "running", "stopping"}, together.inject)
 }
 
-// TestSoakHostsKilledTogether does so while a gang runs on hosts that are reached over SSH.
+// TestSoakHostsKilledTogether does the same to gangs on hosts that are reached over SSH.
 func TestSoakHostsKilledTogether(t *testing.T) {
 	soakTogether(t, []string{"running"}, together.injectFar)
 }

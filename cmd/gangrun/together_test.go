@@ -15,10 +15,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// detached has a rank leave five kinds of processes behind, each of which writes the number
-// of its attempt to the file order again and again: a child, one that ignores SIGTERM, one
-// that has closed its streams, one in a session of its own that does both, and one that has
-// an empty environment besides.
+// detached is shell code that leaves five processes behind. Each of them writes the number of its attempt to the file
+// order again and again. They are a child, a child that ignores SIGTERM, an orphan with closed streams, an orphan with
+// all of this in a session of its own, and one that also has an empty environment.
 const detached = `
 loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.05; done'
 sh -c "$loop" &
@@ -30,16 +29,15 @@ while [ ! -s detached.$RANK ]; do sleep 0.01; done
 echo ready; : > ready.$RANK
 `
 
-// together is several processes of one run that are killed at the same time: of its first
-// host, the controller, the watchdogs, the agent, the first process of a rank, and what of
-// Open MPI stands above that.
+// together says which processes of the first host of a run are killed at the same time: the controller, the watchdogs,
+// the agent, the first process of a rank, and the processes of Open MPI above that one.
 type together struct {
 	phase   string
 	flavour job.MPI
 	victims []string
 }
 
-// allVictims are in the order in which they are killed.
+// allVictims has all kinds of victims, in the order in which they are killed.
 var allVictims = []string{"controller", "outer watchdog", "watchdog", "agent", "runtime", "leader"}
 
 func (k together) name() string {
@@ -48,7 +46,7 @@ func (k together) name() string {
 
 func (k together) has(victim string) bool { return slices.Contains(k.victims, victim) }
 
-// blind reports whether nobody is left on the host who would end what is left.
+// blind reports whether no process remains on the host that could end what is left.
 func (k together) blind() bool {
 	return k.has("outer watchdog") && k.has("watchdog") && k.has("agent") && k.has("controller")
 }
@@ -67,15 +65,14 @@ func TestKilledTogether(t *testing.T) {
 	}
 }
 
-// program returns what the ranks run: it hangs in the first attempt and ends well in the
-// next.
+// program returns the command of the ranks. It hangs in the first attempt and succeeds in the next one.
 func (k together) program(t *testing.T) []string {
 	hang, well := "exec sleep 1000", "exit 0"
 	if k.flavour != job.MPINone {
 		hang, well = `exec "$0" hang-barrier 0`, `exec "$0" hello`
 	}
 	guard := `test $GANGRUN_ATTEMPT = 2 && { echo 2 >> order; ` + well + "; }\n"
-	if k.phase == "preflight" { // the gang that may follow is not looked at
+	if k.phase == "preflight" { // the test does not look at the gang that may follow
 		guard = "test $GANGRUN_ATTEMPT = 0 && test ! -e killed || { " + well + "; }\n"
 	}
 	script := "export RANK=${RANK:-$OMPI_COMM_WORLD_RANK}\n" + guard + detached + hang
@@ -89,8 +86,7 @@ func (k together) program(t *testing.T) []string {
 	return command
 }
 
-// inject kills the victims, and returns when the last process of the job was seen after
-// that.
+// inject kills the victims. It returns how long after that the last process of the job was seen.
 func (k together) inject(t *testing.T) (gone time.Duration) {
 	b := newBench(t)
 	args := []string{"--retries", "1", "--loopback", "2", "-n", "4", "--grace", "1s", "--mpi", string(k.flavour)}
@@ -105,14 +101,14 @@ func (k together) inject(t *testing.T) (gone time.Duration) {
 	since := time.Now()
 	for _, victim := range k.victims {
 		for _, pid := range pids[victim] {
-			_ = r.strike(pid, unix.SIGKILL) // it may have followed those above it
+			_ = r.strike(pid, unix.SIGKILL) // the process may have ended together with its parents
 		}
 	}
 	r.create("killed").Close()
-	if !k.has("controller") && !k.fatal() { // nor does anything end
+	if !k.has("controller") && !k.fatal() { // otherwise, the run would not end
 		r.strike(r.cmd.Process.Pid, unix.SIGTERM)
 	}
-	if k.blind() { // whoever starts next ends it
+	if k.blind() { // the next gangrun on the host ends what is left
 		<-r.exited
 		r.ask("clean")
 	}
@@ -121,7 +117,7 @@ func (k together) inject(t *testing.T) (gone time.Duration) {
 	return gone
 }
 
-// find waits for the phase and returns the processes that are to be killed.
+// find waits for the phase and returns the PIDs of the possible victims.
 func (k together) find(r *controlled) map[string][]int {
 	attempt := 1
 	if k.phase == "preflight" {
@@ -152,7 +148,7 @@ func (k together) find(r *controlled) map[string][]int {
 	}
 }
 
-// isBelow reports whether a process descends from another.
+// isBelow reports whether pid is top or descends from top.
 func isBelow(top, pid int) bool {
 	for ; pid > 1; pid = parent(pid) {
 		if pid == top {
@@ -162,7 +158,7 @@ func isBelow(top, pid int) bool {
 	return false
 }
 
-// check looks at what gangrun tells, and at the order in which attempts have written.
+// check checks what gangrun reports, and the order in which attempts have written to the file order.
 func (k together) check(r *controlled) {
 	t := r.t
 	run, code := r.list()[0], r.cmd.ProcessState.ExitCode()
@@ -197,8 +193,8 @@ func (k together) check(r *controlled) {
 	_ = os.Remove(filepath.Join(r.dir, "order"))
 }
 
-// deserted waits until no process is at work in the directory of the bench, whatever its
-// environment.
+// deserted waits until no process has the directory of the bench as its working directory. It also finds processes
+// with an empty environment.
 func (r *controlled) deserted() {
 	r.t.Helper()
 	dir, err := filepath.EvalSymlinks(r.dir)

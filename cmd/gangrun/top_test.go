@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// topRun is a gangrun top on a terminal of its own.
+// topRun is a gangrun top in a terminal of its own.
 type topRun struct {
 	*terminal
 	t      *testing.T
 	exited chan error
 }
 
-// top starts gangrun top on a terminal of some size.
+// top starts gangrun top in a terminal with so many columns and rows.
 func (b *bench) top(t *testing.T, columns, rows uint16, env ...string) *topRun {
 	t.Helper()
 	x := &topRun{terminal: openTerminal(t), t: t, exited: make(chan error, 1)}
@@ -43,7 +43,7 @@ func (x *topRun) resize(columns, rows uint16) {
 	}
 }
 
-// types sends keys, and waits until the screen has shown some texts since.
+// types sends keys, and waits until the screen has shown these texts after that.
 func (x *topRun) types(keys string, want ...string) {
 	x.t.Helper()
 	before := len(x.shown.String())
@@ -53,7 +53,7 @@ func (x *topRun) types(keys string, want ...string) {
 	x.shows(before, want...)
 }
 
-// shows waits until the screen has shown some texts after the first bytes.
+// shows waits until the screen has shown these texts. It ignores the first after bytes of the output.
 func (x *topRun) shows(after int, want ...string) {
 	x.t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -73,7 +73,7 @@ func (x *topRun) shows(after int, want ...string) {
 	}
 }
 
-// ends waits until top has ended well, and has given the terminal back.
+// ends waits until gangrun top has ended with code 0 and has restored the terminal.
 func (x *topRun) ends() {
 	x.t.Helper()
 	select {
@@ -98,7 +98,7 @@ func (x *topRun) ends() {
 	}
 }
 
-// TestTop shows a run on a terminal, while it goes on and when it has ended.
+// TestTop shows a run in a terminal while the run goes on, and after its end.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -129,7 +129,7 @@ func TestTop(t *testing.T) {
 	x.ends()
 }
 
-// Without colours nothing is lost.
+// TestTopWithoutColours checks that no information is lost without colours.
 func TestTopWithoutColours(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -20,10 +20,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// attack writes wherever a job may get, as rank 0 of a trial: by absolute and relative
-// paths, through links, a mapping and a bind mount, into shared memory, temporary
-// directories, its home and its checkpoint directory. It fails where it could not do what
-// the job could do outside.
+// attack is a Python program that writes wherever a job can write, as rank 0 of a trial. It uses absolute and relative
+// paths, links, a mapping and a bind mount. It writes to shared memory, temporary directories, the home directory and
+// the checkpoint directory. It fails if it cannot do something that the job could do outside a trial.
 const attack = `
 import mmap, os, shutil, socket, sys, tempfile
 if os.environ["RANK"] != "0": sys.exit()
@@ -48,11 +47,11 @@ try: s.connect("service.sock"); s.sendall(b"x")
 except OSError: pass
 `
 
-// ordinary is a user who is neither root nor the one that the kernel shows in a user
-// namespace for all whom it does not have.
+// ordinary is the ID of a user who is not root. It also differs from the ID that the kernel shows in a user namespace
+// for users who are not mapped there.
 const ordinary = 23456
 
-// trialBed is a bench with a job's files, of a user.
+// trialBed is a bench with the files of a job of a user.
 type trialBed struct {
 	*bench
 	uid  int
@@ -90,7 +89,8 @@ func newTrialBed(t *testing.T, uid int) *trialBed {
 		}
 		return err
 	}))
-	for at := b.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the user must get there
+	// The user must be able to enter the directories.
+	for at := b.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
 		must(os.Chmod(at, 0o755))
 	}
 	must(os.Chmod(filepath.Dir(b.binary), 0o755))
@@ -99,7 +99,7 @@ func newTrialBed(t *testing.T, uid int) *trialBed {
 	return b
 }
 
-// as is gangrun as the user, in the job's working directory.
+// as returns a command that runs gangrun as the user, in the working directory of the job.
 func (b *trialBed) as(args ...string) *exec.Cmd {
 	cmd := b.command(args...)
 	cmd.Dir = b.work
@@ -110,7 +110,7 @@ func (b *trialBed) as(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// digest says everything about every file of the job and its user.
+// digest returns a text that changes if any file of the job or its user changes.
 func (b *trialBed) digest() string {
 	b.t.Helper()
 	var all strings.Builder
@@ -120,10 +120,10 @@ func (b *trialBed) digest() string {
 			if err != nil || unix.Lstat(path, &s) != nil {
 				return err
 			}
-			if path == b.work+"/checkpoints" { // in which the checks made a file, and removed it
+			if path == b.work+"/checkpoints" { // the checks make a file here and remove it
 				s.Mtim, s.Ctim = unix.Timespec{}, unix.Timespec{}
 			}
-			if dir == "tmp" { // where gangrun itself makes and removes files meanwhile
+			if dir == "tmp" { // gangrun itself makes and removes files here
 				if !strings.HasPrefix(e.Name(), "gangrun-"+strconv.Itoa(b.uid)) {
 					fmt.Fprintln(&all, path)
 				}
@@ -145,8 +145,8 @@ func (b *trialBed) digest() string {
 	return all.String()
 }
 
-// What a trial writes is gone with it, whoever runs it and however its ranks find each
-// other, on one host and on simulated ones that share all directories.
+// TestTrialLeavesNothing checks that everything that a trial writes is discarded. It tries different users and MPI
+// libraries, on one host and on simulated hosts that share all directories.
 func TestTrialLeavesNothing(t *testing.T) {
 	for _, uid := range []int{0, ordinary} {
 		for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestTrialLeavesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("uid %d, %s, %d hosts", uid, c.mpi, c.hosts), func(t *testing.T) {
 				b := newTrialBed(t, uid)
 				after := "true"
-				if c.mpi != job.MPINone { // the ranks meet once the files have been written
+				if c.mpi != job.MPINone { // the ranks communicate after they have written the files
 					program, err := os.ReadFile(failProgram(t, c.mpi))
 					if err != nil {
 						t.Fatal(err)
@@ -184,11 +184,11 @@ func TestTrialLeavesNothing(t *testing.T) {
 	}
 }
 
-// A host that cannot contain a trial leaves it out, and says why and what to do. Tried all
-// the same, the job's own files are watched.
+// TestTrialUncontainable checks a host that cannot contain a trial. gangrun must leave the trial out, and say why and
+// what to do. With --trial uncontained, it must report changes to the files of the job.
 func TestTrialUncontainable(t *testing.T) {
 	b := newTrialBed(t, ordinary)
-	// Who has made a user namespace may have no further ones made below it.
+	// In this user namespace, no further user namespaces can be made.
 	within := func(args ...string) (string, error) {
 		cmd := b.as(args...)
 		cmd.Args = append([]string{"unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$0" "$@"`, b.binary}, args...)
@@ -219,8 +219,8 @@ func TestTrialUncontainable(t *testing.T) {
 	}
 }
 
-// A trial needs no directory for temporary files, and finds what it writes through a symbolic
-// link to the working directory.
+// TestTrialWorkdirs checks that a trial works without a directory for temporary files, and with a working directory
+// that is a symbolic link. It must report or discard what the trial writes there.
 func TestTrialWorkdirs(t *testing.T) {
 	b := newTrialBed(t, ordinary)
 	if err := os.Symlink("work", filepath.Join(b.dir, "link")); err != nil {
@@ -242,11 +242,12 @@ func TestTrialWorkdirs(t *testing.T) {
 	}
 }
 
-// A file system in the job's way that no overlay may lie over: the trial is left out.
+// TestTrialOverStackedOverlays checks that the trial is left out if the job uses a file system over which no overlay
+// can be mounted.
 func TestTrialOverStackedOverlays(t *testing.T) {
 	b := newTrialBed(t, 0)
 	dir := filepath.Join(b.work, "sub")
-	for i := range 2 { // as many as the kernel lets lie over each other
+	for i := range 2 { // the kernel allows no more overlays over each other
 		top := filepath.Join(b.dir, fmt.Sprint("layer", i))
 		for _, d := range []string{"", "up", "work"} {
 			if err := os.MkdirAll(filepath.Join(top, d), 0o755); err != nil {
@@ -272,8 +273,8 @@ func TestTrialOverStackedOverlays(t *testing.T) {
 	}
 }
 
-// Whatever is killed while a trial runs, nothing is left of it: no process, however it was
-// detached, and no directory. What lives on goes on or ends in order.
+// TestTrialKilled kills a process while a trial runs. No process of the trial may be left, even if it is detached, and
+// no directory. The other processes must go on, or end in order.
 func TestTrialKilled(t *testing.T) {
 	t.Parallel()
 	const program = `(setsid sh -c 'trap "" TERM HUP; while :; do sleep 60; done' >/dev/null 2>&1 &) ; echo ready; trap "" TERM; while :; do sleep 60; done`

@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// allowed is what a process that is started now may use.
+// allowed returns the CPUs that a newly started process may use.
 func allowed(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("grep", "Cpus_allowed_list", "/proc/self/status").Output()

@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// TestHelloBesideRequests: a controller that takes over may greet the agent while the
-// agent still answers the requests of the one before. The race detector looks on.
+// TestHelloBesideRequests checks that a new controller may greet the agent while the agent still answers requests of
+// the earlier controller. The race detector must find no data race.
 func TestHelloBesideRequests(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -48,7 +48,7 @@ func TestHelloBesideRequests(t *testing.T) {
 			return err
 		},
 		"lease": func(ctx context.Context) error {
-			_, _ = s.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: "t1", Request: request}) // which may be refused
+			_, _ = s.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: "t1", Request: request}) // the request may be refused
 			return nil
 		},
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Agents that make their layer directories at the same time do not remove those of others.
+// TestLayersTogether checks that agents that make their layer directories at the same time do not remove those of
+// other agents.
 func TestLayersTogether(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var all sync.WaitGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// fakeMeeting is the stream of a Meet.
+// fakeMeeting is the stream of a Meet call.
 type fakeMeeting struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -34,7 +34,7 @@ func (m *fakeMeeting) Recv() (*wire.MeetRequest, error) {
 }
 func (m *fakeMeeting) Send(r *wire.MeetReply) error { m.out <- r; return nil }
 
-// Two hosts meet. Each finds the port and the file of the other, and leaves nothing behind.
+// TestMeet lets two hosts meet. Each must reach the port and see the file of the other. Nothing may be left.
 func TestMeet(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -40,8 +40,7 @@ func TestNamedPorts(t *testing.T) {
 	}
 }
 
-// TestFreePort: a port is none that an outgoing connection may get, and not one that is
-// taken.
+// TestFreePort checks that a free port is outside the range for outgoing connections, and not in use.
 func TestFreePort(t *testing.T) {
 	text, err := os.ReadFile(localPortRange)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
-// The listener has one connection to give, and ends with it.
+// TestListener checks that the listener returns one connection, and then ends with it.
 func TestListener(t *testing.T) {
 	here, there := net.Pipe()
 	defer there.Close()
@@ -65,9 +65,9 @@ func TestListenerThatIsClosedFirst(t *testing.T) {
 	}
 }
 
-// The TMPDIR of a simulated host goes with it; no other directory does.
+// TestCleanTmpdir checks that the TMPDIR of a simulated host is removed, and no other directory.
 func TestCleanTmpdir(t *testing.T) {
-	t.Chdir(t.TempDir()) // whatever that is called
+	t.Chdir(t.TempDir()) // the current directory must not matter
 	ours, other := "gangrun-h1", "precious"
 	agenttest.WriteFile(t, ours+"/a/b", "x", 0o644)
 	agenttest.WriteFile(t, other+"/c", "x", 0o644)

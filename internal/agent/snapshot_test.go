@@ -12,7 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// What is new, changed or gone is named, and what is in a new directory by that alone.
+// TestFiles checks that new, changed and removed files are reported. If a directory is new, the files in it are not
+// reported.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -67,7 +68,8 @@ func TestFiles(t *testing.T) {
 	if reply.More != 0 || reply.Partly {
 		t.Errorf("%+v", reply)
 	}
-	// The second look is the first one of what follows; many are counted.
+	// The second snapshot is the first one of the next comparison. If many files change, most of them are only
+	// counted.
 	for i := range mostChanged + 5 {
 		write(fmt.Sprint("many", i), "")
 	}

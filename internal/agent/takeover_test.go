@@ -19,7 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// fed is the streams of a gang of one rank that reads nothing from its standard input.
+// fed has the streams of a gang of one rank. The rank does not read its standard input.
 type fed struct {
 	streams
 	stdin *os.File
@@ -27,8 +27,8 @@ type fed struct {
 
 func (f fed) Stdin(context.Context, int) (*os.File, error) { return f.stdin, nil }
 
-// newFed returns a gang, and the end of the standard input that nobody reads. The agent's end
-// is blocking or not.
+// newFed returns such a gang, and the end of the pipe from which the rank would read. If blocking is true, writes of
+// the agent block.
 func newFed(t *testing.T, blocking bool) (g *startedGang, in *os.File) {
 	t.Helper()
 	fds := make([]int, 2)
@@ -44,7 +44,7 @@ func newFed(t *testing.T, blocking bool) (g *startedGang, in *os.File) {
 	return &startedGang{streams: fed{stdin: out}}, in
 }
 
-// full waits until a pipe takes no more.
+// full waits until a pipe is full.
 func full(t *testing.T, in *os.File) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -61,7 +61,7 @@ func full(t *testing.T, in *os.File) {
 	}
 }
 
-// controller is one that has joined an agent.
+// controller is a controller that has joined an agent.
 type controller struct {
 	wire.AgentClient
 	leave func()
@@ -94,8 +94,9 @@ func join(t *testing.T, l *link) *controller {
 	return &controller{wire.NewAgentClient(g), func() { _ = g.Close(); _ = stream.Close(); cancel(); carrying.Wait() }}
 }
 
-// A controller is given up when it has been silent for too long, and still is a moment
-// later: where this host stood still, what it said then has not been heard at once.
+// TestOrphaned checks that the agent gives up a controller only if the controller was silent for too long, and is
+// still silent at the next check. If the agent's host stood still, messages that arrived meanwhile are read only after
+// that.
 func TestOrphaned(t *testing.T) {
 	l := &link{streams: map[resumable.ID]bool{}}
 	l.open(resumable.NewID())
@@ -122,9 +123,8 @@ func TestOrphaned(t *testing.T) {
 	}
 }
 
-// A controller that takes over is served, whatever a handler of the one before is
-// stuck in: a rank that reads nothing of its standard input, or, which no context
-// ends, a file that hangs.
+// TestTakeover checks that the agent answers a new controller even if a request of the earlier one is stuck. It may be
+// stuck because a rank does not read its standard input, or in a file system that hangs, which no context can end.
 func TestTakeover(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -175,7 +175,7 @@ func TestTakeover(t *testing.T) {
 			if test.blocking {
 				return
 			}
-			// The first one's feed ends, and with it the rank's input.
+			// The stream of the first controller ends, and the standard input of the rank with it.
 			out := g.streams.(fed).stdin
 			for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 				if _, err := out.Stat(); errors.Is(err, os.ErrClosed) {

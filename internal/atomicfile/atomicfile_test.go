@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
-// TestMain runs the test binary once more as a process whose limits or user
-// make writing fail: GANGRUN_TEST_CHILD names which, the argument is the path.
+// TestMain runs the tests. If GANGRUN_TEST_CHILD is set, it instead writes to the path in its argument, as another
+// user or under limits that make the write fail.
 func TestMain(m *testing.M) {
 	path := os.Getenv("GANGRUN_TEST_PATH")
 	var err error
@@ -63,7 +63,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// unchanged checks that the directory of path holds path alone, with content.
+// unchanged checks that path has this content, and that its directory has no other file.
 func unchanged(t *testing.T, path, content string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
@@ -155,7 +155,7 @@ func TestFullDiskKeepsTheOldFile(t *testing.T) {
 }
 
 func TestReadOnlyDirectory(t *testing.T) {
-	// Not t.TempDir, which another user may not enter.
+	// Another user could not enter the directory of t.TempDir.
 	dir, err := os.MkdirTemp("", "atomicfile")
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestMissingDirectory(t *testing.T) {
 	}
 }
 
-// whole checks that content is 1000 equal lines, as one write left it.
+// whole checks that content consists of 1000 equal lines, as a single write leaves it.
 func whole(content []byte) bool {
 	lines := strings.SplitAfter(string(content), "\n")
 	return len(lines) == 1001 && strings.Count(string(content), lines[0]) == 1000

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	limit  = time.Minute      // of one command
-	parted = 10 * time.Second // of what a command leaves behind
+	limit  = time.Minute      // the most time that a command may take
+	parted = 10 * time.Second // the most time that the processes which a command leaves behind may take to end
 )
 
-// limited returns a command that leads a process group. At the limit, and when
-// ctx ends, the group gets SIGTERM; done, after Wait, kills what then remains.
+// limited returns a command that leads a process group. When the command has run for the limit, or when ctx ends, the
+// group gets SIGTERM. Call done after Wait. If the group got SIGTERM, done kills the processes of the group that are
+// left.
 func limited(ctx context.Context, argv ...string) (cmd *exec.Cmd, done func()) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
 	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -38,10 +39,10 @@ func limited(ctx context.Context, argv ...string) (cmd *exec.Cmd, done func()) {
 	}
 }
 
-// wholeJob runs a command, which must succeed, and measures the time until the command has been
-// reaped. A process that the command leaves behind and that holds its output open does not count.
-// The output goes to a file in dir. wholeJob returns when everything that the command has left
-// behind has ended, too, so that the next run is not disturbed.
+// wholeJob runs a command, which must succeed, and returns the time until the command was reaped. wholeJob does not
+// wait for processes that the command leaves behind before it stops the clock, even if they hold the output of the
+// command open. The output goes to a file in dir. wholeJob returns when the processes that were left behind have
+// ended, too, so that they do not disturb the next run.
 func wholeJob(ctx context.Context, dir string, argv ...string) (time.Duration, error) {
 	path := filepath.Join(dir, "output")
 	file, err := os.Create(path)

@@ -12,7 +12,7 @@ import (
 // kernel shares the processors by sessions.
 func conditions() string {
 	read := func(path string) string {
-		data, _ := os.ReadFile(path) // a kernel without it has no such thing
+		data, _ := os.ReadFile(path) // some kernels do not have the file; the text is then empty
 		return string(data)
 	}
 	load, _, _ := strings.Cut(read("/proc/loadavg"), " ")
@@ -24,8 +24,9 @@ func conditions() string {
 	return text
 }
 
-// autogroups reports whether a process with that /proc/self/cgroup is scheduled by session: if
-// enabled, the kernel does that for processes in no cpu cgroup.
+// autogroups reports whether the kernel gives each session the same share of the processors. enabled is the content of
+// sched_autogroup_enabled, and cgroup that of /proc/self/cgroup. The kernel does so only for processes that are in no
+// cpu cgroup.
 func autogroups(enabled, cgroup string) bool {
 	path, found := "/", false
 	for line := range strings.Lines(cgroup) {

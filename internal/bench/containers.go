@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// imageHosts are the numbers of simulated hosts, each with its own containerd, on which the launch in
-// containers is measured. Several hosts share the cores of this machine: real ones do not.
+// imageHosts are the numbers of hosts on which the launch in containers is measured. The hosts are simulated, and each
+// has its own containerd. Unlike real hosts, they share the cores of this machine.
 var imageHosts = []int{1, 4}
 
-// inContainers measures whole jobs in an image that the hosts have, in alternating runs, and prints tables.
-// The aim is less than 200 ms more than over plain SSH.
+// inContainers measures whole jobs in an image that the hosts already have. It alternates them with the same jobs over
+// plain SSH and prints tables. The aim is that the image adds less than 200 ms.
 func inContainers(ctx context.Context, gangrun, dir string, runs int) error {
 	image := filepath.Join(dir, "image.tar")
 	if err := writeImage(image); err != nil {
@@ -40,7 +40,7 @@ func inContainersOn(ctx context.Context, gangrun, dir, image string, hosts, runs
 		return append(argv, "--hosts", list, "-n", n, "--", "/bin/true")
 	}
 	first := exec.CommandContext(ctx, gangrun, ours("--image", image)[1:]...)
-	if out, err := first.CombinedOutput(); err != nil { // sends the image
+	if out, err := first.CombinedOutput(); err != nil { // this run sends the image to the hosts
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	script := `for h in ` + strings.ReplaceAll(list, ",", " ") + `; do ssh $h 'i=$(ctr -n gangrun images ls -q | head -1); ctr -n gangrun run --rm --net-host "$i" bench-$$ /bin/true' & done; wait`
@@ -62,7 +62,7 @@ func inContainersOn(ctx context.Context, gangrun, dir, image string, hosts, runs
 	return nil
 }
 
-// writeImage writes an image as "docker save" does. It has only busybox, as /bin/true.
+// writeImage writes an image archive as "docker save" does. The image has only busybox, as /bin/true.
 func writeImage(path string) error {
 	program, err := os.ReadFile("/bin/busybox")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// death measures the time from the SIGKILL of one rank to the end of all others. These end at SIGTERM,
-// so that the time is gangrun's.
+// death measures the time from the SIGKILL of one rank to the end of all others. The ranks end at SIGTERM, so that the
+// time is the time that gangrun takes.
 func death(ctx context.Context, gangrun string, runs int) error {
 	fmt.Printf("one rank of N killed (-9) until every rank is reaped, median and middle half of %d runs\n", runs)
 	for _, n := range []int{2, 8, 32} {
@@ -32,8 +32,8 @@ func death(ctx context.Context, gangrun string, runs int) error {
 	return nil
 }
 
-// oneDeath kills a rank, but not rank 0, of a gang. Every rank R of that gang writes its PID to the
-// file rank.R in its working directory.
+// oneDeath kills one rank of a gang, which is not rank 0, and returns the time until the last rank has ended. Every
+// rank R of the gang must write its PID to the file rank.R in its working directory.
 func oneDeath(ctx context.Context, gangrun string, n int, flags []string, command ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
@@ -84,7 +84,7 @@ func oneDeath(ctx context.Context, gangrun string, n int, flags []string, comman
 	return last.Sub(killed), nil
 }
 
-// waitRanks waits until every rank runs, and returns the PID of one.
+// waitRanks waits until every rank runs, and returns the PID of a rank in the middle of the gang.
 func waitRanks(ctx context.Context, dir string, n int) (pid int, err error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -23,7 +23,8 @@ const traceback = `Traceback (most recent call last):
 torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.15 GiB total capacity; 76.21 GiB already allocated)
 `
 
-// diagnose measures how fast gangrun reads logs. ripgrep searches the same log for the texts of gangrun's rules.
+// diagnose measures how fast gangrun diagnoses logs. For comparison, ripgrep searches the same logs for the texts that
+// gangrun's rules look for.
 func diagnose(ctx context.Context, gangrun string, runs, megabytes int) error {
 	ripgrep, err := exec.LookPath("rg")
 	if err != nil {
@@ -70,7 +71,7 @@ func diagnose(ctx context.Context, gangrun string, runs, megabytes int) error {
 	return diagnoseRanks(ctx, gangrun, dir, runs)
 }
 
-// diagnoseRanks measures the time for the logs of many ranks.
+// diagnoseRanks measures how long gangrun takes to diagnose the logs of many ranks.
 func diagnoseRanks(ctx context.Context, gangrun, dir string, runs int) error {
 	for _, c := range []struct{ ranks, megabytes int }{{64, 100}, {1024, 100}} {
 		logs := filepath.Join(dir, fmt.Sprint("logs", c.ranks))
@@ -99,7 +100,7 @@ func diagnoseRanks(ctx context.Context, gangrun, dir string, runs int) error {
 	return nil
 }
 
-// writeTexts writes the texts that gangrun's rules look for, one a line, and returns their number.
+// writeTexts writes the texts that gangrun's rules look for, with one text on each line, and returns their number.
 func writeTexts(path string) (int, error) {
 	seen := map[string]bool{}
 	var b strings.Builder
@@ -114,7 +115,7 @@ func writeTexts(path string) (int, error) {
 	return len(seen), os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// writeLog writes a log of a job that trains, of about that size, which ends with end.
+// writeLog writes the log of a training job. The log has about size bytes and ends with the text end.
 func writeLog(path string, size int, end string) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// fakeHosts makes this machine look like several to a rival launcher. The first host is where
-// it is started, as usual; the others are loopback addresses, which need no look-up. In place
-// of ssh it gets a script that runs the command here immediately.
+// fakeHosts makes this machine look like several hosts to another launcher. The first host is this machine itself. The
+// others are loopback addresses, which need no name look-up. In place of ssh, the launcher gets a script that runs the
+// command on this machine at once.
 type fakeHosts struct {
-	dir string // the scripts, and each host's directory of temporary files
-	shm string // each host's directory of shared memory
+	dir string // has the scripts, and a directory of temporary files for each host
+	shm string // has a directory for the shared memory of each host
 }
 
-// plainAgent drops the host's name, and the -x that hydra puts before it.
+// plainAgent is a script in place of ssh. It drops the host name from its arguments, and the -x that hydra puts before
+// the host name.
 const plainAgent = `#!/bin/sh
 [ "$1" = -x ] && shift
 shift
 exec sh -c "$*"
 `
 
-// openMPIAgent also gives Open MPI's daemon a host name, a /tmp and a /dev/shm of its own.
-// Without these, ranks of two such hosts would use the same segment of shared memory, and
-// fail.
+// openMPIAgent is like plainAgent, but also gives Open MPI's daemon its own host name, /tmp and /dev/shm. Without
+// these, ranks of two such hosts would use the same segment of shared memory, and fail.
 const openMPIAgent = `#!/bin/sh
 host=$1
 shift
@@ -33,7 +33,7 @@ export PMIX_HOSTNAME=$host OMPI_MCA_orte_tmpdir_base=%s/$host OMPI_MCA_btl_vader
 exec sh -c "$*"
 `
 
-// newFakeHosts writes the scripts, and the directories of a number of hosts, into dir and
+// newFakeHosts writes the scripts into dir. For each host but the first, it makes a directory in dir and one in
 // /dev/shm.
 func newFakeHosts(dir string, hosts int) (*fakeHosts, error) {
 	shm, err := os.MkdirTemp("/dev/shm", "gangrun-bench-")
@@ -54,12 +54,12 @@ func newFakeHosts(dir string, hosts int) (*fakeHosts, error) {
 	return f, nil
 }
 
-// close removes what is not in dir.
+// close removes the directories in /dev/shm.
 func (f *fakeHosts) close() error { return os.RemoveAll(f.shm) }
 
 func (f *fakeHosts) agent(name string) string { return filepath.Join(f.dir, name+"-agent") }
 
-// names returns the names of that many hosts, at least one.
+// names returns the names of so many hosts. There is at least one.
 func (f *fakeHosts) names(hosts int) []string {
 	names := []string{"localhost"}
 	for i := 2; i <= hosts; i++ {
@@ -68,7 +68,7 @@ func (f *fakeHosts) names(hosts int) []string {
 	return names
 }
 
-// slots names the hosts with as many slots each, as mpirun reads them.
+// slots lists the hosts with the same number of slots each, in the form that mpirun reads.
 func (f *fakeHosts) slots(hosts, each int) string {
 	var names []string
 	for _, name := range f.names(hosts) {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// launch measures whole jobs of true, and the floor, in alternating runs.
+// launch measures whole jobs that run true, in alternating runs. The floor (see function floor) is among the
+// contenders.
 func launch(ctx context.Context, gangrun string, runs int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,7 +37,7 @@ func launch(ctx context.Context, gangrun string, runs int) error {
 	return nil
 }
 
-// timed runs a command, which must succeed; then it calls done.
+// timed runs a command, which must succeed, and then calls done. It returns the time that the command took.
 func timed(cmd *exec.Cmd, done func()) (time.Duration, error) {
 	defer done()
 	begin := time.Now()

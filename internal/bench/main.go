@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// parts are the benchmarks, in their order.
+// parts has the names of the benchmarks, in the order in which they run.
 var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale", "watch", "diagnose"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
@@ -106,8 +106,7 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 	return ctx.Err()
 }
 
-// floor starts n times true and waits for all: the least that any launcher
-// must do.
+// floor starts n processes that run true, and waits for all of them. No launcher can do less.
 func floor(n string) int {
 	count, err := strconv.Atoi(n)
 	if err != nil {
@@ -139,7 +138,7 @@ func floor(n string) int {
 	return 0
 }
 
-// sample is the times of one contender.
+// sample has the times of one contender.
 type sample []time.Duration
 
 func (s sample) median() time.Duration {
@@ -147,7 +146,7 @@ func (s sample) median() time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// spread is the range of the middle half.
+// spread returns the limits between which the middle half of the times lies.
 func (s sample) spread() (low, high time.Duration) {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/4], sorted[len(sorted)*3/4]

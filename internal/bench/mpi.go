@@ -16,18 +16,18 @@ import (
 //go:embed testdata/barrier.c
 var barrier []byte
 
-// flavour is one MPI, with the launcher that it brings.
+// flavour is an MPI library, with the launcher that comes with it.
 type flavour struct {
-	name     string // as --mpi has it
+	name     string // the value of --mpi
 	compiler string
 	rival    string
-	aim      string // what gangrun's share of the rival's time should be
-	note     string // on the rival's command line
-	// command starts n ranks of a program on as many hosts.
+	aim      string // how long gangrun may take, compared with the launcher
+	note     string // a remark on the command line of the launcher
+	// command returns the command line that starts n ranks of a program on that many hosts.
 	command func(f *fakeHosts, hosts, n int, program ...string) []string
 }
 
-// flavours are the MPIs to measure.
+// flavours are the MPI libraries to measure.
 var flavours = []flavour{
 	{
 		name: "mpich", compiler: "mpicc.mpich", rival: "hydra", command: hydra,
@@ -54,9 +54,9 @@ func mpirun(f *fakeHosts, hosts, n int, program ...string) []string {
 	if os.Geteuid() == 0 {
 		argv = append(argv, "--allow-run-as-root")
 	}
-	// These are the settings that gangrun gives to the mpirun that it starts (launcher/openmpi),
-	// with one difference: this mpirun yields if the machine has too few cores, and that of gangrun
-	// if a host has too few.
+	// gangrun gives the same settings to the mpirun that it starts (see launcher/openmpi), with one difference. This
+	// mpirun lets waiting ranks yield if the machine has fewer cores than ranks. gangrun does so if a host has fewer
+	// cores than ranks.
 	argv = append(argv, "--bind-to", "none", "--mca", "oob_tcp_if_include", "lo", "--mca", "btl_tcp_if_include", "lo")
 	if n > runtime.NumCPU() {
 		argv = append(argv, "--mca", "mpi_yield_when_idle", "1")
@@ -69,16 +69,16 @@ func mpirun(f *fakeHosts, hosts, n int, program ...string) []string {
 	return append(append(argv, "-n", strconv.Itoa(n)), program...)
 }
 
-// each returns the most of n ranks that one host has.
+// each returns the largest number of ranks on one host if n ranks are spread over the hosts.
 func each(n, hosts int) int { return (n + hosts - 1) / hosts }
 
-// gangs are the gangs to measure: each number of ranks on each number of hosts.
+// gangs says which gangs to measure: every number of ranks on every number of hosts, with each of the MPI libraries.
 type gangs struct {
 	mpis         []string
 	ranks, hosts []int
 }
 
-// each calls f with each flavour asked for, its program, and fake hosts.
+// each calls f for every MPI library in g.mpis, with a program that is built for the library, and with fake hosts.
 func (g gangs) each(ctx context.Context, f func(mpi flavour, program string, fake *fakeHosts) error) (err error) {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
@@ -109,8 +109,8 @@ func (g gangs) each(ctx context.Context, f func(mpi flavour, program string, fak
 	return nil
 }
 
-// on spreads n ranks over that many hosts. It returns the arguments of gangrun run for that, and
-// the number of hosts that have ranks.
+// on returns the arguments with which "gangrun run" spreads n ranks over so many hosts, and the number of hosts that
+// then have ranks.
 func on(mpi flavour, hosts, n int) (flags []string, used int) {
 	flags = []string{"--mpi", mpi.name}
 	if hosts > 1 {
@@ -119,8 +119,8 @@ func on(mpi flavour, hosts, n int) (flags []string, used int) {
 	return flags, min(hosts, n)
 }
 
-// mpiJobs measures whole jobs of MPI_Init, MPI_Barrier and MPI_Finalize against
-// the launcher that each MPI brings, in alternating runs.
+// mpiJobs measures whole jobs that call MPI_Init, MPI_Barrier and MPI_Finalize. It compares gangrun with the launcher
+// of each MPI library, in alternating runs.
 func mpiJobs(ctx context.Context, gangrun string, runs int, g gangs) error {
 	return g.each(ctx, func(mpi flavour, program string, fake *fakeHosts) error {
 		fmt.Printf("whole job of MPI_Init, MPI_Barrier, MPI_Finalize, %s: median and middle half of %d alternating runs;\n", mpi.name, runs)
@@ -146,7 +146,7 @@ func mpiJobs(ctx context.Context, gangrun string, runs int, g gangs) error {
 					if err != nil {
 						return err
 					}
-					if run > 0 { // the first finds the files not yet in memory
+					if run > 0 { // the first run reads files that are not in memory yet
 						rivals, gangs = append(rivals, r), append(gangs, g)
 					}
 				}
@@ -157,8 +157,7 @@ func mpiJobs(ctx context.Context, gangrun string, runs int, g gangs) error {
 	})
 }
 
-// mpiDeath measures from the SIGKILL of one rank of a gang in a barrier to the
-// end of all others.
+// mpiDeath measures the time from the SIGKILL of one rank to the end of all others, in gangs that wait in a barrier.
 func mpiDeath(ctx context.Context, gangrun string, runs int, g gangs) error {
 	return g.each(ctx, func(mpi flavour, program string, _ *fakeHosts) error {
 		fmt.Printf("one rank of N killed (-9) in a barrier until every rank is reaped, %s: median and middle half of %d runs\n", mpi.name, runs)
@@ -180,7 +179,7 @@ func mpiDeath(ctx context.Context, gangrun string, runs int, g gangs) error {
 	})
 }
 
-// parseGangs reads lists with commas.
+// parseGangs parses the values of the flags, which are lists with commas.
 func parseGangs(mpis, ranks, hosts string) (gangs, error) {
 	g := gangs{mpis: strings.Split(mpis, ",")}
 	for _, mpi := range g.mpis {

@@ -11,7 +11,7 @@ func TestRivals(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		argv []string
-		want string // the end of it
+		want string // the end of the command line
 	}{
 		{"hydra, one host", hydra(fake, 1, 8, "prog"), "mpiexec.hydra -n 8 prog"},
 		{"hydra, hosts", hydra(fake, 3, 8, "prog"), " -launcher-exec /d/plain-agent -hosts localhost,127.0.1.2,127.0.1.3 -ppn 3 -n 8 prog"},

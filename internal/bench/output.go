@@ -27,7 +27,7 @@ func output(ctx context.Context, gangrun string, megabytes int) error {
 		return err
 	}
 	lines := `yes 'step of a rank that says a lot, with a line of eighty bytes, as many programs do' | head -c ` + strconv.Itoa(each)
-	ctx, cancel := context.WithCancel(ctx) // a disk may be slow: there is no limit
+	ctx, cancel := context.WithCancel(ctx) // without a limit, because a disk may be slow
 	cmd := exec.CommandContext(ctx, gangrun, "run", "--preflight", "off", "--output", "none", "-n", strconv.Itoa(ranks), "--", "sh", "-c", lines)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	took, err := timed(cmd, cancel)
@@ -40,7 +40,7 @@ func output(ctx context.Context, gangrun string, megabytes int) error {
 	return nil
 }
 
-// writeFile writes a file of that size and removes it.
+// writeFile writes a file of that size and removes it. It returns the time that the writing took.
 func writeFile(path string, size int64) (time.Duration, error) {
 	begin := time.Now()
 	file, err := os.Create(path)

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// ratio is the ratio of two contenders' medians. low and high bound the middle 90 % of the
-// ratios of as many pairs of runs, drawn with replacement.
+// ratio is the ratio of the medians of two contenders. low and high are the limits of its 90 % bootstrap interval, for
+// which pairs of runs are drawn with replacement.
 type ratio struct{ of, low, high float64 }
 
-// ratioOf returns the ratio of a's median to b's; the runs a[i] and b[i] were adjacent.
+// ratioOf returns the ratio of the median of a to that of b. The runs a[i] and b[i] must have followed each other.
 func ratioOf(a, b sample) ratio {
 	const draws = 4000
-	random := rand.New(rand.NewPCG(1, 2)) // the same draws every time
+	random := rand.New(rand.NewPCG(1, 2)) // with a fixed seed, so that the result is the same every time
 	drawn := make([]float64, draws)
 	x, y := make(sample, len(a)), make(sample, len(b))
 	for i := range drawn {

@@ -38,7 +38,8 @@ func TestRatioOf(t *testing.T) {
 	}
 }
 
-// The cold start's ratio is that of its own runs to those of the plain shell.
+// TestColdRatio checks that the ratio of the cold start compares the times of the cold start with those of the plain
+// shell.
 func TestColdRatio(t *testing.T) {
 	ms := time.Millisecond
 	job := sshJob{by: []contender{{"gangrun", nil, false}, {"gangrun, cold", nil, true}, {plainShell, nil, false}}}

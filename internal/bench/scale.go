@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// cost is what a gang of one rank per host costs its controller.
+// cost is what a gang with one rank on each host costs its controller.
 type cost struct {
-	up   time.Duration // until every rank runs
-	cpu  time.Duration // the controller's, until then
-	idle time.Duration // the controller's in watched, while ranks only run
-	end  time.Duration // from SIGTERM to the controller's end
-	peak int64         // the controller's memory at most, bytes
+	up   time.Duration // time until every rank runs
+	cpu  time.Duration // CPU time of the controller until every rank runs
+	idle time.Duration // CPU time of the controller during watched, while the ranks do nothing
+	end  time.Duration // time from SIGTERM to the end of the controller
+	peak int64         // the most memory that the controller used, in bytes
 }
 
-// watched is how long a running gang is watched.
+// watched is how long oneCost watches a gang after every rank runs.
 const watched = 3 * time.Second
 
 // scaleLoopback measures gangs on simulated hosts of this machine.
@@ -90,9 +90,9 @@ func medians(all []cost) (m cost) {
 	return m
 }
 
-// oneCost runs a gang until it has been watched for long enough.
+// oneCost runs a gang, watches it for the time watched, and ends it.
 func oneCost(ctx context.Context, hosts int, command []string) (c cost, err error) {
-	work, err := os.Getwd() // shared by the hosts, where there are some
+	work, err := os.Getwd() // if there are several hosts, they share this directory
 	if err != nil {
 		return c, err
 	}
@@ -142,18 +142,16 @@ func oneCost(ctx context.Context, hosts int, command []string) (c cost, err erro
 	return c, errors.Join(err, settle(ctx))
 }
 
-// tick is the unit of times in /proc/PID/stat: 1/100 s on every Linux that Go
-// runs on.
+// tick is the unit of the times in /proc/PID/stat. It is 1/100 s on every Linux system on which Go runs.
 const tick = 10 * time.Millisecond
 
-// used returns the CPU time that a process has taken, without its children's, and
-// the memory that it had at most.
+// used returns the CPU time that a process has used, without that of its children, and the most memory that it had.
 func used(pid int) (cpu time.Duration, peak int64, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, 0, err
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // from the third on
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the fields from the third on
 	if len(fields) < 13 {
 		return 0, 0, fmt.Errorf("/proc/%d/stat is %q", pid, stat)
 	}

@@ -11,12 +11,11 @@ import (
 	"syscall"
 )
 
-// slurmNodes are the numbers of nodes on which the launch in a Slurm job is measured; each has
-// ranksEach ranks.
+// slurmNodes are the numbers of nodes on which the launch in a Slurm job is measured. Each node has ranksEach ranks.
 var slurmNodes = []int{4, 16}
 
-// slurmScript runs this program again in a Slurm job on all hosts, as a user who may log in to no
-// host, and prints what it has printed.
+// slurmScript runs this program again in a Slurm job on all hosts, and prints the output of the job. It submits the
+// job as a user who must not log in to any host.
 const slurmScript = `dir=$(bob pwd) && install -m 755 "$BENCH_SELF" "$dir/bench" || exit
 bob sbatch --quiet --wait -N "$BENCH_NODES" --ntasks-per-node="$BENCH_EACH" -o "$dir/out" --wrap "exec ./bench ` + insideName + ` slurm gangrun $BENCH_RUNS"
 code=$?

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// bedHosts is the number of simulated hosts, and sshHosts the numbers of hosts to measure
-// with; each has ranksEach ranks.
+// bedHosts is the number of simulated hosts. sshHosts are the numbers of hosts on which jobs are measured. Each host
+// has ranksEach ranks.
 const (
 	bedHosts  = 16
 	ranksEach = 2
@@ -26,12 +26,11 @@ var sshHosts = []int{4, bedHosts}
 // bedNetwork is the network of the simulated hosts.
 const bedNetwork = "10.77.0.0/24"
 
-// insideName is the argument with which this program measures on the controller of simulated
-// hosts.
+// insideName is the first argument of this program if it runs on the controller of simulated hosts.
 const insideName = "inside"
 
-// inBed runs this program again on the controller of simulated hosts, to take a measurement there. flags are
-// further flags for the program that simulates them. If the machine cannot simulate hosts, it prints that and
+// inBed runs this program again on the controller of simulated hosts, to take the measurement named what. flags are
+// additional flags for the program that simulates the hosts. If the machine cannot simulate hosts, inBed says so and
 // skips the measurement.
 func inBed(ctx context.Context, bed, gangrun, what string, runs int, flags ...string) error {
 	if os.Geteuid() != 0 {
@@ -51,7 +50,7 @@ func inBed(ctx context.Context, bed, gangrun, what string, runs int, flags ...st
 	return cmd.Run()
 }
 
-// inside takes a measurement on hosts, in a directory that all share.
+// inside takes a measurement on simulated hosts, in a directory that all of them share.
 func inside(ctx context.Context, args []string) (err error) {
 	if len(args) != 3 {
 		return errors.New("this command is for bench's own use")
@@ -63,7 +62,7 @@ func inside(ctx context.Context, args []string) (err error) {
 	if args[0] == "slurm" {
 		return inSlurm(ctx, args[1], runs)
 	}
-	shared := filepath.Join(os.Getenv("HOME"), "../../shared") // as internal/testhosts has it
+	shared := filepath.Join(os.Getenv("HOME"), "../../shared") // the place at which internal/testhosts puts it
 	dir, err := os.MkdirTemp(shared, "bench-")
 	if err != nil {
 		return err
@@ -83,7 +82,7 @@ func inside(ctx context.Context, args []string) (err error) {
 	return fmt.Errorf("there is nothing called %q to measure on hosts", args[0])
 }
 
-// bedNames returns h1 to hN.
+// bedNames returns the names h1 to hN.
 func bedNames(n int) []string {
 	var names []string
 	for i := range n {
@@ -96,17 +95,17 @@ func bedNames(n int) []string {
 type contender struct {
 	name string
 	argv []string
-	cold bool // no host has gangrun's program
+	cold bool // no host has gangrun's program when the job starts
 }
 
-// sshJob is a program on a number of hosts, with the contenders that start it.
+// sshJob is a program that runs on a number of hosts, with the contenders that start it.
 type sshJob struct {
 	program string
 	hosts   int
 	by      []contender
 }
 
-// sshJobs returns the jobs on a number of hosts, gangrun's warm start first.
+// sshJobs returns the jobs on a number of hosts. The first contender of each job is gangrun's warm start.
 func sshJobs(gangrun string, hosts int, barriers map[string]string) []sshJob {
 	n, each := strconv.Itoa(ranksEach*hosts), strconv.Itoa(ranksEach)
 	list := strings.Join(bedNames(hosts), ",")
@@ -136,8 +135,7 @@ func sshJobs(gangrun string, hosts int, barriers map[string]string) []sshJob {
 // plainShell is the contender that starts commands over SSH and does nothing else.
 const plainShell = "pdsh"
 
-// coldRatio is the ratio of gangrun's cold start to plainShell; false where one of the
-// two has no times.
+// coldRatio returns the ratio of gangrun's cold start to plainShell. It returns false if one of the two has no times.
 func (j sshJob) coldRatio(took []sample) (ratio, bool) {
 	cold := slices.IndexFunc(j.by, func(c contender) bool { return c.cold })
 	shell := slices.IndexFunc(j.by, func(c contender) bool { return c.name == plainShell })
@@ -201,20 +199,21 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 	return nil
 }
 
-// pause is the time after each job in which processes that it has left on the hosts can end, so
-// that they do not disturb the next job.
+// pause is the time after each job. In this time, processes that the job has left on the hosts can end, so that they
+// do not disturb the next job.
 const pause = 100 * time.Millisecond
 
-// hangLimit is when a job counts as hanging: with MPICH over UCX and TCP, MPI_Finalize
-// sometimes hangs, unless gangrun has started the job.
+// hangLimit is the time after which a job counts as hanging. With MPICH over UCX and TCP, MPI_Finalize sometimes hangs
+// if another launcher than gangrun has started the job.
 const hangLimit = 10 * time.Second
 
-// hangs is the number of rounds with a job that hangs after which no more are run.
+// hangs is the largest number of rounds that may be lost because a job hangs. With the next such round, the
+// measurement stops.
 const hangs = 3
 
-// measure runs every contender in turn, until there are enough rounds in which none hung, or too
-// many in which one hung. The first round does not count: files may not be in memory yet, and hosts
-// may lack gangrun's program.
+// measure runs every contender once in each round. It stops when there are enough rounds in which no job hung, or more
+// than hangs rounds without a result. The first round never has a result, because files may not be in memory yet, and
+// hosts may lack gangrun's program.
 func (j sshJob) measure(ctx context.Context, dir string, runs int) (took []sample, hung []int, err error) {
 	took, hung = make([]sample, len(j.by)), make([]int, len(j.by))
 	for round := 0; len(took[0]) < runs && round-len(took[0]) <= hangs; round++ {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// trial measures what it costs a trial to be contained, in alternating runs. Each run has
-// an argument of its own, since a good trial is not repeated.
+// trial measures how much time it costs to contain a trial, in alternating runs. Each pair of runs has an argument of
+// its own, because gangrun does not repeat a trial that has passed.
 func trial(ctx context.Context, gangrun string, runs int) error {
 	dir, err := os.MkdirTemp("", "gangrun-bench-trial-")
 	if err != nil {

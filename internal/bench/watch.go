@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// watchTime is how many seconds a gang works in a run of watchCost.
+// watchTime is how long the gang works in a run of watchCost, in seconds.
 const watchTime = "10"
 
-// ownBegin and ownEnd are when watchCost reads the CPU time of gangrun's processes, counted from the start of a run.
-// The start of the gang is over by then, and its end has not begun.
+// watchCost reads the CPU time of gangrun's processes at ownBegin and at ownEnd after the start of a run. At ownBegin,
+// the start of the gang is over. At ownEnd, the end of the gang has not begun.
 const (
 	ownBegin = 3 * time.Second
 	ownEnd   = 9 * time.Second
 )
 
-// watchCost compares the work that ranks do with the watch and without, in alternating runs: training steps of
-// PyTorch, and rounds of an allreduce of MPI. It also prints the CPU time of gangrun itself, which
-// varies far less than the speed of the ranks.
+// watchCost compares the speed of ranks with --watch on and off, in alternating runs. The ranks do training steps of
+// PyTorch, or rounds of an MPI allreduce. watchCost also prints the CPU time of gangrun itself, which varies far less
+// than the speed of the ranks.
 func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
@@ -62,8 +62,8 @@ func watchCost(ctx context.Context, gangrun string, runs int, g gangs) error {
 	return nil
 }
 
-// workOf runs two ranks. It returns the mean time of a round (for PyTorch, of a training step), and the CPU time
-// that gangrun's own processes use in a second.
+// workOf runs two ranks. It returns the mean time of a round, or of a training step with PyTorch, and the CPU time
+// that gangrun's own processes use per second.
 func workOf(ctx context.Context, gangrun, mode string, command []string) (round, own time.Duration, err error) {
 	cmd, done := limited(ctx, append([]string{gangrun, "run", "--preflight", "off", "--retries", "0", "--watch", mode, "-n", "2", "--"}, command...)...)
 	defer done()
@@ -90,7 +90,7 @@ func workOf(ctx context.Context, gangrun, mode string, command []string) (round,
 		}
 		measured <- time.Duration(float64(used) / (ownEnd - ownBegin).Seconds())
 	}()
-	var first time.Time // when the line of the step begun was printed
+	var first time.Time // when the line of step begun was printed
 	var begun int
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		line := lines.Text()
@@ -125,7 +125,7 @@ func workOf(ctx context.Context, gangrun, mode string, command []string) (round,
 	return round, own, nil
 }
 
-// cpuTime returns the CPU time of all living processes of a program.
+// cpuTime returns the total CPU time of the living processes that run a program.
 func cpuTime(program string) (sum time.Duration) {
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, link := range links {

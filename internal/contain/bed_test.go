@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain makes the test's binary serve as the process that builds a view, as what it
-// becomes, and as somebody who starts it.
+// TestMain makes the test binary serve as the process that builds a view, as the program that this process becomes,
+// and as the process that starts it.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -40,7 +40,7 @@ func fail(what string, err error) {
 	os.Exit(9)
 }
 
-// startContained starts a program in a view, as an agent does, and exits as it does.
+// startContained starts a program in a view, as an agent does, and exits with its exit code.
 func startContained(request string, words []string) {
 	var r Request
 	if err := json.Unmarshal([]byte(request), &r); err != nil {
@@ -72,16 +72,16 @@ func startContained(request string, words []string) {
 	os.Exit(0)
 }
 
-// ordinary is a user who is not root.
+// ordinary is the ID of a user who is not root.
 const ordinary = 23456
 
-// bed is a place with files that a program is to leave alone.
+// bed has files that a contained program must not change.
 type bed struct {
 	t          *testing.T
 	user       bool
-	dir        string // of everything
+	dir        string // the directory of all files
 	work, home string
-	elsewhere  string // a directory that the program was told nothing of
+	elsewhere  string // a directory that the request does not name
 	received   chan string
 }
 
@@ -90,7 +90,7 @@ func newBed(t *testing.T, user bool) *bed {
 	if os.Getuid() != 0 {
 		t.Fatal("this test must be run by root, who can be anybody")
 	}
-	dir, err := os.MkdirTemp("/tmp", "contain-") // everybody may enter it, unlike t.TempDir
+	dir, err := os.MkdirTemp("/tmp", "contain-") // unlike t.TempDir, every user can enter it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +135,7 @@ func (b *bed) write(path, text string) {
 	must(b.t, os.WriteFile(path, []byte(text), 0o644))
 }
 
-// listen opens a socket in the working directory, of a service that writes down what it
-// is told.
+// listen opens a socket of a service in the working directory. The service records the data that it gets.
 func (b *bed) listen() {
 	l, err := net.Listen("unix", b.work+"/service.sock")
 	must(b.t, err)
@@ -158,7 +157,7 @@ func (b *bed) listen() {
 	b.t.Cleanup(func() { _ = l.Close(); <-done })
 }
 
-// digest says everything about every file that a writer could change.
+// digest returns a text that changes if any file changes that the program could write.
 func (b *bed) digest() string {
 	b.t.Helper()
 	var all strings.Builder
@@ -187,7 +186,7 @@ func (b *bed) digest() string {
 	return all.String()
 }
 
-// run runs a program in a view; its Needed are the working directory and home.
+// run runs a program in a view. Needed has the working directory and the home directory.
 func (b *bed) run(change func(*Request), words ...string) (string, error) {
 	b.t.Helper()
 	r := Request{Layer: b.dir + "/layer", Room: 32 << 20, Work: []string{b.work}, Needed: []string{b.home, "/tmp"}, User: b.user}

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attack writes wherever a program may get: by absolute paths, through links, a mapping,
-// a bind mount, shared memory, a socket and files at home. It ends well only if it could
-// do what it could do outside.
+// attack is a Python program that writes wherever it can: by absolute paths, through links, a mapping, a bind mount,
+// shared memory and a socket, and to files in the home directory. It fails if it cannot do what it could do outside a
+// view.
 const attack = `
 import ctypes, mmap, os, shutil, socket, subprocess, sys, tempfile
 work, home, elsewhere, name = sys.argv[1:]
@@ -76,8 +76,8 @@ func TestNothingLasts(t *testing.T) {
 	})
 }
 
-// What is written where it is to last, lasts; a directory that is to be empty is, and
-// may be missing.
+// TestThroughAndEmpty checks that writes below Through are kept, and that the directories of Empty are empty. A
+// directory of Empty may be missing on the host.
 func TestThroughAndEmpty(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		through := b.elsewhere + "/through"
@@ -99,7 +99,7 @@ func TestThroughAndEmpty(t *testing.T) {
 	})
 }
 
-// The layer holds no more than its room, and nothing of it outlives the program.
+// TestRoom checks that the layer has no more room than Room, and that nothing of it is left after the program.
 func TestRoom(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		out, err := b.run(func(r *Request) { r.Room = 1 << 20 }, "/bin/sh", "-c", "head -c 2000000 /dev/zero >big || echo full")
@@ -112,7 +112,8 @@ func TestRoom(t *testing.T) {
 	})
 }
 
-// A user writes where he may, though directories belong to others, and nowhere else.
+// TestDirectoriesOfOthers checks that a user can write wherever the permissions allow it, even in directories of other
+// users, and nowhere else.
 func TestDirectoriesOfOthers(t *testing.T) {
 	b := newBed(t, true)
 	group, closed := b.work+"/group", b.work+"/closed"
@@ -134,7 +135,8 @@ func TestDirectoriesOfOthers(t *testing.T) {
 	}
 }
 
-// The program has none of the capabilities that the view was built with, and its own IDs.
+// TestNoCapabilities checks that the program has its own IDs, and none of the capabilities that were needed to build
+// the view.
 func TestNoCapabilities(t *testing.T) {
 	b := newBed(t, true)
 	out, err := b.run(nil, "/bin/sh", "-c", "grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; id -u; id -g")
@@ -143,13 +145,13 @@ func TestNoCapabilities(t *testing.T) {
 	}
 }
 
-// A file system that cannot be covered is an error where the program needs it, and
-// cannot be written elsewhere.
+// TestFileSystemThatCannotBeCovered checks a file system over which no overlay can be mounted. If the program needs to
+// write there, there must be an error. Otherwise the file system must be read-only.
 func TestFileSystemThatCannotBeCovered(t *testing.T) {
 	b := newBed(t, false)
 	dir := b.work + "/sub"
 	lower, upper, work := b.dir+"/l", b.dir+"/u", b.dir+"/w"
-	// The kernel lets overlays lie over each other twice: not a third time.
+	// The kernel allows two overlays over each other, but no third one.
 	for i := range 2 {
 		for _, d := range []string{lower, upper, work} {
 			must(t, os.Mkdir(fmt.Sprint(d, i), 0o755))
@@ -176,8 +178,8 @@ func TestFileSystemThatCannotBeCovered(t *testing.T) {
 	}
 }
 
-// Paths of a request may lead through symbolic links, absolute ones too, and the links stay
-// what they are.
+// TestSymbolicLinks checks that the paths of a request may have symbolic links, also absolute ones, and that the links
+// stay as they are.
 func TestSymbolicLinks(t *testing.T) {
 	each(t, func(t *testing.T, b *bed) {
 		group := b.dir + "/real"
@@ -185,7 +187,7 @@ func TestSymbolicLinks(t *testing.T) {
 			must(t, os.MkdirAll(dir, 0o755))
 		}
 		must(t, filepath.WalkDir(group, func(path string, _ fs.DirEntry, err error) error {
-			if err == nil && b.user { // the main group of others
+			if err == nil && b.user { // the files belong to another group, as if it were the main group of other users
 				err = errors.Join(os.Chown(path, ordinary, ordinary+1), os.Chmod(path, 0o775))
 			}
 			return err
@@ -208,7 +210,7 @@ func TestSymbolicLinks(t *testing.T) {
 			t.Errorf("the log is %q, %v", text, err)
 		}
 		must(t, os.Remove(log))
-		digest := func(text string) string { // the directory of the log was written to
+		digest := func(text string) string { // the directory of the log has changed
 			var kept []string
 			for line := range strings.Lines(text) {
 				if !strings.HasPrefix(line, group+"/run/logs ") {
@@ -223,7 +225,7 @@ func TestSymbolicLinks(t *testing.T) {
 	})
 }
 
-// Mounts in directories that the user may not enter, or may not list, are in nobody's way.
+// TestClosedDirectories checks that mounts in directories that the user cannot enter or list do not prevent a view.
 func TestClosedDirectories(t *testing.T) {
 	b := newBed(t, true)
 	for _, c := range []struct {
@@ -247,7 +249,7 @@ func TestClosedDirectories(t *testing.T) {
 	}
 }
 
-// Files that the user may write though they are not wholly its own are noticed.
+// TestMixed checks that Mixed reports files with another owner or group that the user may write.
 func TestMixed(t *testing.T) {
 	b := newBed(t, false)
 	r := Request{Work: []string{b.work}}

@@ -65,8 +65,8 @@ func TestPlanOfRoot(t *testing.T) {
 	}
 }
 
-// A directory above a mount is made anew in a user namespace, and one that cannot be
-// listed holds only the mounts below it.
+// TestPlanOfUser checks the plan in a user namespace. There, a directory above a mount is made anew. If the directory
+// cannot be listed, it only has the mounts below it.
 func TestPlanOfUser(t *testing.T) {
 	tree := fstest.MapFS{
 		"bin": {Mode: fs.ModeSymlink}, "vmlinuz": {}, "initctl": {Mode: fs.ModeNamedPipe},

@@ -22,7 +22,7 @@ func TestAsker(t *testing.T) {
 	if filepath.Dir(a.file) != spec.CheckpointDir {
 		t.Errorf("the file is %s", a.file)
 	}
-	for range 2 { // withdrawn or not
+	for range 2 { // Withdraw must also work if there is no request
 		if err := a.Withdraw(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -53,8 +53,8 @@ func TestAsker(t *testing.T) {
 	}
 }
 
-// TestAskerOfFrozenFiles: a file system that does not answer holds up nobody for longer than askLimit, and only one goroutine
-// waits for it. What it does late is done before anything else.
+// TestAskerOfFrozenFiles checks that a file system that does not answer delays a caller for at most askLimit, and that
+// only one goroutine waits for it. What that goroutine does late must be done before anything else.
 func TestAskerOfFrozenFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(job.BeforeStopFile, "x", nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// weights writes a checkpoint with one number.
+// weights writes a checkpoint that has one number.
 func weights(t *testing.T, dir, name string, value float64) {
 	t.Helper()
 	header := `{"w":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}`

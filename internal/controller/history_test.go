@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestEntryOf has the ends of runs that a history must tell apart.
+// TestEntryOf tests the ends of runs that a history must distinguish.
 func TestEntryOf(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "data.csv"), []byte("1"), 0o600); err != nil {

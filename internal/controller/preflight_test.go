@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// An agent that cannot look at files in time is the fault of a file system. Other errors
-// stay as they are.
+// TestStalled checks that an agent that cannot look at files in time is reported as a problem of a file system. Other
+// errors must not change.
 func TestStalled(t *testing.T) {
 	late := fmt.Errorf("survey host h1: %w", &launcher.LookError{Host: "h1", What: "the directory \"/w\""})
 	if err := stalled(late); !supervisor.OfStorage(err) || !errors.Is(err, late) && !errors.As(err, new(*launcher.LookError)) {

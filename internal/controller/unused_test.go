@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The first gang of a run notes which hosts and GPUs of its batch job it leaves unused; later gangs
-// of the run do not.
+// TestUnused checks that the first gang of a run notes which hosts and GPUs of its batch job it does not use. Later
+// gangs of the run must not note it again.
 func TestUnused(t *testing.T) {
 	gpus := func(ids ...string) (all []job.Device) {
 		for _, id := range ids {

@@ -225,10 +225,10 @@ func (s *series) add(p point) {
 	}
 }
 
-// maxPoints is the most points that are kept of a series.
+// maxPoints is the largest number of points that are kept of a series.
 const maxPoints = 1 << 20
 
-// halve keeps of each four points the lowest and the highest. A value that is not finite counts as both.
+// halve keeps the lowest and the highest of each four points. A value that is not finite counts as both.
 func (s *series) halve() {
 	kept := s.points[:0]
 	for four := range slices.Chunk(s.points, 4) {
@@ -249,14 +249,14 @@ func (s *series) halve() {
 	s.points = kept
 }
 
-// chosen has the series by which a run is judged.
+// chosen has the series by which gangrun judges a run.
 type chosen struct {
 	by       map[judge.Signal]*series
 	higher   bool
 	indirect bool
 }
 
-// choose picks the series of each signal.
+// choose chooses a series for each signal.
 func choose(all []*series, o Options) (chosen, error) {
 	c := chosen{by: map[judge.Signal]*series{}}
 	choice, err := metrics.Choose(candidates(all), o.Metric, o.Higher)

@@ -27,7 +27,8 @@ func write(t *testing.T, name, text string) string {
 	return path
 }
 
-// table returns CSV with a column of steps and the columns that value writes.
+// table returns CSV text. It has a column with the steps, and the columns that the function value writes for each
+// step.
 func table(steps int, columns string, value func(step int) string) string {
 	var b strings.Builder
 	b.WriteString("step," + columns + "\n")
@@ -73,7 +74,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestDirectory checks that of a directory, the files with metrics in it and below it are read.
+// TestDirectory checks that Read reads the files with metrics in a directory and below it.
 func TestDirectory(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Read(t.Context(), []string{dir}, Options{}); err == nil || !strings.Contains(err.Error(), "has 0 files whose name is") {
@@ -97,8 +98,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestSaves checks that the GPU-hours come from the times in the file and the number of GPUs. Without times,
-// there are none.
+// TestSaves checks that Read computes the GPU-hours from the times in the file and the number of GPUs. Without times,
+// there are no GPU-hours.
 func TestSaves(t *testing.T) {
 	loss := func(s int) float64 {
 		if s > 100 {
@@ -118,7 +119,7 @@ func TestSaves(t *testing.T) {
 			t.Errorf("%s: saves %v, want %g", path, saves, want)
 		}
 	}
-	// The time of the run is known, and the file has no times.
+	// In this case, the time of the run is known, but the file has no times.
 	r, err := Read(context.Background(), []string{untimed}, Options{Total: 1000, GPUs: 8, Seconds: 36 * 399})
 	if err != nil || r.Verdicts[0].Saves == nil || math.Abs(*r.Verdicts[0].Saves-8*36*601/3600.0) > 0.01 {
 		t.Errorf("by the time of the run: %+v, %v", r.Verdicts, err)
@@ -180,7 +181,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestHalve: a series that is too long keeps its extremes and its ends, and values that are not finite.
+// TestHalve checks that a series that is too long keeps its extremes, its ends, and the values that are not finite.
 func TestHalve(t *testing.T) {
 	s := newSeries("loss", "")
 	for i := range maxPoints + 1 {

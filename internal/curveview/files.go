@@ -9,10 +9,10 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxFiles is how many files are read of the directories that are named.
+// maxFiles is the largest number of files with metrics that a directory may have.
 const maxFiles = 256
 
-// files returns the paths with those of the files with metrics in place of directories.
+// files returns paths with each directory replaced by the files with metrics that are below it.
 func files(paths []string) (all []string, err error) {
 	for _, path := range paths {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	height = 12 // rows of a plot
-	labels = 14 // columns for the labels beside a plot
+	height = 12 // number of rows of a plot
+	labels = 14 // number of columns for the labels beside a plot
 )
 
 // Print prints the report with a plot, which is width columns wide. If colour is true, each curve has a colour

@@ -10,10 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// recorded is the format of a run's journal.
+// recorded is the File.Format of a journal.
 const recorded = "journal"
 
-// maxRecorded is how many losses of a journal are kept. If there are more, the last ones are kept.
+// maxRecorded is the largest number of losses that are kept of a journal. If there are more, the last ones are kept.
 const maxRecorded = 1 << 20
 
 // readJournal returns the losses that ranks have reported in the last attempt of a run. It uses the lowest
@@ -39,7 +39,7 @@ func readJournal(ctx context.Context, path string) (File, []*series, int64, erro
 		}
 		switch {
 		case p.Restarts:
-			total = 0 // the number is that of the steps of an epoch
+			total = 0 // Total is the number of steps of one epoch
 		case p.Total > 0:
 			total = p.Total
 		}

@@ -6,11 +6,10 @@ import (
 	"github.com/gangrun/gangrun/internal/curve/judge"
 )
 
-// looks is about how often a replay asks for the verdicts. While a job runs, they are computed after each
-// value.
+// looks is about how often a replay asks a Judge for its verdicts. While a job runs, gangrun asks after each value.
 const looks = 400
 
-// value is a value of a signal, as a Judge gets it.
+// value is a value of a signal, in the form in which a Judge gets it.
 type value struct {
 	of judge.Signal
 	point

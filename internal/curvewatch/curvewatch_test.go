@@ -246,7 +246,7 @@ func TestFrozen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		frozen := make(chan struct{})
 		var asked atomic.Int32
-		const ran = 2 * look // of each gang, after its first point
+		const ran = 2 * look // how long each gang runs after its first point
 		point := func(_ job.Attempt, emit func(job.Event)) {
 			emit(job.Event{Kind: job.KindProgress, Progress: &job.Progress{Step: 1, Metrics: map[string]float64{"loss": 1}}})
 			time.Sleep(ran)

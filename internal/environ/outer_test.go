@@ -7,9 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// TestInherited: what says that a process is a rank of an outer job is left out,
-// what a user sets and what describes an allocation stays. The names are those that
-// mpirun 4.1, hydra 4.0, srun 22.05 and torchrun 1.13 and 2 set.
+// TestInherited checks that variables that make a process a rank of an outer job are left out. Variables that users
+// set, or that describe an allocation, must stay. The names are those of mpirun 4.1, hydra 4.0, srun 22.05 and
+// torchrun 1.13 and 2.
 func TestInherited(t *testing.T) {
 	stays := []string{
 		"PATH=/bin", "A=RANK=1", "RANKS=4", "MY_RANK=1", "PMI=1", "EMPTY=",

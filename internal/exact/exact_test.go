@@ -51,7 +51,7 @@ func TestThereAndBack(t *testing.T) {
 	thereAndBack(t, part{})
 }
 
-// TestPlainStaysPlain: what encoding/json keeps is written as it writes it.
+// TestPlainStaysPlain checks that strings that encoding/json preserves are written as encoding/json writes them.
 func TestPlainStaysPlain(t *testing.T) {
 	v := part{Words: []string{"naïve 日本 \ufffd <&> \\u0000 \\ufffd", "\n\t\x7f"}}
 	want, err := json.Marshal(v)
@@ -66,7 +66,7 @@ func TestPlainStaysPlain(t *testing.T) {
 	}
 }
 
-// TestOlderFiles: a NUL byte that an earlier version has written stays.
+// TestOlderFiles checks that a NUL byte in a file of an older version of gangrun is preserved.
 func TestOlderFiles(t *testing.T) {
 	var got []string
 	if err := exact.Unmarshal([]byte(`["a\u0000", "a\u0000zz", "\u00004"]`), &got); err != nil {

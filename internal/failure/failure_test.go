@@ -51,8 +51,8 @@ func TestCodeAndHint(t *testing.T) {
 	}
 }
 
-// A limit of this machine explains more than what the error itself advises, and less than
-// what the command says.
+// TestHintOfLimit checks that a hint about a limit of this machine replaces the hint of the error itself, but not the
+// hint of the command.
 func TestHintOfLimit(t *testing.T) {
 	full := fmt.Errorf("%w %w", hinter("ask"), unix.ENFILE)
 	if got := Hint(full); !strings.Contains(got, "fs.file-max") {

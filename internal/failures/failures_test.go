@@ -19,14 +19,13 @@ import (
 // root is the root of gangrun's tree.
 const root = "../.."
 
-// TestFailures runs one job for each way in which a failure is caught; TestSoakFailures runs all.
+// TestFailures runs one job for each way in which gangrun finds a failure. TestSoakFailures runs all jobs.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	runJobs(t, 20*time.Second, "syntax-error", "import-error", "core-dump", "cuda-init-failed")
 }
 
-// runJobs runs jobs under gangrun and in the loop, and checks what gangrun makes of them. It does
-// not compare the times.
+// runJobs runs jobs with gangrun and in a loop, and checks the results of gangrun. It does not compare the times.
 func runJobs(t *testing.T, longest time.Duration, only ...string) {
 	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {
 		noskip.Skip(t, "Open MPI is not installed: %v", err)
@@ -57,7 +56,7 @@ func runJobs(t *testing.T, longest time.Duration, only ...string) {
 	}
 }
 
-// TestDocument compares the table in the README of the examples with the reasons.
+// TestDocument compares the table in the README of the examples with the reasons in the code.
 func TestDocument(t *testing.T) {
 	path := filepath.Join(root, examples, "README.md")
 	data, err := os.ReadFile(path)
@@ -79,8 +78,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestReasons: every reason has a job file with as many ranks as the loop starts, and every job
-// file a reason.
+// TestReasons checks that every reason has a job file with as many ranks as the loop starts, and that every job file
+// has a reason.
 func TestReasons(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, examples, "*.yaml"))
 	if err != nil {
@@ -135,7 +134,7 @@ func TestReadTries(t *testing.T) {
 	}
 }
 
-// TestJudge: what is wrong with a job is found.
+// TestJudge checks that all problems of a result are found.
 func TestJudge(t *testing.T) {
 	at := func(seconds int) *time.Time { v := time.Unix(int64(seconds), 0); return &v }
 	oom := job.Cause{Category: job.CPUOOM, Retry: job.RetryNever}
@@ -165,7 +164,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestCheck: a wrong category and too much waste are errors, and each says what is wrong.
+// TestCheck checks that a wrong category and too much waste are errors. Each error must say what is wrong.
 func TestCheck(t *testing.T) {
 	r := reasons[0]
 	good := row{reason: r, verdict: verdict{category: r.category, action: r.category.Action(), by: r.by, wasted: 1}, loop: loop{wasted: 10}}
@@ -180,7 +179,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPage: the page has the totals, the shares of the loops, and marks what is wrong.
+// TestPage checks that the page has the totals and the shares of the loops, and marks wrong results.
 func TestPage(t *testing.T) {
 	saver := reason{name: "S", job: "s", category: job.CPUOOM, by: gang, saves: true}
 	other := reason{name: "O", job: "o", category: job.CPUOOM, by: gang}

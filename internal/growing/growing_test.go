@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds every wait of a test that fails.
+// limit limits every wait of a test that fails.
 const limit = time.Minute
 
 // add appends text to a file.
@@ -32,15 +32,15 @@ func add(t *testing.T, path, text string) {
 	}
 }
 
-// polled is a Watch for which the kernel says nothing: the user has no inotify instance
-// left, or the files are on a network file system.
+// polled returns a Watch without inotify, as if no inotify instance were left or the files were on a network file
+// system.
 func polled() *Watch {
 	w := &Watch{wake: make(chan struct{}, 1), poll: time.NewTicker(PollEvery)}
 	w.Touch()
 	return w
 }
 
-// until reads a file until it has held want.
+// until reads a file until the data that it has read contains want.
 func until(t *testing.T, w *Watch, r *Reader, f *File, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -60,8 +60,8 @@ func until(t *testing.T, w *Watch, r *Reader, f *File, want string) {
 	}
 }
 
-// TestGrowing: a file is followed that is not there yet, grows, and is made anew, with
-// the kernel's word and without it.
+// TestGrowing follows a file that does not exist at first, then grows, and is replaced by a new file. It does so with
+// inotify and without.
 func TestGrowing(t *testing.T) {
 	for name, watch := range map[string]func() *Watch{"notified": NewWatch, "polled": polled} {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestManyFiles: no more descriptors are kept than maxKept, and every file is read.
+// TestManyFiles checks that at most maxKept descriptors stay open, and that every file is read.
 func TestManyFiles(t *testing.T) {
 	dir := t.TempDir()
 	var r Reader
@@ -153,7 +153,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// TestNoFile: what is no file is told once.
+// TestNoFile checks that an error about a path that is no file is reported once.
 func TestNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zero")
 	if err := os.Symlink("/dev/zero", path); err != nil {

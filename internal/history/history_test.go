@@ -21,10 +21,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// addVariable makes the test program a writer: it adds runs to the file that the variable names.
+// addVariable names a file. If it is set, the test binary is a writer that adds runs to that file.
 const addVariable = "GANGRUN_TEST_HISTORY"
 
-// perWriter is how many runs each writer adds.
+// perWriter is the number of runs that each writer adds.
 const perWriter = 20
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 var begun = time.Date(2026, 3, 1, 12, 0, 0, 123, time.UTC)
 
-// failed returns a run that failed for a KeyError, at a time after begun.
+// failed returns a run that failed with a KeyError. It ended at a time after begun.
 func failed(run string, after time.Duration) Entry {
 	return Entry{Run: run, Ended: begun.Add(after), Name: "digits", Command: []string{"python3", "caf\xe9.py"}, Fingerprint: "f1",
 		State: job.StateFailed, ExitCode: 1,
@@ -98,7 +98,7 @@ func TestList(t *testing.T) {
 	if none, err := f.List(t.Context(), "digit", 2); err != nil || len(none) > 0 {
 		t.Errorf("%q, %v", names(none), err)
 	}
-	again := failed("r1", time.Minute) // as by a controller that has taken the run over
+	again := failed("r1", time.Minute) // as written by a controller that has taken over the run
 	again.Signature = "other"
 	add(t, f, again)
 	if all, err := f.List(t.Context(), "", 9); err != nil || !slices.Equal(names(all), []string{"r1*1", "r5*1", "r4*0", "r3*1", "r2*1"}) {
@@ -146,7 +146,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// TestWriters has several processes make the file and add runs at the same time.
+// TestWriters lets several processes create the file and add runs at the same time.
 func TestWriters(t *testing.T) {
 	f := In(t.TempDir())
 	const writers = 4
@@ -166,7 +166,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// TestKept fills the history.
+// TestKept fills the history, and checks which entries are kept.
 func TestKept(t *testing.T) {
 	f := In(t.TempDir())
 	add(t, f, failed("first", 0))
@@ -195,7 +195,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestUnusable has files that are no history of this gangrun.
+// TestUnusable tests files that are not a history of this version of gangrun.
 func TestUnusable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make func(path string) error
@@ -228,7 +228,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestLocked reads and writes while another process does not let go of the file.
+// TestLocked reads and writes while another process holds the lock of the file.
 func TestLocked(t *testing.T) {
 	f := In(t.TempDir())
 	add(t, f, failed("r1", 0))

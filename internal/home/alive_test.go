@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
-// controller starts a process and returns it as a controller, and what ends
-// it; what it leaves is a zombie until reap.
+// controller starts a process and returns it as a Controller. kill kills the process, which is then a zombie until
+// reap.
 func controller(t *testing.T) (c job.Controller, kill, reap func()) {
 	t.Helper()
 	cmd := testexec.Child(t, "controller")
@@ -43,7 +43,7 @@ func controller(t *testing.T) (c job.Controller, kill, reap func()) {
 	}
 	return c, func() {
 			cmd.Process.Kill()
-			out.Read(make([]byte, 1)) // the end of the file: it is a zombie, or about to be
+			out.Read(make([]byte, 1)) // when the pipe ends, the process is a zombie or about to become one
 		}, func() {
 			cmd.Wait()
 		}
@@ -82,7 +82,7 @@ func TestAliveOfAZombie(t *testing.T) {
 		t.Fatalf("a live process: alive %v, known %v", alive, known)
 	}
 	kill()
-	for begun := time.Now(); ; { // its pipe closes a moment before it is a zombie
+	for begun := time.Now(); ; { // the pipe closes a moment before the process is a zombie
 		if time.Since(begun) > time.Minute {
 			t.Fatal("a process that was killed lives")
 		}

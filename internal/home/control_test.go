@@ -45,7 +45,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("controller %+v, want %+v", c, long)
 	}
 
-	// Who has inherited it holds it for as long as it lives.
+	// A process that has inherited the lock holds it as long as it lives.
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	controlled("after its end", false, true)
-	lock, err = run.Control(Self()) // the look has left nothing
+	lock, err = run.Control(Self()) // the failed attempt has left nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +72,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestTakeOver: who tries to take a run over is its controller only while that goes on,
-// unless it keeps the run.
+// TestTakeOver checks that a process that takes a run over is the controller only until it closes the Control. If it
+// calls Keep, it stays the controller.
 func TestTakeOver(t *testing.T) {
 	far := job.Controller{Host: "elsewhere", BootID: "b", PID: 1, Start: 1}
 	gone := Self()
@@ -115,7 +115,7 @@ func TestTakeOver(t *testing.T) {
 				t.Errorf("it was not kept, and the file holds %q, %v", text, err)
 			}
 
-			// Who is killed in between gives nothing back itself.
+			// A process that is killed in between cannot restore the former controller itself.
 			if control, err = run.TakeOver(gone); err != nil {
 				t.Fatal(err)
 			}
@@ -139,8 +139,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// TestSummaryController: a run that was taken over is up, however long its journal
-// has grown since.
+// TestSummaryController checks that a run that was taken over counts as live, however much its journal has grown since
+// then.
 func TestSummaryController(t *testing.T) {
 	run, journal, err := Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
 	if err != nil {

@@ -2,7 +2,8 @@ package home
 
 import "testing"
 
-// TestLockDir: of two runs with the same directory, the second learns of the first as long as that lives.
+// TestLockDir checks that the second of two runs with the same directory gets the name of the first one, as long as
+// that lives.
 func TestLockDir(t *testing.T) {
 	home := t.TempDir()
 	take := func(dir, run, want string) *DirLock {

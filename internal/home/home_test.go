@@ -160,7 +160,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("an empty home gives %v", err)
 	}
 	old := create(t, dir, noon.Add(-24*time.Hour), "digits", "zz")
-	// Two of one second: their random parts say nothing of their order.
+	// The two runs begin in the same second. The random parts of their names say nothing about their order.
 	first, second := create(t, dir, noon, "digits", "zz"), create(t, dir, noon, "digits", "aa")
 	younger := noon.Add(time.Second)
 	if err := errors.Join(os.Chtimes(first.JobPath(), noon, noon), os.Chtimes(second.JobPath(), younger, younger)); err != nil {

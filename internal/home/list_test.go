@@ -119,7 +119,7 @@ func TestListAmongForeignThings(t *testing.T) {
 	for _, err := range []error{
 		os.Mkdir(half, 0o700), os.Chtimes(half, old, old),
 		os.WriteFile(truncated.JournalPath(), []byte("\x00\x00\nnot json\n"+dump(created(&self))+"\n"+`{"kind":"en`), 0o600),
-		// A directory in the journal's place cannot be read, by root neither.
+		// A directory in place of the journal cannot be read, not even by root.
 		os.Remove(unreadable.JournalPath()), os.Mkdir(unreadable.JournalPath(), 0o700),
 		os.Mkdir(filepath.Join(dir, "runs", ".git"), 0o700),
 		os.Mkdir(filepath.Join(dir, "runs", "20200101-000000-x"), 0o700),
@@ -156,7 +156,7 @@ func TestUnreadableHome(t *testing.T) {
 	}
 }
 
-// TestLongJournal holds that reading the beginning and the end is enough.
+// TestLongJournal checks that it is enough to read the beginning and the end of a journal.
 func TestLongJournal(t *testing.T) {
 	dir := t.TempDir()
 	self := home.Self()
@@ -189,14 +189,14 @@ func TestLongJournal(t *testing.T) {
 		}
 		s, err := run.Summary()
 		got := fmt.Sprintf("%s %d %d", s.State, s.Attempts, s.Step)
-		// The step before a huge line may be out of sight.
+		// The step may be missing if it is in a line before a huge line.
 		if got != test.want && !(i == 5 && got == "failed 2 -1") || err != nil || s.Name != "digits" {
 			t.Errorf("run %d is %s (%v), want %s", i, got, err, test.want)
 		}
 	}
 }
 
-// TestRanksAsPlaced: a gang that may be smaller has the size that it was last given.
+// TestRanksAsPlaced checks that an elastic gang has the size of its latest placement.
 func TestRanksAsPlaced(t *testing.T) {
 	dir := t.TempDir()
 	placed := func(number, ranks int) job.Event {
@@ -214,7 +214,7 @@ func TestRanksAsPlaced(t *testing.T) {
 		want   int
 	}{
 		{[]job.Event{elastic}, 16},
-		{[]job.Event{elastic, placed(0, 1)}, 16}, // the trial
+		{[]job.Event{elastic, placed(0, 1)}, 16}, // the placement of the trial does not count
 		{[]job.Event{elastic, placed(1, 12), attempt(1)}, 12},
 		{[]job.Event{elastic, placed(1, 12), attempt(1), placed(2, 8), attempt(2)}, 8},
 		{slices.Concat([]job.Event{elastic}, long[:1000], []job.Event{placed(1, 12), attempt(1)}, long), 12},
@@ -226,8 +226,7 @@ func TestRanksAsPlaced(t *testing.T) {
 	}
 }
 
-// TestLastWords holds that a run that ends while it is being listed is not
-// taken for lost.
+// TestLastWords checks that a run that ends while it is being listed does not count as lost.
 func TestLastWords(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {

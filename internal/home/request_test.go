@@ -23,7 +23,7 @@ func requestable(t testing.TB) Run {
 	return run
 }
 
-// requests names the files of requests that are in a run's directory.
+// requests returns the names of the request files in a run's directory.
 func requests(t *testing.T, run Run) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(run.Dir, requestPrefix+"*"))
@@ -36,7 +36,7 @@ func requests(t *testing.T, run Run) []string {
 func TestStopRequests(t *testing.T) {
 	run := requestable(t)
 	me, other := Self(), Self()
-	other.Start++ // the same PID, of an earlier controller
+	other.Start++ // the same PID, but of an earlier controller
 	ask := func(to job.Controller, now bool) AskedStop {
 		t.Helper()
 		a, err := run.AskStop(StopRequest{To: to, By: Self(), User: "someone", Now: now, At: time.Now()})
@@ -136,12 +136,13 @@ func FuzzReadRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		q, ok := readRequest(path)
-		if !ok || q.To == (job.Controller{}) || len(text) > maxRequest/8 { // written anew it may be longer
+		// A request may become longer when it is written again.
+		if !ok || q.To == (job.Controller{}) || len(text) > maxRequest/8 {
 			return
 		}
 		run := Run{ID: "run", Dir: filepath.Dir(path)}
 		if _, err := run.AskStop(q); err != nil {
-			return // a time that JSON has no form for
+			return // JSON has no form for this time
 		}
 		if taken, err := run.TakeStops(q.To); err != nil || len(taken) != 1 || taken[0].To != q.To || taken[0].Now != q.Now {
 			t.Errorf("%+v was taken as %+v, %v", q, taken, err)

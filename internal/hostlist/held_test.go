@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease/leasetest"
 )
 
-// TestMarkHeld: who holds a GPU is told before what runs on it, and what is wrong
-// with other hosts is not this one's.
+// TestMarkHeld checks that the holder of a GPU is named rather than the process that runs on the GPU. Problems of
+// other hosts must not be reported for this host.
 func TestMarkHeld(t *testing.T) {
 	dir := leasetest.Dir(t)
 	leasetest.Small(t, dir, "", []string{"GPU0", "GPU1"}, "GPU0")

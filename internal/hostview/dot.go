@@ -13,14 +13,15 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// stateColours are the colours of GPUs by what may be done with them.
+// stateColours has a colour for each state of a GPU.
 var stateColours = [...]string{topology.DeviceFree: "#cdebd3", topology.DeviceBusy: "#f7d9a8", topology.DeviceSick: "#f2b8b5", topology.DeviceCut: "#e2e2e2"}
 
 // Dot prints the hosts of l as a graph in the DOT language of Graphviz.
 func Dot(to io.Writer, l hostlist.List) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintln(w, "graph gangrun {")
-	fmt.Fprintln(w, "  fontname=\"Helvetica\";") // graphviz knows how wide it is, with or without fonts
+	// Graphviz knows the widths of this font even if no fonts are installed.
+	fmt.Fprintln(w, "  fontname=\"Helvetica\";")
 	fmt.Fprintln(w, "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", margin=\"0.2,0.08\"];")
 	if len(l.Hosts) == 1 {
 		hostDot(w, l.Hosts[0])
@@ -31,9 +32,8 @@ func Dot(to io.Writer, l hostlist.List) error {
 	return w.Flush()
 }
 
-// hostDot draws the GPUs of a host on a circle, island by island, with the links
-// between them that are PHB or better, and each NIC with the GPUs to which it is
-// nearest.
+// hostDot draws the GPUs of a host on a circle, island by island. It draws the links between GPUs that are PHB or
+// better, and links each NIC to the GPUs to which it is nearest.
 func hostDot(w io.Writer, h job.Host) {
 	edges := gpuEdges(h)
 	label := "host " + h.Name + where(h) + ": " + gpuCount(h)
@@ -49,7 +49,7 @@ func hostDot(w io.Writer, h job.Host) {
 	}
 	fmt.Fprintf(w, "  layout=neato; splines=line; pad=1; label=%s;\n", dotText(label))
 	a, labels := arrange(h), topology.Labels(h)
-	at := func(p point) string { return fmt.Sprintf("\"%.2f,%.2f!\"", p.x*dotScale, (a.height-p.y)*dotScale) } // y goes up
+	at := func(p point) string { return fmt.Sprintf("\"%.2f,%.2f!\"", p.x*dotScale, (a.height-p.y)*dotScale) } // in Graphviz, y grows upwards
 	islands := topology.Islands(h)
 	of := islandOf(h, islands)
 	states, words := gpuStates(h)
@@ -76,13 +76,14 @@ func hostDot(w io.Writer, h job.Host) {
 	}
 }
 
-// dotScale converts pixels to inches, the unit of graphviz. It makes drawings a little larger,
-// because graphviz draws larger boxes.
+// dotScale converts pixels to inches, the unit of Graphviz. It also makes drawings a little larger, because Graphviz
+// draws larger boxes.
 const dotScale = 1.3 / 72
 
-// racksDot draws hosts below their switches, in racks.
+// racksDot draws the racks, with the switches and hosts in each of them.
 func racksDot(w io.Writer, hosts []job.Host) {
-	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;") // switches left; of what stands above each other the last comes first
+	// The switches are on the left. Graphviz puts the first of several nodes at the bottom.
+	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;")
 	host, sw := 0, 0
 	for r, rack := range slices.Backward(byRack(hosts)) {
 		name := "rack not known"
@@ -110,7 +111,7 @@ func racksDot(w io.Writer, hosts []job.Host) {
 	}
 }
 
-// dotText is text as a quoted string of graphviz.
+// dotText returns text as a quoted string of the DOT language.
 func dotText(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

@@ -10,7 +10,8 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// gpuStates returns the state of each device of a host and, in words, why it is not free.
+// gpuStates returns the state of each device of a host. It also returns a text for each, which says why the device is
+// not free.
 func gpuStates(h job.Host) ([]topology.DeviceState, []string) {
 	states, words := topology.DeviceStates(h), make([]string, len(h.Devices))
 	sick := map[string]string{}
@@ -35,11 +36,11 @@ func gpuStates(h job.Host) ([]topology.DeviceState, []string) {
 	return states, words
 }
 
-// nearer puts links in order, the nearest first.
+// nearer compares two links for sorting, so that the nearest links come first.
 func nearer(a, b job.Link) int { return cmp.Compare(topology.Score(b), topology.Score(a)) }
 
-// linksAmong lists the different links between pairs of devices for which pair
-// holds, the nearest first.
+// linksAmong returns the different links between those pairs of devices for which pair returns true. The nearest links
+// come first.
 func linksAmong(h job.Host, pair func(a, b int) bool) []job.Link {
 	var links []job.Link
 	leaves := topology.Leaves(h)
@@ -54,7 +55,7 @@ func linksAmong(h job.Host, pair func(a, b int) bool) []job.Link {
 	return links
 }
 
-// linkList names links, "not known" among them.
+// linkList joins the names of links with commas. The name of an unknown link is "not known".
 func linkList(links []job.Link) string {
 	var names []string
 	for _, l := range links {
@@ -63,7 +64,7 @@ func linkList(links []job.Link) string {
 	return strings.Join(names, ", ")
 }
 
-// islandName is A, B ... Z, AA ...
+// islandName returns the name of island i: A, B, ..., Z, AA, AB, ...
 func islandName(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))

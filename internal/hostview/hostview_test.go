@@ -23,7 +23,7 @@ import (
 
 func TestTopoIslands(t *testing.T) {
 	mig := pairsOf("mig", 4)
-	mig.Devices[1].GPU, mig.Devices[2].GPU = "GPU0", "GPU0" // instances of the first
+	mig.Devices[1].GPU, mig.Devices[2].GPU = "GPU0", "GPU0" // MIG instances of the first GPU
 	weak := pairsOf("weak", 2)
 	weak.Links[0][1], weak.Links[1][0] = job.LinkNODE, job.LinkNODE
 	blind := pairsOf("blind", 3)
@@ -79,8 +79,7 @@ func TestTopoIslandName(t *testing.T) {
 	}
 }
 
-// bare is the /sys of a machine with two NUMA nodes, a NIC that is down, and no
-// GPU.
+// bare returns the /sys of a machine that has two NUMA nodes, a NIC that is down, and no GPU.
 func bare() fs.FS {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	return fstest.MapFS{
@@ -96,8 +95,8 @@ func bare() fs.FS {
 	}
 }
 
-// A machine without GPUs and without a driver: what was asked, what to do, and
-// what else there is.
+// TestTopoBareMachine checks the output for a machine without GPUs and without a driver. It says where gangrun has
+// looked for GPUs, what the user can do, and what else the machine has.
 func TestTopoBareMachine(t *testing.T) {
 	h := job.Host{Name: "node1"}
 	own, err := hostlist.LookAt(context.Background(), &h, bare(), probe.Options{NVML: filepath.Join(t.TempDir(), "none"), Path: t.TempDir()})
@@ -133,8 +132,8 @@ func TestTopoBareMachine(t *testing.T) {
 	}
 }
 
-// What the driver tells of this machine is shown; a driver that hangs is a
-// finding.
+// TestTopoDriver checks that the output has what the driver reports about this machine. If the driver hangs, the
+// output has a finding.
 func TestTopoDriver(t *testing.T) {
 	dir := t.TempDir()
 	query, err := filepath.Abs("../../topology/probe/testdata/query-551-wsl.xml")
@@ -175,8 +174,7 @@ func TestTopoDriver(t *testing.T) {
 	}
 }
 
-// awkward is a host whose names would break XML and graphviz if they were not
-// escaped.
+// awkward returns a host whose names would break XML and the DOT language if they were not escaped.
 func awkward() job.Host {
 	h := pairsOf(`h<1>&"\`, 4)
 	h.Rack, h.Switch = `r"</svg>`, "s]]>\x00"
@@ -195,7 +193,7 @@ func awkwardLists() map[string]hostlist.List {
 	}
 }
 
-// Nothing that a driver or a file tells reaches the terminal as a command.
+// TestTopoPrintsNoControls checks that no control character in the data of a driver or a file reaches the terminal.
 func TestTopoPrintsNoControls(t *testing.T) {
 	for name, l := range awkwardLists() {
 		var b strings.Builder

@@ -12,20 +12,20 @@ import (
 	"github.com/gangrun/gangrun/topology/machine"
 )
 
-// topoReport is what topo prints as JSON.
+// topoReport is what "gangrun topo" prints as JSON.
 type topoReport struct {
 	Hosts    []topoHost    `json:"hosts"`
-	Machine  *topoMachine  `json:"machine"` // this machine; null if it was not looked at
+	Machine  *topoMachine  `json:"machine"` // this machine; null if gangrun has not looked at it
 	Findings []job.Finding `json:"findings"`
 }
 
-// topoHost is a host, and how its GPUs hang together.
+// topoHost is a host with its islands.
 type topoHost struct {
 	job.Host
-	Islands [][]string `json:"islands"` // of UUIDs
+	Islands [][]string `json:"islands"` // the UUIDs of the GPUs of each island
 }
 
-// topoMachine is what is known of this machine beside its GPUs.
+// topoMachine has what is known of this machine besides its GPUs.
 type topoMachine struct {
 	CPUs   string     `json:"cpus"`
 	NUMA   []topoNode `json:"numa"`
@@ -39,7 +39,7 @@ type topoMachine struct {
 type topoNode struct {
 	ID        int    `json:"id"`
 	CPUs      string `json:"cpus"`
-	Memory    int64  `json:"memory"` // bytes; 0 is not known
+	Memory    int64  `json:"memory"` // bytes; 0 if not known
 	Distances []int  `json:"distances"`
 }
 
@@ -50,7 +50,7 @@ type topoNIC struct {
 	NUMA string   `json:"numa"`
 	Nets []string `json:"nets"`
 	Up   bool     `json:"up"`
-	Rate string   `json:"rate"` // of its first port
+	Rate string   `json:"rate"` // the rate of its first port
 }
 
 // JSON prints the hosts of l as JSON.
@@ -74,7 +74,7 @@ func JSON(w io.Writer, l hostlist.List) error {
 	return view.JSON(w, r)
 }
 
-// report is what topo shows of this machine.
+// reportOf returns what "gangrun topo" reports about this machine.
 func reportOf(m *machine.Machine) *topoMachine {
 	t := &topoMachine{CPUs: m.Kernel.CPUs, NUMA: []topoNode{}, NICs: []topoNIC{}, Driver: m.Driver.Driver, CUDA: m.Driver.CUDA, Source: m.Driver.Source}
 	for _, n := range m.Kernel.Nodes {

@@ -9,29 +9,29 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// Sizes of what is drawn of a host, in pixels.
+// The sizes of the parts of a drawing, in pixels.
 const (
 	gpuWidth, gpuHeight = 72, 26
 	nicHeight           = 20
 )
 
-// point is a place in a drawing, from its top left.
+// point is a place in a drawing. Its coordinates count from the top left.
 type point struct{ x, y float64 }
 
-// around is the point at an angle and a distance from another.
+// around returns the point that lies at an angle and a distance from p.
 func around(p point, distance, angle float64) point {
 	return point{p.x + distance*math.Cos(angle), p.y + distance*math.Sin(angle)}
 }
 
-// arrangement is where the GPUs and NICs of a host are drawn: GPUs on a circle,
-// island by island, and NICs around them.
+// arrangement has the places at which the GPUs and NICs of a host are drawn. The GPUs are on a circle, island by
+// island, and the NICs are around them.
 type arrangement struct {
-	gpus          map[int]point // by their places in Devices, except those that are cut
+	gpus          map[int]point // the keys are indices into Devices; GPUs that are cut into MIG instances are missing
 	nics          []point
 	width, height float64
 }
 
-// arrange finds places, none of them on another.
+// arrange returns an arrangement in which no two boxes overlap.
 func arrange(h job.Host) arrangement {
 	var order []int
 	for _, island := range topology.Islands(h) {
@@ -51,7 +51,7 @@ func arrange(h job.Host) arrangement {
 	}
 	type place struct {
 		nic  int
-		wish float64 // the middle of its GPUs, from the top
+		wish float64 // the direction of the middle of its GPUs, as an angle from the top
 	}
 	var places []place
 	for i, n := range h.NICs {
@@ -68,7 +68,7 @@ func arrange(h job.Host) arrangement {
 	}
 	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.wish, b.wish) })
 	step := 2 * math.Pi / float64(max(1, len(places)))
-	var turn point // the mean of what turns each even place to the one wished for
+	var turn point // its direction is the mean angle between the wishes and evenly distributed places
 	for k, p := range places {
 		turn = around(turn, 1, p.wish-step*float64(k))
 	}
@@ -80,8 +80,7 @@ func arrange(h job.Host) arrangement {
 	return a
 }
 
-// crop moves everything so that nothing is left of 0 or above it, and finds how
-// large the whole is.
+// crop moves everything so that the drawing begins at 0, 0. It sets width and height.
 func (a *arrangement) crop(h job.Host) {
 	low, high := point{math.Inf(1), math.Inf(1)}, point{math.Inf(-1), math.Inf(-1)}
 	hold := func(p point, width, height float64) {
@@ -106,8 +105,8 @@ func (a *arrangement) crop(h job.Host) {
 	a.width, a.height = high.x-low.x, high.y-low.y
 }
 
-// nearestGPUs lists the GPUs to which a NIC is nearest. It returns none if all are as far away as
-// another CPU socket, or if the distances are not known.
+// nearestGPUs returns the GPUs to which a NIC is nearest. It returns none if no GPU is nearer than another CPU socket,
+// or if the distances are not known.
 func nearestGPUs(h job.Host, n job.NIC) []int {
 	best := topology.Score(job.LinkSYS)
 	var near []int
@@ -123,17 +122,17 @@ func nearestGPUs(h job.Host, n job.NIC) []int {
 	return near
 }
 
-// edge is a link that is drawn, between two GPUs, or between a NIC, b, and a GPU.
+// edge is a link that is drawn. It joins GPUs a and b, or GPU a and NIC b.
 type edge struct {
 	a, b int
 	link job.Link
 }
 
-// isDrawn reports whether a link is drawn. Links through several host bridges, or between sockets,
-// are not drawn, because they connect everything to everything.
+// isDrawn reports whether a link is drawn. Links through several host bridges or between sockets are not drawn,
+// because they connect everything to everything.
 func isDrawn(l job.Link) bool { return topology.Score(l) >= topology.Score(job.LinkPHB) }
 
-// gpuEdges lists the links between the GPUs of a host that are drawn.
+// gpuEdges returns those links between GPUs of a host that are drawn.
 func gpuEdges(h job.Host) []edge {
 	var edges []edge
 	leaves := topology.Leaves(h)
@@ -147,8 +146,7 @@ func gpuEdges(h job.Host) []edge {
 	return edges
 }
 
-// nicEdges lists the links between NICs and the GPUs to which they are nearest
-// that are drawn.
+// nicEdges returns those links between NICs and their nearest GPUs that are drawn.
 func nicEdges(h job.Host) []edge {
 	var edges []edge
 	for i, n := range h.NICs {
@@ -161,8 +159,8 @@ func nicEdges(h job.Host) []edge {
 	return edges
 }
 
-// edgeWidths is how wide the links between GPUs are drawn, in pixels: 1, and each
-// NVLink of more links than another of the host is wider.
+// edgeWidths returns the width in pixels of each link between GPUs. The narrowest links are 1 pixel wide. A link of
+// more NVLinks is drawn wider.
 func edgeWidths(edges []edge) map[job.Link]float64 {
 	widths := map[job.Link]float64{}
 	var links []job.Link

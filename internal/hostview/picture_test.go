@@ -67,15 +67,16 @@ func TestTopoSVG(t *testing.T) {
 					}
 				}
 			}
-			if name == "one" && elements["line"] < 2+2 { // two pairs, and a NIC at two GPUs
+			// There are lines for two pairs of GPUs, and from a NIC to two GPUs.
+			if name == "one" && elements["line"] < 2+2 {
 				t.Errorf("%d lines", elements["line"])
 			}
 		})
 	}
 }
 
-// Nothing of a picture lies on something else, or outside of it, whatever the
-// machine: labels are boxes of their own.
+// TestTopoPictureIsLegible checks that no boxes of a picture overlap, and that all are within the picture. Every label
+// has a box of its own.
 func TestTopoPictureIsLegible(t *testing.T) {
 	for _, file := range []string{"dgx-1v", "dgx-a100", "hgx-h100", "k80-driver-367", "pcie-8-two-sockets", "rtx-4-pairs", "workstation-na", "wsl"} {
 		t.Run(file, func(t *testing.T) {
@@ -96,8 +97,8 @@ func TestTopoPictureIsLegible(t *testing.T) {
 	}
 }
 
-// legible checks that the boxes of a picture are as many as wanted, one of them
-// the background, that none lies on another, and that all are within it.
+// legible checks that a picture has as many boxes as wanted, including the background. No box may overlap another, and
+// all must be within the background.
 func legible(t *testing.T, text string, want int) {
 	t.Helper()
 	var picture struct {
@@ -146,7 +147,7 @@ func legible(t *testing.T, text string, want int) {
 	}
 }
 
-// A link of more NVLinks is drawn wider, whatever their numbers are.
+// TestTopoEdgeWidths checks that a link of more NVLinks is drawn wider, whatever the numbers of NVLinks are.
 func TestTopoEdgeWidths(t *testing.T) {
 	for _, c := range []struct {
 		links []job.Link
@@ -167,8 +168,7 @@ func TestTopoEdgeWidths(t *testing.T) {
 	}
 }
 
-// dotWords splits graphviz's language into words and quoted strings, as its
-// grammar has them.
+// dotWords splits text in the DOT language into words and quoted strings, as the grammar of the language defines them.
 func dotWords(text string) ([]string, error) {
 	var words []string
 	for i := 0; i < len(text); {
@@ -246,7 +246,7 @@ func TestTopoDot(t *testing.T) {
 			}
 			want := gpus + len(l.Hosts[0].NICs)
 			if len(l.Hosts) > 1 {
-				want = 2 * len(l.Hosts) // each at a switch of its own
+				want = 2 * len(l.Hosts) // each host has a switch of its own
 			}
 			if len(nodes) != want {
 				t.Errorf("nodes %v, want %d", nodes, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/plan"
 )
 
-// pairsOf is a host of so many GPUs, joined in pairs by NVLinks.
+// pairsOf returns a host with that many GPUs, which NVLinks join in pairs.
 func pairsOf(name string, gpus int) job.Host {
 	h := job.Host{Name: name, Address: name}
 	for i := range gpus {
@@ -35,7 +35,7 @@ func TestPlanLevelWords(t *testing.T) {
 		name     string
 		host     job.Host
 		ranks    int
-		has, not string // parts of the text
+		has, not string // texts that the output has, and that it does not have
 	}{
 		{"links that are known", pairsOf("h1", 4), 2, "level island, on one host, and as close to each other as GPUs get there\n", "is not known"},
 		{"links that are not", bare, 2, "level island, on one host, though how its GPUs are linked is not known, so that they count as linked alike\n", "as close"},
@@ -59,7 +59,7 @@ func TestPlanLevelWords(t *testing.T) {
 	}
 }
 
-// What a file or a process is called must not reach the terminal as a command.
+// TestPlanPrintsNoControls checks that no control character in the name of a file or a process reaches the terminal.
 func TestPlanPrintsNoControls(t *testing.T) {
 	h := pairsOf("h\x1b[2J", 4)
 	h.Rack, h.Devices[3].Busy, h.Devices[2].CPUs = "r\x07", "used by pid 1 (\x1b]0;x\x07)", "0\x1b"

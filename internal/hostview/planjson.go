@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// planReport is what plan prints as JSON. If the gang does not fit, there is no placement, and Why
-// has the reason.
+// planReport is what "gangrun plan" prints as JSON. If the gang does not fit, Placement is null, and Why has the
+// reason.
 type planReport struct {
 	Placement []job.Rank    `json:"placement"`
 	Level     *job.Locality `json:"level"`
@@ -23,7 +23,7 @@ type planReport struct {
 	Way  []topology.Blocker `json:"way,omitempty"`
 }
 
-// planOther is the runner-up; Why says in what it differs.
+// planOther is the second-best placement. Why says how it differs from the best.
 type planOther struct {
 	Level     job.Locality `json:"level"`
 	Cost      planCost     `json:"cost"`

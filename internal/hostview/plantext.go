@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// drawnHosts is how many hosts of a plan are drawn with a line for each GPU;
-// more of them get a line each.
+// drawnHosts is the largest number of hosts that a plan shows with a line for each GPU. If there are more hosts, each
+// gets one line.
 const drawnHosts = 4
 
 // Plan is a placement of a gang that a command shows.
@@ -49,13 +49,13 @@ func (p Plan) Text(to io.Writer) error {
 	}
 	p.rest(w, gpus > 0)
 	lines(w, "why", slices.DeleteFunc(slices.Clone(p.Choice.Why), func(why string) bool {
-		return len(used) > drawnHosts && strings.HasPrefix(why, "host ") // what each host gives is drawn
+		return len(used) > drawnHosts && strings.HasPrefix(why, "host ") // the row of the host says the same
 	}))
 	p.runnerUp(w)
 	return w.Flush()
 }
 
-// levelWords says what the level of a choice is.
+// levelWords describes the level of locality of a choice.
 func levelWords(c topology.Choice, gpus bool) string {
 	l, hosts := c.Level, c.Placement.Hosts
 	switch {
@@ -75,7 +75,7 @@ func levelWords(c topology.Choice, gpus bool) string {
 	return fmt.Sprintf("level any, on %s of several racks", text.Count(len(hosts), "host"))
 }
 
-// lines prints lines behind a word.
+// lines prints lines in a column. The word stands before the first of them.
 func lines(w io.Writer, word string, all []string) {
 	for _, one := range all {
 		fmt.Fprintf(w, "%-10s %s\n", word, text.Printable(one))
@@ -83,7 +83,7 @@ func lines(w io.Writer, word string, all []string) {
 	}
 }
 
-// draw draws a host with a line for each of its GPUs.
+// draw prints a host with a line for each of its GPUs.
 func (p Plan) draw(w io.Writer, h job.Host) {
 	ranks := p.Choice.Placement.On(h.Name)
 	by := rankOf(ranks)
@@ -113,7 +113,7 @@ func (p Plan) draw(w io.Writer, h job.Host) {
 		}
 		fmt.Fprintln(t, line)
 	}
-	_ = t.Flush() // its errors are those of w, which are told in the end
+	_ = t.Flush() // the caller reports the errors of w
 }
 
 // byHost returns the ranks of each host, in rank order.
@@ -125,7 +125,7 @@ func byHost(p job.Placement) map[string][]job.Rank {
 	return on
 }
 
-// rankOf returns ranks by the UUIDs of their GPUs.
+// rankOf maps the UUID of each GPU to its rank.
 func rankOf(ranks []job.Rank) map[string]job.Rank {
 	by := map[string]job.Rank{}
 	for _, r := range ranks {
@@ -136,7 +136,7 @@ func rankOf(ranks []job.Rank) map[string]job.Rank {
 	return by
 }
 
-// where says where a host is, as in " in rack r1, switch s1".
+// where describes the place of a host, as in " in rack r1, switch s1".
 func where(h job.Host) string {
 	switch {
 	case h.Rack != "" && h.Switch != "":
@@ -149,7 +149,7 @@ func where(h job.Host) string {
 	return ""
 }
 
-// rows draws a line for each host.
+// rows prints a line for each host.
 func (p Plan) rows(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -171,7 +171,7 @@ func (p Plan) rows(w io.Writer) {
 	_ = t.Flush()
 }
 
-// slots draws the hosts of a gang without GPUs.
+// slots prints the hosts of a gang that has no GPUs.
 func (p Plan) slots(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -194,7 +194,7 @@ func (p Plan) slots(w io.Writer) {
 	_ = t.Flush()
 }
 
-// rest names the hosts that the gang does not touch.
+// rest names the hosts that the gang does not use.
 func (p Plan) rest(w io.Writer, gpus bool) {
 	used := map[string]bool{}
 	for _, h := range p.Choice.Placement.Hosts {
@@ -231,7 +231,7 @@ func tally(states []topology.DeviceState) [topology.DeviceCut + 1]int {
 	return n
 }
 
-// runnerUp says where else the gang could go, and what that would cost.
+// runnerUp prints the second-best placement and its cost.
 func (p Plan) runnerUp(w io.Writer) {
 	o := p.Choice.RunnerUp
 	if o == nil {
@@ -245,7 +245,7 @@ func (p Plan) runnerUp(w io.Writer) {
 	lines(w, "  costs", costs)
 }
 
-// onWords names the hosts of a placement and their GPUs.
+// onWords names the hosts of a placement and the GPUs on them.
 func onWords(p job.Placement) string {
 	var places []string
 	on := byHost(p)

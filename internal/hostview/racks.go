@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// rack is the hosts of one rack, by switch, in the order of the list.
+// rack has the hosts of one rack, grouped by their switches. The order is that of the list of hosts.
 type rack struct {
 	name     string
 	switches []rackSwitch
@@ -22,7 +22,7 @@ type rackSwitch struct {
 	hosts []job.Host
 }
 
-// byRack gathers hosts by rack and switch; a name that is empty is not known.
+// byRack groups hosts by rack and switch. An empty name means that the rack or switch is not known.
 func byRack(hosts []job.Host) []rack {
 	var racks []rack
 	rackAt, switchAt := map[string]int{}, map[[2]string]int{}
@@ -45,8 +45,8 @@ func byRack(hosts []job.Host) []rack {
 	return racks
 }
 
-// gpuCount says how many GPUs a host has, and how many of them are free. MIG
-// instances count, and GPUs that are cut into them do not.
+// gpuCount says how many GPUs a host has, and how many of them are free. A GPU that is cut into MIG instances does not
+// count, but each of its instances does.
 func gpuCount(h job.Host) string {
 	states, _ := gpuStates(h)
 	n := tally(states)
@@ -67,8 +67,7 @@ func gpuCount(h job.Host) string {
 	return text
 }
 
-// islandText says how the GPUs of a host hang together, as in
-// "2 islands of 4 (NV2), SYS between them".
+// islandText describes the islands of a host, as in "2 islands of 4 (NV2), SYS between".
 func islandText(h job.Host) string {
 	islands := topology.Islands(h)
 	if len(h.Links) == 0 || len(islands) == 0 {
@@ -96,7 +95,7 @@ func islandText(h job.Host) string {
 	return text
 }
 
-// islandOf is the island of each device, -1 for none.
+// islandOf returns the island of each device. It is -1 if the device is in none.
 func islandOf(h job.Host, islands [][]int) []int {
 	of := make([]int, len(h.Devices))
 	for i := range of {

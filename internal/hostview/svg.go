@@ -15,13 +15,13 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// canvas is an SVG drawing that is being made. Lengths are in pixels.
+// canvas is an SVG drawing under construction. Lengths are in pixels.
 type canvas struct {
 	body          bytes.Buffer
 	width, height float64
 }
 
-// reach makes the drawing at least as large as to hold a point.
+// reach extends the drawing so that it contains a point.
 func (c *canvas) reach(x, y float64) {
 	c.width, c.height = max(c.width, x), max(c.height, y)
 }
@@ -35,7 +35,7 @@ func (c *canvas) box(x, y, w, h float64, fill, title string) {
 	c.reach(x+w, y+h)
 }
 
-// text writes from x on, or with anchor middle around it.
+// text writes text at a point. With the anchor "start", the text begins at x. With "middle", its middle is at x.
 func (c *canvas) text(x, y float64, anchor, text string) {
 	fmt.Fprintf(&c.body, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`+"\n", x, y, anchor, xmlText(text))
 	if anchor == "start" {
@@ -61,13 +61,13 @@ func (c *canvas) writeTo(w io.Writer) error {
 	return err
 }
 
-// textWidth is about how wide a text is.
+// textWidth returns about how wide a text is.
 func textWidth(s string) float64 { return 7 * float64(len([]rune(s))) }
 
-// xmlText escapes text.
+// xmlText returns text with the characters escaped that have a meaning in XML.
 func xmlText(s string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text.Printable(s))) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(text.Printable(s))) // a buffer returns no errors
 	return b.String()
 }
 
@@ -84,9 +84,8 @@ func SVG(w io.Writer, l hostlist.List) error {
 
 const svgMargin = 20
 
-// hostSVG draws the GPUs of a host on a circle, island by island, with the links
-// between them that are PHB or better, and around them the NICs, each joined to
-// the GPUs to which it is nearest.
+// hostSVG draws the GPUs of a host on a circle, island by island, and the NICs around them. It draws the links between
+// GPUs that are PHB or better, and links each NIC to the GPUs to which it is nearest.
 func hostSVG(c *canvas, h job.Host) {
 	title := "host " + h.Name + where(h) + ": " + gpuCount(h)
 	c.text(svgMargin, 24, "start", title)
@@ -133,7 +132,7 @@ func hostSVG(c *canvas, h job.Host) {
 	}
 }
 
-// legendLine says what a line is; one of width 0 is not drawn.
+// legendLine explains a kind of line. If its width is 0, only the text is drawn.
 type legendLine struct {
 	width float64
 	dash  string
@@ -159,13 +158,13 @@ func linkLegend(h job.Host, edges []edge) []legendLine {
 	return lines
 }
 
-// nicWidth is how wide a NIC is drawn.
+// nicWidth returns the width of the box of a NIC.
 func nicWidth(n job.NIC) float64 { return textWidth(n.Name) + 8 }
 
-// nicDashes are those of a line to a NIC.
+// nicDashes is the dash pattern of lines to NICs.
 const nicDashes = "2 3"
 
-// dashes tells links over PCIe from NVLinks.
+// dashes returns the dash pattern of the line for a link. Only NVLinks have solid lines.
 func dashes(l job.Link) string {
 	if topology.NVLinks(l) > 0 {
 		return "none"
@@ -173,7 +172,7 @@ func dashes(l job.Link) string {
 	return "6 3"
 }
 
-// stateLegend says what the colours are.
+// stateLegend draws the legend of the colours.
 func stateLegend(c *canvas, y float64, hosts []job.Host) {
 	words := []string{topology.DeviceFree: "free", topology.DeviceBusy: "busy", topology.DeviceSick: "sick"}
 	if len(hosts) > 1 && slices.ContainsFunc(hosts, func(h job.Host) bool { return slices.Contains(topology.DeviceStates(h), topology.DeviceCut) }) {
@@ -188,11 +187,11 @@ func stateLegend(c *canvas, y float64, hosts []job.Host) {
 	c.reach(x, y)
 }
 
-// racksSVG draws racks as columns of switches, which hold hosts, which hold GPUs.
+// racksSVG draws each rack as a column of switches. A switch contains its hosts, and a host contains its GPUs.
 func racksSVG(c *canvas, hosts []job.Host) {
 	const line, cell = 24, 16
 	racks := byRack(hosts)
-	widest := 0.0 // name and GPUs of a host
+	widest := 0.0 // width of the widest host: its name and its GPUs
 	names := 0.0
 	for _, h := range hosts {
 		names = max(names, textWidth(h.Name)+12)

@@ -27,7 +27,7 @@ func Text(to io.Writer, l hostlist.List) error {
 	return w.Flush()
 }
 
-// racksText shows hosts by rack and switch, a line each.
+// racksText prints hosts by rack and switch, with a line for each host.
 func racksText(w io.Writer, hosts []job.Host) {
 	for _, r := range byRack(hosts) {
 		if r.name == "" {
@@ -55,7 +55,7 @@ func racksText(w io.Writer, hosts []job.Host) {
 				}
 				fmt.Fprintf(t, "    %s\t%s\n", text.Printable(h.Name), strings.Join(line, "; "))
 			}
-			_ = t.Flush() // its errors are those of w, which are told in the end
+			_ = t.Flush() // the caller reports the errors of w
 		}
 	}
 	free, all := 0, 0
@@ -67,7 +67,7 @@ func racksText(w io.Writer, hosts []job.Host) {
 	fmt.Fprintf(w, "%s, %s, %d free\n", text.Count(len(hosts), "host"), text.Count(all, "GPU"), free)
 }
 
-// hostText shows one host: a matrix of its GPUs, and what else is known.
+// hostText prints one host: a matrix of its GPUs, and what else is known.
 func hostText(w io.Writer, h job.Host, own *machine.Machine) {
 	fmt.Fprintf(w, "host %s%s: %s\n", text.Printable(h.Name), where(h), gpuCount(h))
 	if own != nil {
@@ -85,7 +85,7 @@ func hostText(w io.Writer, h job.Host, own *machine.Machine) {
 	legend(w, h)
 }
 
-// ownText describes this machine, without its GPUs.
+// ownText prints what is known of this machine besides its GPUs.
 func ownText(w io.Writer, h job.Host, m *machine.Machine) {
 	if m.Driver.Driver != "" {
 		fmt.Fprintf(w, "driver  %s, CUDA up to %s, told by %s\n", text.Printable(m.Driver.Driver), cmp.Or(text.Printable(m.Driver.CUDA), "not known"), m.Driver.Source)
@@ -134,7 +134,7 @@ func ownText(w io.Writer, h job.Host, m *machine.Machine) {
 	}
 }
 
-// matrix prints the links of a host as nvidia-smi topo -m does.
+// matrix prints the links of a host in the form of "nvidia-smi topo -m".
 func matrix(w io.Writer, h job.Host) {
 	labels := topology.Labels(h)
 	_, states := gpuStates(h)
@@ -168,7 +168,7 @@ func matrix(w io.Writer, h job.Host) {
 	_ = t.Flush()
 }
 
-// nicLink is how a NIC is connected to a device, empty if it is not known.
+// nicLink returns how a NIC is connected to a device. It returns "" if that is not known.
 func nicLink(n job.NIC, device int) job.Link {
 	if device < len(n.Links) {
 		return n.Links[device]
@@ -176,7 +176,7 @@ func nicLink(n job.NIC, device int) job.Link {
 	return ""
 }
 
-// islandLines names the islands and the GPUs of this host.
+// islandLines prints the islands of a host and the models of its GPUs.
 func islandLines(w io.Writer, h job.Host) {
 	labels, islands := topology.Labels(h), topology.Islands(h)
 	of := islandOf(h, islands)
@@ -211,7 +211,7 @@ func islandLines(w io.Writer, h job.Host) {
 	}
 }
 
-// legend says what the links of a host are.
+// legend explains the links of a host.
 func legend(w io.Writer, h job.Host) {
 	links := linksAmong(h, func(int, int) bool { return true })
 	for _, n := range h.NICs {

@@ -58,8 +58,8 @@ func TestOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		outcome job.Outcome
-		good    bool // of a gang of 2
-		first   int  // rank, -1 for none
+		good    bool // whether a gang of 2 ranks has ended well
+		first   int  // the rank that First returns; -1 if First returns none
 	}{
 		{"nothing seen", job.Outcome{}, false, -1},
 		{"all well", job.Outcome{Exits: []job.Exit{good(1), good(0)}}, true, -1},

@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The categories as the design lists them. The slugs are an API.
+// designed has the categories that the design lists, with their properties. Programs rely on the slugs.
 var designed = []struct {
 	slug    job.Category
 	fault   job.Fault
@@ -68,7 +68,7 @@ func TestCategories(t *testing.T) {
 	}
 }
 
-// A slug from a newer gangrun's journal counts as unknown.
+// TestStrangeCategory checks that a category counts as unknown if only a newer gangrun knows it.
 func TestStrangeCategory(t *testing.T) {
 	for _, c := range []job.Category{"", "solar-flare"} {
 		if c.Fault() != job.Unknown.Fault() || c.Action() != job.Unknown.Action() || !c.Charged() {

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestMounted has the mounts that a job names, and those that gangrun adds.
+// TestMounted checks the mounts that a job names and those that gangrun adds.
 func TestMounted(t *testing.T) {
 	for _, c := range []struct {
 		name   string

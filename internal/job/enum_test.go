@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// constants returns the values of the package's typed string constants, by the
-// name of their type: read from the source, so that none can be forgotten.
+// constants returns the values of the typed string constants of the package, by the names of their types. It reads
+// them from the source, so that a test cannot miss one.
 func constants(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -60,7 +60,8 @@ func constants(t *testing.T) map[string][]string {
 
 var slug = regexp.MustCompile(`^[a-z]+[0-9]*(-[a-z]+)*$`)
 
-// The values of an enumeration are different slugs, and do not change in JSON.
+// TestEnumerations checks that the values of an enumeration are slugs, that they differ, and that they are the same in
+// JSON.
 func TestEnumerations(t *testing.T) {
 	through := map[string]func(string) any{
 		"Action":           enum[job.Action],
@@ -126,7 +127,7 @@ func TestEnumerations(t *testing.T) {
 		}
 		seen := map[string]bool{}
 		for _, value := range values {
-			if value != "" && kind != "Link" && !slug.MatchString(value) { // a Link is in nvidia-smi's words
+			if value != "" && kind != "Link" && !slug.MatchString(value) { // a Link is written as in nvidia-smi
 				t.Errorf("%s %q is no slug", kind, value)
 			}
 			if seen[value] {
@@ -141,7 +142,7 @@ func TestEnumerations(t *testing.T) {
 	}
 }
 
-// enum reads a value of an enumeration from JSON.
+// enum decodes a value of an enumeration from JSON. It returns the value, or the error.
 func enum[E ~string](text string) any {
 	var e E
 	if err := json.Unmarshal([]byte(strconv.Quote(text)), &e); err != nil {
@@ -150,7 +151,7 @@ func enum[E ~string](text string) any {
 	return e
 }
 
-// What lists an enumeration lists all of it.
+// TestListsAreComplete checks that functions such as Actions return every value of an enumeration.
 func TestListsAreComplete(t *testing.T) {
 	all := constants(t)
 	for kind, list := range map[string][]string{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// filled returns a T in which every field that JSON carries has a value of its
-// own that is not zero, so that a field lost on the way is seen.
+// filled returns a T in which every field that JSON has is set, each to a different value. A test can then see if a
+// field is lost.
 func filled[T any]() T {
 	var v T
 	n := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// thereAndBack tests that v survives being written down and read again.
+// thereAndBack checks that v is the same after it was encoded as JSON and decoded.
 func thereAndBack[T any](t *testing.T, v T) {
 	t.Helper()
 	data, err := json.Marshal(v)
@@ -58,8 +58,8 @@ func TestEveryFieldSurvivesJSON(t *testing.T) {
 	thereAndBack(t, filled[inner]())
 }
 
-// A value of which nothing is set comes back as it was, but for lists that are
-// never null in JSON.
+// TestZeroValuesSurviveJSON checks that zero values are the same after they were encoded and decoded. Some lists are
+// set here because they are never null in JSON.
 func TestZeroValuesSurviveJSON(t *testing.T) {
 	thereAndBack(t, job.Attempt{})
 	thereAndBack(t, job.Exit{})
@@ -75,7 +75,7 @@ func TestZeroValuesSurviveJSON(t *testing.T) {
 	thereAndBack(t, job.Cause{Rank: -1, Evidence: []job.Line{}})
 }
 
-// events holds one event of each kind, with the fields that its kind names.
+// events returns one event of each kind, with the fields set that the comment of the kind names.
 func events() []job.Event {
 	code, loss := 139, 0.25
 	at := time.Date(2026, 11, 21, 9, 59, 12, 345_678_901, time.UTC)
@@ -144,7 +144,7 @@ func TestEventOfEachKindSurvivesJSON(t *testing.T) {
 	}
 }
 
-// JSON has an exit code of 0, unlike the lack of one.
+// TestEventTellsExitCodeZero checks that JSON distinguishes an exit code of 0 from no exit code.
 func TestEventTellsExitCodeZero(t *testing.T) {
 	zero := 0
 	thereAndBack(t, job.Event{Kind: job.KindEnded, State: job.StateSucceeded, ExitCode: &zero})
@@ -175,7 +175,7 @@ func TestCauseJSON(t *testing.T) {
 			if string(data) != c.want {
 				t.Errorf("got  %s\nwant %s", data, c.want)
 			}
-			// What an earlier reading left in the variable must not shine through.
+			// Values that were in the variable before must not remain.
 			back := filled[job.Cause]()
 			back.Artefact, back.Evidence, back.After, back.Looks, back.Also, back.Cascades = "", nil, nil, "", nil, 0
 			if err := json.Unmarshal(data, &back); err != nil {
@@ -201,7 +201,7 @@ func TestCauseRefusesOtherJSON(t *testing.T) {
 	}
 }
 
-// Lists that a report promises are there even when they are empty.
+// TestEmptyListsAreNotNull checks that an empty list is [] and not null where a report promises a list.
 func TestEmptyListsAreNotNull(t *testing.T) {
 	data, err := json.Marshal(job.Outcome{})
 	if err != nil {
@@ -212,7 +212,7 @@ func TestEmptyListsAreNotNull(t *testing.T) {
 	}
 }
 
-// What must not reach a file that others read does not reach one.
+// TestJSONLeavesOut checks that JSON does not have the data that must not get into files that others can read.
 func TestJSONLeavesOut(t *testing.T) {
 	a := filled[job.Attempt]()
 	a.Env = map[string]string{"TOKEN": "hush"}

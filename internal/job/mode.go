@@ -137,7 +137,7 @@ const (
 	BeforeStopHUP  BeforeStop = "sighup"
 	BeforeStopINT  BeforeStop = "sigint"
 	BeforeStopTERM BeforeStop = "sigterm"
-	BeforeStopFile BeforeStop = "file" // GANGRUN_STOP_FILE
+	BeforeStopFile BeforeStop = "file" // by the file that GANGRUN_STOP_FILE names
 )
 
 // BeforeStops lists every BeforeStop.

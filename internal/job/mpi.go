@@ -79,7 +79,8 @@ func (up *Wireup) Words(size int) string {
 	return text
 }
 
-// numbers names ranks, the first few of many.
+// numbers lists ranks, as in "ranks 0, 2". If there are many, it lists the first ones and says how many more there
+// are.
 func numbers(ranks []int) string {
 	const most = 16
 	var names []string

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// maxPattern bounds a user's progress pattern, in bytes: every host compiles it.
+// maxPattern is the largest size of a user's progress pattern, in bytes. The size is limited because every host
+// compiles the pattern.
 const maxPattern = 4 << 10
 
 // ProgressGroups returns the names that groups of a progress pattern may have.

@@ -43,7 +43,7 @@ type StopReason string
 // Order is why gangrun ends a gang that has not failed.
 type Order struct {
 	Ended  Ended  `json:"ended"`
-	Signal int    `json:"signal,omitempty"` // that has cancelled the run; 0 if none has
+	Signal int    `json:"signal,omitempty"` // the signal that has cancelled the run; 0 if no signal has
 	By     string `json:"by,omitempty"`     // the command that has cancelled the run, its user and its host; empty for a signal
 }
 

@@ -12,7 +12,7 @@ func TestInVain(t *testing.T) {
 	for _, c := range []struct {
 		early  job.EarlyStop
 		target string
-		want   string // in the error; "" if there is none
+		want   string // a part of the error; "" if there must be none
 	}{
 		{"reached=stop", "", "--target"},
 		{"plateau=stop,will-miss=stop", "", "--target"},

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
-// valid is a Spec that uses everything and breaks no rule.
+// valid returns a Spec that sets everything and is valid.
 func valid() job.Spec {
 	s := job.Default()
 	s.Command = []string{"python3", "train.py", ""}
@@ -31,7 +31,7 @@ func TestValidate(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*job.Spec)
-		want   string // of the one error
+		want   string // the text of the only error
 	}{
 		{"no command", func(s *job.Spec) { s.Command = nil }, "there is no command to run"},
 		{"empty program", func(s *job.Spec) { s.Command[0] = "" }, "there is no command to run"},
@@ -112,7 +112,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// Everything that is wrong is said at once, in the same order each time.
+// TestValidateJoins checks that all errors are reported at once, and always in the same order.
 func TestValidateJoins(t *testing.T) {
 	s := job.Spec{Ranks: -1, Resume: true, Env: map[string]string{"B=": "", "A=": ""},
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}

@@ -14,7 +14,7 @@ func TestLengths(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*job.Spec)
-		what   string // of the first error; "" is none
+		what   string // the subject of the first error; "" if there must be none
 		length int
 	}{
 		{"an argument that fits", func(s *job.Spec) { s.Command = []string{"a", long(131071)} }, "", 0},

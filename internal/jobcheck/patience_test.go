@@ -12,7 +12,7 @@ func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		patience     job.Patience
 		valid        bool
-		island, rack time.Duration // -1 is for ever
+		island, rack time.Duration // -1 means for ever
 	}{
 		{"2m", true, 2 * time.Minute, 2 * time.Minute},
 		{"0s", true, 0, 0},

@@ -12,7 +12,7 @@ func TestVain(t *testing.T) {
 	const day = 24 * 3600 * job.Duration(1e9)
 	for name, c := range map[string]struct {
 		set  func(*job.Spec)
-		want []string // in the texts and hints of the warnings, one each; words are divided by |
+		want []string // words that each warning and its hint must have, separated by |; one entry for each warning
 	}{
 		"the defaults": {func(*job.Spec) {}, nil},
 		"no retry": {func(s *job.Spec) {

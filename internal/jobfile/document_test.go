@@ -11,8 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestDocumentIsCommitted holds docs/job-file.md against Document; with
-// UPDATE=1 in the environment it writes it.
+// TestDocumentIsCommitted compares docs/job-file.md with Document. With UPDATE=1, it writes the page.
 func TestDocumentIsCommitted(t *testing.T) {
 	var want bytes.Buffer
 	if err := Document(&want); err != nil {
@@ -33,8 +32,7 @@ func TestDocumentIsCommitted(t *testing.T) {
 	}
 }
 
-// TestExample holds that the example of the documentation is a good job file
-// that shows every key.
+// TestExample checks that the example of the documentation is a valid job file and that it shows every key.
 func TestExample(t *testing.T) {
 	f, err := Parse("train.yaml", []byte(example))
 	if err != nil {
@@ -42,7 +40,8 @@ func TestExample(t *testing.T) {
 	}
 	for _, field := range Fields() {
 		shown := slices.ContainsFunc(f.settings, func(s setting) bool { return s.field.Name == field.Name })
-		shown = shown || strings.Contains(example, "\n#"+field.Name+": ") // it cannot stand beside another
+		// A key that cannot be used together with another key is in a comment.
+		shown = shown || strings.Contains(example, "\n#"+field.Name+": ")
 		if field.Key && field.Kind != Group && !shown {
 			t.Errorf("the example does not show %q", field.Name)
 		}
@@ -80,7 +79,7 @@ func TestDocumentShowsEveryFieldAndError(t *testing.T) {
 	}
 }
 
-// environment looks variables up in m.
+// environment returns a function that looks up variables in m.
 func environment(m map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := m[name]

@@ -16,7 +16,7 @@ import (
 func TestParse(t *testing.T) {
 	for name, c := range map[string]struct {
 		file string
-		want func(*job.Spec) // what changes from the defaults
+		want func(*job.Spec) // changes the defaults to the expected Spec
 	}{
 		"empty":             {"", func(*job.Spec) {}},
 		"only comments":     {"# nothing\n\n", func(*job.Spec) {}},
@@ -83,8 +83,8 @@ func TestParseErrors(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		file  string
-		want  []string // what each error says, without the file's name
-		hints string   // what their hints contain
+		want  []string // each error, without the name of the file
+		hints string   // what the hints of the errors must contain
 	}{
 		"unknown key":               {"name: x\n\n  \nrank: 4\n", []string{`4:1: unknown key "rank", did you mean "ranks"?`}, ""},
 		"unknown key, indented":     {"trial:\n  step: 4\n", []string{`2:3: unknown key "step" in trial, did you mean "steps"?`}, ""},
@@ -238,7 +238,7 @@ func TestAliasesAreBounded(t *testing.T) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
 
-	file.Reset() // each line ten times the one before
+	file.Reset() // each line stands for ten times as much as the line before
 	file.WriteString("env: &l0 [x,x,x,x,x,x,x,x,x,x]\n")
 	for i := range 12 {
 		before := "*l" + string(rune('a'+i-1))
@@ -299,7 +299,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestApplyLeavesOthersAlone holds that a Spec's mappings are not shared.
+// TestApplyLeavesOthersAlone checks that Specs do not share mappings.
 func TestApplyLeavesOthersAlone(t *testing.T) {
 	f, err := Parse("job.yaml", []byte("env: {A: 1}\npolicy: {hang: never}\n"))
 	if err != nil {

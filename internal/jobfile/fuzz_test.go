@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// FuzzParse holds that any file is either refused with an error that has its
-// place in the file, or gives values that Marshal writes and Parse reads back,
-// and that Finish accepts them or says where they stand.
+// FuzzParse checks that a file is either refused, with an error that has its place in the file, or accepted. Marshal
+// must be able to write accepted values, and Parse to read them again. Finish must accept them, or its errors must
+// have their places.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"", example, mistakes, "\ufeff---\nranks: 2\n", "command: [a, !!binary AP8=]\n", "env: &e {A: *e}\n",
 		"env: &e {A: 1}\ntrial: {env: *e, <<: *e}\n", "trial: off\nstdin: 3\n", "a: b: c", "\t", "command: |\n  a \\\n  b\n", "? [a]\n: b", "- 1\n---\n- 2",
@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// located holds that every error says what and where; lines is how many there are.
+// located checks that every error says what is wrong and where. lines is the number of lines of the file.
 func located(t *testing.T, err error, lines int) {
 	t.Helper()
 	var errs Errors
@@ -75,8 +75,7 @@ func located(t *testing.T, err error, lines int) {
 	}
 }
 
-// TestHostileFiles holds that no file of the largest size takes much more memory
-// than its parse does, or fails to end.
+// TestHostileFiles checks that no file of the largest size takes much more memory than its parse, or an endless time.
 func TestHostileFiles(t *testing.T) {
 	fill := func(head, each string) string { return head + strings.Repeat(each, (MaxSize-len(head))/len(each)) }
 	for name, file := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
-// words are texts that YAML could take for something else.
+// words are texts that YAML could read as something other than a string.
 var words = []string{"", " ", "~", "null", "yes", "off", "0x10", "1e3", "010", "1_000", "2024-01-01", ".inf", "<<", "- a", "a: b", "a #b", "#a", "'", `"`, "\\",
 	"*a", "&a", "!a", "!!binary x", "@a", "`a`", "%a", "|", ">", "[a]", "{a}", "{{.Rank}}", "a,b", "?", "? a", ":", "---", "...", "\n", "a\n", "\na", " a\n  b\n", "a\n\n", "\t", "\ta", "a\t",
 	"\r", "a\r\nb", "\u0085", "\u2028", "\u00a0", "\ufeff", "\ufeffa", "\ufffe", "\x1b[1m", "\x7f", "é", "🙂", "\U000e0001", "\xff", "a\xc3", "a\n \xff", "\ufffd", strings.Repeat("long ", 100)}
@@ -42,7 +42,7 @@ func anyDuration(least job.Duration) *rapid.Generator[job.Duration] {
 	})
 }
 
-// anySpec draws any Spec that is valid.
+// anySpec generates valid Specs.
 func anySpec() *rapid.Generator[job.Spec] {
 	return rapid.Custom(func(t *rapid.T) job.Spec {
 		ranks := rapid.IntRange(1, job.MaxRanks).Draw(t, "ranks")
@@ -114,7 +114,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 		if s.EarlyStop == "off" {
 			s.RetryOnDiverge.Resume = job.DivergeOff
 		}
-		if s.RetryOnDiverge.Resume == job.DivergeOff { // what is for a retry would be refused
+		if s.RetryOnDiverge.Resume == job.DivergeOff { // settings for a retry would be refused
 			s.RetryOnDiverge.SkipSteps, s.RetryOnDiverge.Env = 0, map[string]string{}
 		}
 		s.Container.Network = job.NetworkHost
@@ -148,8 +148,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 	})
 }
 
-// TestMarshalParses holds that Parse is the reverse of Marshal for every Spec
-// that is valid, secrets excepted.
+// TestMarshalParses checks that Parse is the reverse of Marshal for every valid Spec, except for secrets.
 func TestMarshalParses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := anySpec().Draw(t, "spec")
@@ -172,7 +171,7 @@ func TestMarshalParses(t *testing.T) {
 	})
 }
 
-// plain makes every empty list and mapping nil.
+// plain replaces every empty list and mapping by nil.
 func plain(s job.Spec) job.Spec {
 	for _, f := range table {
 		if f.at != nil && empty(f.at(&s)) {
@@ -183,8 +182,8 @@ func plain(s job.Spec) job.Spec {
 	return s
 }
 
-// TestTableHoldsTheWholeSpec holds that every part of a Spec has its field, so
-// that neither Marshal nor the documentation leaves one out.
+// TestTableHoldsTheWholeSpec checks that every part of a Spec has a field in the table, so that Marshal and the
+// documentation are complete.
 func TestTableHoldsTheWholeSpec(t *testing.T) {
 	var spec job.Spec
 	places := make(map[any]string)
@@ -204,7 +203,7 @@ func TestTableHoldsTheWholeSpec(t *testing.T) {
 			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() || v.Field(i).Type() == reflect.TypeFor[job.Container]() ||
 				v.Field(i).Type() == reflect.TypeFor[job.Curve]() || v.Field(i).Type() == reflect.TypeFor[job.Diverge]() {
 				walk(v.Field(i), name+".")
-			} else if name == "Apps" { // of mpiexec alone
+			} else if name == "Apps" { // only gangrun mpiexec sets this
 				continue
 			} else if places[v.Field(i).Addr().Interface()] == "" {
 				t.Errorf("Spec.%s has no field", name)
@@ -279,8 +278,7 @@ retry-on-diverge:
 	}
 }
 
-// TestMarshalTellsOfPrograms: a job file holds one program, and says where there
-// were more.
+// TestMarshalTellsOfPrograms checks that a job file has only one program, and that it says so if the job had several.
 func TestMarshalTellsOfPrograms(t *testing.T) {
 	spec := job.Default()
 	spec.Command, spec.Workdir, spec.Ranks = []string{"./a"}, "/w", 3

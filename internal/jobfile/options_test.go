@@ -12,7 +12,7 @@ import (
 
 type flag struct{ name, value string }
 
-// finish puts a file, flags and a command together as the command does.
+// finish combines a file, flags and a command as gangrun run does.
 func finish(t *testing.T, file string, flags []flag, command ...string) (job.Spec, error) {
 	t.Helper()
 	o := NewOptions(environment(map[string]string{"HERE": "from outside", "EMPTY": ""}))
@@ -59,8 +59,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestEveryFlagIsSet holds that every flag of the table takes a value, and
-// that every key that is no flag is refused as one.
+// TestEveryFlagIsSet checks that every flag of the table accepts a value. A key that is no flag must be refused as a
+// flag.
 func TestEveryFlagIsSet(t *testing.T) {
 	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b", Mounts: "/data", Size: "8GiB", EarlyStop: "plateau=stop", Real: "-0.5"}
 	texts := map[string]string{"container.workdir": "/work", "container.user": "image", "progress": `step (?P<step>\d+)`}
@@ -85,7 +85,7 @@ func TestEveryFlagIsSet(t *testing.T) {
 	}
 }
 
-// TestRange: a size is one number or two.
+// TestRange checks that a size is one number or a range of two.
 func TestRange(t *testing.T) {
 	for _, way := range []struct {
 		file  string
@@ -213,7 +213,7 @@ func TestFinishSaysWhereFrom(t *testing.T) {
 	}
 }
 
-// TestSecretGivenAnew holds that the job file of an earlier run runs again.
+// TestSecretGivenAnew checks that the job file of an earlier run can be run again.
 func TestSecretGivenAnew(t *testing.T) {
 	spec, err := finish(t, "secret: [KEY]\n", []flag{{"env", "KEY=abc"}, {"ranks", "2"}}, "a")
 	if err != nil {
@@ -235,8 +235,8 @@ func TestSecretGivenAnew(t *testing.T) {
 	}
 }
 
-// TestSecretInherited: what env does not set of a secret, or has hidden only, is the
-// caller's.
+// TestSecretInherited checks that a secret gets its value from the environment of the caller if env does not set it,
+// or has only a hidden value.
 func TestSecretInherited(t *testing.T) {
 	o := NewOptions(environment(map[string]string{"A": "caller-a", "B": "caller-b", "C": "caller-c", "D": "caller-d"}))
 	f, err := Parse("job.yaml", []byte("command: a\nsecret: [A, B, C, NOSUCH]\nenv: {A: file, B: '***'}\n"))
@@ -254,7 +254,7 @@ func TestSecretInherited(t *testing.T) {
 	}
 }
 
-// TestFinishIsApart holds that what is set later does not change a finished Spec.
+// TestFinishIsApart checks that later settings do not change a finished Spec.
 func TestFinishIsApart(t *testing.T) {
 	o := NewOptions(environment(nil))
 	for _, err := range []error{o.SetCommand([]string{"a"}), o.Set("env", "A=1")} {

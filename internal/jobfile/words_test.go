@@ -79,13 +79,13 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-// TestSplitAsShell has the machine's own shell split what split accepts.
+// TestSplitAsShell compares split with the shell of this machine.
 func TestSplitAsShell(t *testing.T) {
 	sh, err := exec.LookPath("sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // empty, so that [ab] matches no file
+	dir := t.TempDir() // an empty directory, so that [ab] matches no file
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{" ", "a", `'a b'`, `"c  d"`, `"\""`, `"\a\\"`, "\\ ", "\\'", "\\\n", "''", `""`, "'\n'", `'"'`, `"'"`, `\$`, "\t", "[ab]", "=~#"}), 0, 12)
 		line := rapid.OneOf(
@@ -98,7 +98,7 @@ func TestSplitAsShell(t *testing.T) {
 		}
 		list := strings.TrimRight(line, "\n")
 		if rest := strings.TrimRight(list, `\`); list != line && (len(list)-len(rest))%2 == 1 {
-			list = list[:len(list)-1] // else the line would go on with do
+			list = list[:len(list)-1] // otherwise, the next line would belong to the command
 		}
 		cmd := exec.Command(sh, "-c", "for w in "+list+"\ndo printf '%s.\\0' \"$w\"; done")
 		cmd.Dir = dir
@@ -118,8 +118,7 @@ func TestSplitAsShell(t *testing.T) {
 	})
 }
 
-// FuzzSplit holds that quoted words come back as they were, and that what is
-// split of any text is made of its bytes.
+// FuzzSplit checks that quoted words are the same after split, and that the words of any text have only its bytes.
 func FuzzSplit(f *testing.F) {
 	f.Add("python train.py", "it's")
 	f.Add(`a "b\"c" 'd'`, "")

@@ -18,8 +18,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
-// TestMain runs the test binary once more as a writer that can be killed or
-// that meets a full disk: GANGRUN_TEST_CHILD says which.
+// TestMain runs the tests. If GANGRUN_TEST_CHILD is set, it instead acts as a writer that the test kills, or whose
+// disk is full.
 func TestMain(m *testing.M) {
 	path := os.Getenv("GANGRUN_TEST_PATH")
 	switch os.Getenv(testexec.ChildEnv) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// numbered is the i-th event of a test: lines of very different lengths.
+// numbered returns the i-th event of a test. The lengths of the events differ much.
 func numbered(i int) job.Event {
 	return job.Event{
 		Time: time.Date(2026, 11, 21, 9, 59, 12, i, time.UTC),
@@ -40,8 +40,8 @@ func numbered(i int) job.Event {
 	}
 }
 
-// appendForever continues the journal at path and says how far it is. It goes no
-// further than a thousand events: who is to kill it may stand still.
+// appendForever appends events to the journal at path, and prints how many it has appended. It ends after a thousand
+// events, because the process that should kill it may stand still.
 func appendForever(path string) {
 	events, _, err := journal.Replay(path)
 	fatal(err)
@@ -54,8 +54,8 @@ func appendForever(path string) {
 	time.Sleep(time.Hour)
 }
 
-// TestKilledWriter kills a writer again and again; whatever it had appended is
-// there, and the next writer goes on after it.
+// TestKilledWriter kills a writer again and again. The journal must have everything that the writer had appended, and
+// the next writer must be able to continue it.
 func TestKilledWriter(t *testing.T) {
 	path := t.TempDir() + "/journal.jsonl"
 	j, err := journal.Create(path)
@@ -100,8 +100,8 @@ func TestKilledWriter(t *testing.T) {
 	}
 }
 
-// appendPastTheLimit appends under a limit of the file's size, which cuts a
-// line short as a full disk does, and again when the limit is lifted.
+// appendPastTheLimit appends to a file with a limited size. The limit cuts a line, as a full disk does. It then lifts
+// the limit and appends again.
 func appendPastTheLimit(path string) {
 	signal.Ignore(syscall.SIGXFSZ)
 	j, err := journal.Create(path)

@@ -13,17 +13,17 @@ import (
 	"github.com/gangrun/gangrun/internal/journal"
 )
 
-// followers are Follow with inotify and, where that is used up, without.
+// followers has Follow with inotify, and without, as if there were no inotify instances left.
 var followers = map[string]func(context.Context, string, int64, func(job.Event)) (int64, error){
 	"notified": journal.Follow,
 	"polling":  journal.FollowPolling,
 }
 
-// following is a Follow that waits, at each event, until it is told to go on.
+// following is a running Follow. At each event, it waits until the test lets it go on.
 type following struct {
-	seen   chan int // the event's rank
+	seen   chan int // gets the rank of each event
 	on     chan struct{}
-	end    chan struct{} // closed when it has returned
+	end    chan struct{} // is closed when Follow has returned
 	offset int64
 	err    error
 }
@@ -45,7 +45,7 @@ func newFollowing(t *testing.T, follow func(context.Context, string, int64, func
 	return f
 }
 
-// next waits for an event, which must be number want, and lets it go on after meanwhile.
+// next waits for an event, which must have the number want. It calls meanwhile before Follow goes on.
 func (f *following) next(t *testing.T, want int, meanwhile func()) {
 	t.Helper()
 	select {
@@ -62,7 +62,7 @@ func (f *following) next(t *testing.T, want int, meanwhile func()) {
 	}
 }
 
-// ended waits until it has returned.
+// ended waits until Follow has returned.
 func (f *following) ended(t *testing.T) {
 	t.Helper()
 	select {
@@ -91,7 +91,7 @@ func TestFollow(t *testing.T) {
 			for i := range before {
 				f.next(t, i, nothing)
 			}
-			// One at a time: the follower has to see each one come.
+			// The events are appended one at a time, because the follower must notice each of them.
 			for i := before; i < before+after; i++ {
 				e := numbered(i)
 				if i == before+after-1 {
@@ -145,8 +145,8 @@ func TestFollowGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestFollowTornLine holds that half a line is waited for, and one that its
-// writer took back is not seen.
+// TestFollowTornLine checks that Follow waits for the rest of an incomplete line. If the writer removes the incomplete
+// line, Follow must not emit it.
 func TestFollowTornLine(t *testing.T) {
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFollowTornLine(t *testing.T) {
 			f := newFollowing(t, follow, path)
 			write(`{"kind":"note","rank":1}` + "\n" + `{"kind":"note",`)
 			whole := int64(len(`{"kind":"note","rank":1}`) + 1)
-			f.next(t, 1, func() { // it has read the half line
+			f.next(t, 1, func() { // Follow has read the incomplete line by now
 				if _, err := file.Seek(whole, 0); err != nil {
 					t.Error(err)
 				}
@@ -184,7 +184,7 @@ func TestFollowTornLine(t *testing.T) {
 	}
 }
 
-// TestFollowHearsOut holds that what a file held when it went is seen.
+// TestFollowHearsOut checks that Follow emits the events that a file had when it was removed.
 func TestFollowHearsOut(t *testing.T) {
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {

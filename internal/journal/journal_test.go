@@ -29,7 +29,7 @@ func create(t testing.TB) (*journal.Journal, string) {
 	return j, path
 }
 
-// replayed returns the events at path as JSON, and the lines skipped.
+// replayed returns the events of the journal at path as JSON, and the number of skipped lines.
 func replayed(t testing.TB, path string) ([]string, int) {
 	t.Helper()
 	events, skipped, err := journal.Replay(path)
@@ -52,7 +52,8 @@ func text(t testing.TB, e job.Event) string {
 	return string(b)
 }
 
-// Stop events of versions that wrote only their text have the reason that the text gives.
+// TestReplayOldStops checks that stop events of old versions of gangrun, which have only a text, get the reason that
+// the text gives.
 func TestReplayOldStops(t *testing.T) {
 	for text, want := range map[string]job.StopReason{
 		"gangrun was told to end the gang":                      job.StopOrder,
@@ -95,7 +96,7 @@ func TestAppendAndReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, skipped := replayed(t, path) // while it is open
+	got, skipped := replayed(t, path) // the journal is still open
 	if strings.Join(got, "\n") != strings.Join(want, "\n") || skipped != 0 {
 		t.Errorf("replayed\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -220,7 +221,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestDamage holds that whatever happens to some lines, the others are read.
+// TestDamage checks that damaged lines do not affect the other lines.
 func TestDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var content strings.Builder
@@ -230,10 +231,10 @@ func TestDamage(t *testing.T) {
 			e := job.Event{Kind: "kind-of-the-future", Rank: i + 1}
 			line, _ := json.Marshal(e)
 			switch rapid.IntRange(0, 3).Draw(t, "damage") {
-			case 0: // truncated, then closed off
+			case 0: // truncated, and then ended by a newline
 				content.Write(line[:rapid.IntRange(1, len(line)-1).Draw(t, "cut")])
 				bad++
-			case 1: // a bit of a disk block that was never written
+			case 1: // part of a disk block that was never written
 				content.WriteString(strings.Repeat("\x00", rapid.IntRange(1, 9000).Draw(t, "zeros")))
 				bad++
 			default:
@@ -272,7 +273,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// forever is an endless stream of one text.
+// forever is a reader that repeats a text without end.
 type forever string
 
 func (f forever) Read(p []byte) (int, error) { return copy(p, f), nil }
@@ -301,7 +302,7 @@ func FuzzReplay(f *testing.F) {
 			return events, skipped
 		}
 		before, skipped := scan(data)
-		// Whoever goes on with it, as Open does, loses nothing of what was readable.
+		// A new writer, as in Open, must not lose anything that could be read.
 		if len(data) > 0 && data[len(data)-1] != '\n' {
 			data = append(data, '\n')
 		}
@@ -329,8 +330,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkLaunch is what stands on the path of a launch: a new journal and
-// the events up to the gang's start.
+// BenchmarkLaunch measures what a launch waits for: a new journal, and the events up to the start of the gang.
 func BenchmarkLaunch(b *testing.B) {
 	dir := b.TempDir()
 	for i := 0; b.Loop(); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// A journal that cannot be one is not read.
+// TestReplaySize checks that a file that is too large to be a journal is not read.
 func TestReplaySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.jsonl")
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, MaxSize+1)); err != nil {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// pkg is one package of gangrun as its files that are not tests show it,
-// whatever their build tags.
+// pkg describes a package of gangrun. It includes all files that are not tests, whatever their build tags are.
 type pkg struct {
 	path    string   // relative to the module
 	ours    []string // imports of gangrun's own packages, relative to the module
@@ -15,14 +14,13 @@ type pkg struct {
 	clocks  []string // uses of the clock, as "file.go:12: time.Now"
 }
 
-// table is what the packages are held against.
+// table has the rules with which the packages are compared.
 type table struct {
 	rooms    []room
 	reserves []reserve
 }
 
-// check returns a line for each place where pkgs break the table, in the order
-// of pkgs.
+// check returns a line for each place where pkgs break a rule of the table, in the order of pkgs.
 func (t table) check(pkgs []pkg) []string {
 	byPath := make(map[string]pkg)
 	for _, p := range pkgs {
@@ -45,7 +43,7 @@ func (t table) check(pkgs []pkg) []string {
 	return found
 }
 
-// direct returns what p's own files break.
+// direct returns the rules that p's own files break.
 func (t table) direct(p pkg, r room) []string {
 	var found []string
 	for _, imported := range p.ours {
@@ -73,9 +71,8 @@ func (t table) direct(p pkg, r room) []string {
 	return found
 }
 
-// reached returns what p must not import and yet reaches through others. It
-// goes only along imports that are lawful in their own rooms: an unlawful one
-// is told once, where it is.
+// reached returns the packages that p must not import, but reaches through other packages. It follows only imports
+// that their own rooms allow, because other imports are reported where they are.
 func (t table) reached(p pkg, r room, byPath map[string]pkg) []string {
 	type step struct {
 		path string
@@ -106,7 +103,7 @@ func (t table) reached(p pkg, r room, byPath map[string]pkg) []string {
 	return found
 }
 
-// room returns the row that path stands in.
+// room returns the row of the table that applies to path.
 func (t table) room(path string) (room, bool) {
 	for _, r := range t.rooms {
 		if held(r.paths, path) {
@@ -118,7 +115,7 @@ func (t table) room(path string) (room, bool) {
 
 func (r rule) allows(path string) bool { return held(r.patterns, path) == r.closed }
 
-// String is the row in words.
+// String describes the row in words.
 func (r room) String() string {
 	var says []string
 	switch {
@@ -147,7 +144,7 @@ func words(patterns []string) string {
 	return strings.ReplaceAll(strings.Join(patterns, ", "), "!", "but for ")
 }
 
-// String is the reserve in words.
+// String describes the reserve in words.
 func (s reserve) String() string {
 	if len(s.to) == 0 {
 		return fmt.Sprintf("%s is imported by none", s.pattern)
@@ -155,8 +152,8 @@ func (s reserve) String() string {
 	return fmt.Sprintf("%s is imported by %s only", s.pattern, strings.Join(s.to, ", "))
 }
 
-// held reports what the last of the patterns that match path says: yes, or no
-// where it begins with "!". Without a match the answer is no.
+// held reports what the last pattern that matches path says. A pattern that begins with "!" says no, and other
+// patterns say yes. If no pattern matches, the result is no.
 func held(patterns []string, path string) bool {
 	in := false
 	for _, pattern := range patterns {
@@ -168,13 +165,13 @@ func held(patterns []string, path string) bool {
 	return in
 }
 
-// match reports whether pattern is path, or is "root/..." and path is root or below.
+// match reports whether path matches pattern. The pattern "root/..." matches root and everything below it.
 func match(pattern, path string) bool {
 	root, below := strings.CutSuffix(pattern, "/...")
 	return path == root || below && strings.HasPrefix(path, root+"/")
 }
 
-// standard reports whether path, which is none of ours, is of the standard library.
+// standard reports whether path is a package of the standard library. It must not be a package of gangrun.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return path != "C" && !strings.Contains(first, ".")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestCodePage finds packages and names in docs/code.md that are not in the code any more. On
-// that page, a package in quotes is followed by a colon and the names that it declares.
+// TestCodePage checks that the packages and names in docs/code.md still exist. On that page, a package in backquotes
+// may be followed by a colon and names that it declares.
 func TestCodePage(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/code.md")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestCodePage(t *testing.T) {
 	quoted := regexp.MustCompile("`([^` ]+)`(:?)")
 	named := 0
 	for line := range strings.Lines(string(text)) {
-		var declared map[string]bool // by the package before; nil if no colon follows it
+		var declared map[string]bool // the names that the last package declares; nil if no colon follows the package
 		for _, m := range quoted.FindAllStringSubmatch(line, -1) {
 			switch word := m[1]; {
 			case isPackage(word):
@@ -46,7 +46,7 @@ func TestCodePage(t *testing.T) {
 	}
 }
 
-// isPackage reports whether a directory of the module has Go files that are not tests.
+// isPackage reports whether a directory of the module has Go files other than tests.
 func isPackage(dir string) bool {
 	files, _ := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	for _, file := range files {
@@ -57,7 +57,7 @@ func isPackage(dir string) bool {
 	return false
 }
 
-// declarations returns the names that a package declares, with its methods.
+// declarations returns the names that a package declares, with those of its methods.
 func declarations(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))

@@ -1,5 +1,5 @@
-// Package layers is a test: it holds the table "Rooms" of docs/design.md
-// against what gangrun's packages import.
+// Package layers has only tests. They compare the table "Rooms" of docs/design.md with the imports of gangrun's
+// packages.
 package layers
 
 import (
@@ -28,8 +28,7 @@ func TestTreeKeepsToItsRooms(t *testing.T) {
 	}
 }
 
-// TestTreeIsWhatGoLists guards the guard: what the go command would build must
-// be among what readTree saw.
+// TestTreeIsWhatGoLists checks that readTree finds every package that the go command would build.
 func TestTreeIsWhatGoLists(t *testing.T) {
 	pkgs, err := readTree(root)
 	if err != nil {
@@ -77,8 +76,7 @@ func TestTreeIsWhatGoLists(t *testing.T) {
 	}
 }
 
-// TestTableIsSound finds rows that can never speak: a path that stands twice, a
-// pattern that names no room.
+// TestTableIsSound finds rows that can have no effect: a path that is listed twice, or a pattern that matches no room.
 func TestTableIsSound(t *testing.T) {
 	var paths []string
 	for _, r := range rooms {
@@ -111,8 +109,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-// TestDesignHasTheSameRooms holds the first column of the design's table
-// against the paths here, both ways.
+// TestDesignHasTheSameRooms checks that the first column of the table in the design has the same paths as the table
+// here.
 func TestDesignHasTheSameRooms(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/design.md")
 	if err != nil {
@@ -138,7 +136,7 @@ func TestDesignHasTheSameRooms(t *testing.T) {
 		}
 	}
 	for _, p := range documented {
-		// docs holds no package and so has no row here.
+		// docs has no Go package, so it has no row here.
 		if p != "docs" && !slices.Contains(tabled, p) {
 			t.Errorf("docs/design.md has a room %s, internal/layers/table_test.go has none", p)
 		}

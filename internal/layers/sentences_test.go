@@ -16,15 +16,15 @@ import (
 	"testing"
 )
 
-// A comparison is a place that compares a text with a literal.
+// comparison is a place in the code that compares a text with a literal.
 type comparison struct {
 	at   string // "launcher/lost.go:12"
 	text string
 }
 
-// TestTypesDecide finds code that decides by gangrun's own sentences: a comparison with a
-// literal of two words or more that is also part of another literal of the
-// tree, which is no comparison. A typed reason in internal/job takes its place.
+// TestTypesDecide finds code that depends on the wording of gangrun's own messages. That is a comparison with a
+// literal of two words or more that is also part of another literal, which is not compared. Such code must use a typed
+// reason of internal/job instead.
 func TestTypesDecide(t *testing.T) {
 	matches, said, err := readSentences(root)
 	if err != nil {
@@ -32,8 +32,8 @@ func TestTypesDecide(t *testing.T) {
 	}
 	used := map[string]bool{}
 	for _, m := range matches {
-		// The rules of diagnosis fit what other programs print, which may use gangrun's words. Lines of
-		// gangrun itself have a Reason, by which they are known before any rule's text is looked for.
+		// The rules of diagnosis match the output of other programs, which may have the same words. Lines that gangrun
+		// itself has written have a Reason, which is used before the texts of rules.
 		if strings.HasPrefix(m.at, "internal/diagnose/rules/") {
 			continue
 		}
@@ -54,15 +54,15 @@ func TestTypesDecide(t *testing.T) {
 	}
 }
 
-// twoWords matches a text with two words, so that no name or unit counts as a sentence.
+// twoWords matches a text with two words. Names and units do not count as messages.
 var twoWords = regexp.MustCompile(`[A-Za-z]+[,:;]? [A-Za-z]+`)
 
-// ownSentence reports whether a literal that is no comparison has text in it, and which.
+// ownSentence reports whether a literal that is not compared contains text, and returns that literal.
 func ownSentence(text string, said []string) (bool, string) {
 	if !twoWords.MatchString(text) {
 		return false, ""
 	}
-	text = strings.ToLower(text) // rules match texts in any case
+	text = strings.ToLower(text) // rules ignore the case of letters
 	for _, s := range said {
 		if strings.Contains(strings.ToLower(s), text) {
 			return true, s
@@ -71,11 +71,11 @@ func ownSentence(text string, said []string) (bool, string) {
 	return false, ""
 }
 
-// comparing are functions of strings and bytes that compare with their second argument.
+// comparing has the functions of strings and bytes that compare with their second argument.
 var comparing = []string{"Contains", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Count", "TrimPrefix", "TrimSuffix"}
 
-// literals returns the literals of a file that are compared with something, and all others.
-// A use of one of constants, which are by their names, is as one of its literal.
+// literals returns the literals of a file that are compared, and all other literals. The use of a constant counts as
+// the use of its literal. constants has the literals by the names of the constants.
 func literals(dir, name string, src []byte, constants map[string]string) (matches []comparison, said []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution|parser.ParseComments)
@@ -83,7 +83,7 @@ func literals(dir, name string, src []byte, constants map[string]string) (matche
 		return nil, nil, err
 	}
 	compared := map[*ast.BasicLit]bool{}
-	names := map[*ast.Ident]bool{} // of constants that are compared
+	names := map[*ast.Ident]bool{} // constants that are compared
 	mark := func(expr ast.Node) {
 		ast.Inspect(expr, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -170,8 +170,8 @@ func literals(dir, name string, src []byte, constants map[string]string) (matche
 	return matches, said, err
 }
 
-// constantTexts returns the texts of two words or more among the exported constants of a
-// file: other names may be those of variables, too.
+// constantTexts adds the exported constants of a file whose texts have two words or more. Unexported names could also
+// be those of variables.
 func constantTexts(name string, src []byte, to map[string]string) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
 	if err != nil {
@@ -199,7 +199,7 @@ func constantTexts(name string, src []byte, to map[string]string) error {
 	return nil
 }
 
-// readSentences reads all packages below root that are no tests.
+// readSentences reads all files below root that are not tests.
 func readSentences(root string) (matches []comparison, said []string, err error) {
 	constants := map[string]string{}
 	if err := walkSources(root, func(_, name string, src []byte) error { return constantTexts(name, src, constants) }, testRooms...); err != nil {
@@ -208,7 +208,7 @@ func readSentences(root string) (matches []comparison, said []string, err error)
 	err = walkSources(root, func(dir, name string, src []byte) error {
 		m, s, err := literals(dir, name, src, constants)
 		matches = append(matches, m...)
-		if !strings.HasPrefix(dir, "internal/diagnose") { // it knows the sentences of others
+		if !strings.HasPrefix(dir, "internal/diagnose") { // this package knows the messages of other programs
 			said = append(said, s...)
 		}
 		return err
@@ -216,11 +216,11 @@ func readSentences(root string) (matches []comparison, said []string, err error)
 	return matches, said, err
 }
 
-// testRooms are directories with code that only tests use.
+// testRooms has the names of directories whose code only tests use.
 var testRooms = []string{"suite", "testhosts", "bench"}
 
-// walkSources calls f for each Go file below root whose name does not end in _test.go, with its
-// directory relative to root. It leaves out directories that are named as one of but.
+// walkSources calls f for each Go file below root that is not a test, with its directory relative to root. It leaves
+// out directories whose names are in but.
 func walkSources(root string, f func(dir, name string, src []byte) error, but ...string) error {
 	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -246,8 +246,8 @@ func walkSources(root string, f func(dir, name string, src []byte) error, but ..
 	})
 }
 
-// notOurs are texts of others that gangrun also says, with who says them, and texts that
-// are no sentences.
+// notOurs has messages of other programs that gangrun also uses, with the names of these programs, and texts that are
+// no messages.
 var notOurs = map[string]string{
 	"error message":                            "a class of rules",
 	"cut traceback":                            "a class of rules",

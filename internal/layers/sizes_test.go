@@ -13,22 +13,22 @@ import (
 	"testing"
 )
 
-// Limits of what has to be read at once. Tests and generated files do not count.
+// The limits of code that a reader must read at once. Tests and generated files do not count.
 const (
-	maxFields       = 15   // of a struct, those of structs written inside of it too
-	maxFuncLines    = 80   // of a function, from "func" to its last brace
+	maxFields       = 15   // of a struct, with those of nested struct types
+	maxFuncLines    = 80   // of a function, from "func" to its closing brace
 	maxPackageLines = 3000 // of a package
 )
 
-// size is how large something is that a limit holds for.
+// size is the size of something that has a limit.
 type size struct {
 	name string // "struct launcher.running", "func launcher.Run" or "package launcher"
 	n    int
 	max  int
 }
 
-// key names the exception for a size: without the package of structs and functions, so that
-// they may move.
+// key returns the name under which an exception is listed. It has no package for structs and functions, so that they
+// may be moved.
 func (s size) key() string {
 	kind, name, _ := strings.Cut(s.name, " ")
 	if kind != "package" {
@@ -38,8 +38,8 @@ func (s size) key() string {
 	return kind + " " + name
 }
 
-// TestSizes finds what has grown too large to be read. An exception may shrink, and goes
-// once it is within the limit.
+// TestSizes finds code that is larger than its limit. The entry of an exception must be updated when the code becomes
+// smaller, and removed when the code is within its limit.
 func TestSizes(t *testing.T) {
 	all, err := readSizes(root)
 	if err != nil {
@@ -88,7 +88,7 @@ func readSizes(root string) (all []size, err error) {
 	return all, err
 }
 
-// fileSizes returns the structs and functions of a file of the package at dir.
+// fileSizes returns the structs and functions of a file of the package in dir.
 func fileSizes(dir, name string, src []byte) (all []size, generated bool, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution|parser.ParseComments)
@@ -118,7 +118,8 @@ func fileSizes(dir, name string, src []byte) (all []size, generated bool, err er
 	return all, false, nil
 }
 
-// mayHaveManyFields leaves out the vocabulary, what a GPU driver reports, and plain options.
+// mayHaveManyFields reports whether structs of a file may have many fields: the data types of internal/job, what a GPU
+// driver reports, and plain options.
 func mayHaveManyFields(dir, name string) bool {
 	if dir == "topology/nvml" && name == "Device" {
 		return true
@@ -143,8 +144,7 @@ func funcName(d *ast.FuncDecl) string {
 	return d.Name.Name
 }
 
-// fields counts the fields of a struct. A field whose type is written as a struct counts as
-// the fields of that.
+// fields returns the number of fields of a struct. It counts the fields of nested struct types.
 func fields(s *ast.StructType) (n int) {
 	for _, f := range s.Fields.List {
 		of := f.Type

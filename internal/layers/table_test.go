@@ -2,52 +2,51 @@ package layers
 
 import "slices"
 
-// module is what the import path of each of gangrun's own packages begins with.
+// module is the beginning of the import paths of gangrun's packages.
 const module = "github.com/gangrun/gangrun"
 
-// room is one row of the table: what the packages of paths must not import.
-// Paths are relative to the module, exact, and end in "/..." only where every
-// package below is the same room. Test files may import what they like.
+// room is a row of the table. It says what the packages at paths must not import. Paths are relative to the module. A
+// path that ends in "/..." includes all packages below it. Other paths are exact. The rules do not apply to test
+// files.
 type room struct {
 	paths []string
 	// ours says which packages of gangrun may be imported.
 	ours rule
-	// not lists patterns of packages from elsewhere that must not be imported.
+	// not has patterns of packages outside gangrun that must not be imported.
 	not []string
-	// stdOnly rooms import nothing but the standard library, of what is not ours.
+	// stdOnly is true if, of the packages outside gangrun, only the standard library may be imported.
 	stdOnly bool
-	// noClock rooms do not read the clock and do not wait: time comes to them
-	// as a value.
+	// noClock is true if the packages must not read the clock or wait. They get times as values.
 	noClock bool
-	// noGo rooms hold no Go package.
+	// noGo is true if there must be no Go package.
 	noGo bool
 }
 
-// rule says which of gangrun's own packages a room may import: the listed ones
-// only, or all but the listed ones. Patterns are as in held. What a room must
-// not import, it must not reach through another room either.
+// rule says which packages of gangrun a room may import: only those that match the patterns or, if closed is false,
+// all that do not match them. See held for patterns. A room must also not reach a forbidden package through another
+// room.
 type rule struct {
 	closed   bool
 	patterns []string
 }
 
-// only is the rule of a room that may import nothing of ours but the patterns.
+// only returns the rule of a room that may import only the packages of gangrun that match the patterns.
 func only(patterns ...string) rule { return rule{closed: true, patterns: patterns} }
 
-// leaves are small packages without state that most rooms may import.
+// leaves are small packages without state. Most rooms may import them.
 var leaves = []string{"internal/failure", "internal/limits", "internal/procfs", "internal/runclock", "internal/text", "internal/suggest", "internal/pattern"}
 
-// withLeaves is only with the leaves.
+// withLeaves is like only, but also allows the leaves.
 func withLeaves(patterns ...string) rule { return only(slices.Concat(leaves, patterns)...) }
 
-// allBut is the rule of a room that may import anything of ours but the patterns.
+// allBut returns the rule of a room that may import all packages of gangrun except those that match the patterns.
 func allBut(patterns ...string) rule { return rule{patterns: patterns} }
 
-// world is what a pure room does not touch: files, processes, the network.
+// world has the packages that a pure room must not import, because they use files, processes or the network.
 var world = []string{"os/...", "io/ioutil", "net/...", "!net/netip", "!net/url", "syscall/...", "golang.org/x/sys/..."}
 
-// rooms is the table "Rooms" of docs/design.md. A room that does not exist yet
-// may stand here; a package that exists must.
+// rooms is the table "Rooms" of docs/design.md. It may have rooms that do not exist yet, but every existing package
+// must have a row.
 var rooms = []room{
 	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/jobcheck"}, ours: only("internal/job", "internal/template", "internal/text"), stdOnly: true, not: world, noClock: true},
@@ -153,12 +152,12 @@ var rooms = []room{
 	{paths: []string{"launcher/meeting"}, ours: withLeaves("internal/job", "internal/exact", "internal/wire", "launcher/agents", "preflight/compare")},
 	{paths: []string{"launcher/network"}, ours: withLeaves("internal/wire")},
 	{paths: []string{"launcher/stdin"}, ours: withLeaves()},
-	// The ways onto a host: none knows another, and none knows the agent that it carries.
+	// These packages start processes on hosts. They must not know each other, or the agent that they start.
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent", "launcher",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm", "launcher/kubectl")},
 	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/agents", "launcher/collect", "launcher/lifecycle", "launcher/rankenv", "internal/template", "launcher/meeting", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "preflight/compare", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
-	// The ways in which ranks find each other: none knows another.
+	// These packages implement ways in which ranks find each other. They must not know each other.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",
 			"launcher/pmi1", "launcher/openmpi", "launcher/torch")},
@@ -226,8 +225,7 @@ var rooms = []room{
 	{paths: []string{"examples/..."}, ours: only()},
 }
 
-// reserve names the only packages of ours that may import what the pattern
-// matches, ours or not.
+// reserve lists the only packages of gangrun that may import the packages that match the pattern.
 type reserve struct {
 	pattern string
 	to      []string

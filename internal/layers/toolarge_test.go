@@ -1,9 +1,9 @@
 package layers
 
-// tooLarge has what is still beyond its limit, with its size as it was seen last.
+// tooLarge has the code that is larger than its limit, with its last known size.
 var tooLarge = map[string]int{
-	// Data: a rule has a line for each of its fields. One file a category keeps it easy to find.
+	// This is data: each field of a rule has a line of its own.
 	"package internal/diagnose/rules": 3353,
-	// Data: the fields of everything that is in a journal or a report. Every other room imports it.
+	// This is data: the fields of everything in a journal or a report. All other rooms import it.
 	"package internal/job": 3200,
 }

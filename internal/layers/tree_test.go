@@ -14,9 +14,8 @@ import (
 	"strings"
 )
 
-// readTree returns the packages below root, which is where go.mod lies, sorted
-// by path. It reads every Go file that is not a test, whatever its build tags:
-// what only one build imports is imported all the same.
+// readTree returns the packages below root, the directory of go.mod, sorted by their paths. It reads every Go file
+// that is not a test, whatever its build tags are, so that it finds the imports of all builds.
 func readTree(root string) ([]pkg, error) {
 	found := make(map[string]*pkg)
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
@@ -61,7 +60,7 @@ func readTree(root string) ([]pkg, error) {
 	return pkgs, nil
 }
 
-// outsideModule reports whether the go command leaves the directory out of ./...
+// outsideModule reports whether the pattern ./... of the go command leaves out a directory.
 func outsideModule(name, base string) bool {
 	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 		return true
@@ -75,7 +74,7 @@ func unique(list []string) []string {
 	return slices.Compact(list)
 }
 
-// add takes in one file's imports and its uses of the clock.
+// add adds the imports of a file, and its uses of the clock.
 func (p *pkg) add(name string, src []byte) error {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution)
@@ -102,11 +101,11 @@ func (p *pkg) add(name string, src []byte) error {
 	return nil
 }
 
-// clock holds the names in package time that read the clock or wait on it.
+// clock has the names in package time that read the clock or wait.
 var clock = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"}
 
-// clocks returns the uses of the clock in file through its import of time. A
-// dot import counts as one, since it hides the rest.
+// clocks returns the uses of the clock in a file that imports time. A dot import counts as a use, because it hides the
+// uses.
 func clocks(files *token.FileSet, file *ast.File, spec *ast.ImportSpec) []string {
 	name := "time"
 	if spec.Name != nil {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestCheckFindsViolations runs the project's own table on made-up packages.
+// TestCheckFindsViolations checks made-up packages with the project's own table.
 func TestCheckFindsViolations(t *testing.T) {
 	tests := []struct {
 		name string
 		pkgs []pkg
-		want []string // each the beginning of a line, in order
+		want []string // the beginning of each line, in order
 	}{
 		{"lawful", []pkg{
 			{path: "internal/job", outside: []string{"encoding/json", "time"}},
@@ -101,8 +101,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestReadTree reads a made-up module: build tags and aliases hide nothing, and
-// tests and testdata do not count.
+// TestReadTree reads a made-up module. Build tags and import names must not hide an import. Tests and testdata must be
+// left out.
 func TestReadTree(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// machine reads a table of processes: "PID PARENT NAME [GANG] [agent] [zombie] [other's]".
+// machine parses a table of processes: "PID PARENT NAME [GANG] [agent] [zombie] [other's]".
 func machine(t *testing.T, text string) Table {
 	t.Helper()
 	table := Table{}
@@ -46,7 +46,8 @@ func pids(found []Process) []int {
 	return all
 }
 
-// The agent that asks is 40, below watchdogs and a controller in a shell.
+// In this table, the agent that asks is process 40. It is below watchdogs, and below a controller that a shell has
+// started.
 const asking = `
 1 0 init
 10 1 bash
@@ -84,7 +85,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A script that a dead gang has left behind runs gangrun.
+// TestFindInLeftScript checks the case that a script that a dead gang has left runs gangrun.
 func TestFindInLeftScript(t *testing.T) {
 	table := machine(t, `
 1 0 init
@@ -101,7 +102,7 @@ func TestFindInLeftScript(t *testing.T) {
 	}
 }
 
-// Rank 40 of a gang runs gangrun, of which agent 80 asks.
+// In this table, rank 40 of a gang runs gangrun. The agent that asks is process 80 of that gangrun.
 const nested = `
 1 0 init
 20 1 gangrun

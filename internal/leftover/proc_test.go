@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// orphan starts a process whose parent has ended, with a tag unless gang is empty, as the
-// arguments before its program say.
+// orphan starts a process whose parent has ended. If gang is not empty, the process has the tag of the gang. The words
+// of before are put before the command of the process.
 func orphan(t *testing.T, gang string, before ...string) (pid int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
@@ -63,12 +63,11 @@ func alive(pid int) bool {
 	return ok && !p.Ended()
 }
 
-// aloneEnv names the test that runs in a PID namespace of its own.
+// aloneEnv is set in a test that runs in a PID namespace of its own.
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
-// alone runs the test once more in a PID namespace of its own, below a process that others
-// take for an agent, so that no agent of another test ends what is left first. It reports
-// whether it is there already.
+// alone runs the test again in a PID namespace of its own, below a process that counts as an agent. Otherwise agents
+// of other tests could end its processes first. It returns true if the test already runs there.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneEnv) != "" {
@@ -82,8 +81,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// inNamespace runs a test in a PID namespace, in which a shell is process 1, to which
-// orphans are given, and returns the exit code.
+// inNamespace runs a test in a new PID namespace and returns the exit code. A shell is process 1 there, so that it is
+// the parent of orphans.
 func inNamespace(test string) int {
 	cmd := exec.Command("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", `"$0" "$@"; exit $?`,
 		os.Args[0], "-test.run=^"+test+"$", "-test.v")
@@ -95,15 +94,15 @@ func inNamespace(test string) int {
 	return 0
 }
 
-// End ends processes that have the tag of a gang and no agent above them, whatever they
-// have made of their environment, and no others.
+// TestEnd checks that End ends the processes that have the tag of a gang and no agent above them, even if they have
+// changed their environment. It must not end other processes.
 func TestEnd(t *testing.T) {
 	if !alone(t) {
 		return
 	}
 	gang := "test-" + strconv.Itoa(os.Getpid())
 	left, cleared := orphan(t, gang+"/1"), orphan(t, gang+"/1", "env", "-i", "PATH="+os.Getenv("PATH"))
-	t.Setenv("GANGRUN_RUN", gang) // which a rank may have handed on
+	t.Setenv("GANGRUN_RUN", gang) // a rank may have passed the variable on
 	other := orphan(t, "")
 	killed, stay := End(context.Background(), os.Getpid(), "", time.Minute)
 	for pid, name := range map[int]string{left: gang + "/1", cleared: ""} {
@@ -119,14 +118,14 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// End reports processes that the kernel does not end, and waits for them no longer than limit.
+// TestEndLimit checks that End reports processes that do not end, and waits for them no longer than the limit.
 func TestEndLimit(t *testing.T) {
 	if !alone(t) {
 		return
 	}
 	gang := "stay-" + strconv.Itoa(os.Getpid())
 	pid := orphan(t, gang+"/1")
-	_, left := End(context.Background(), os.Getpid(), "", 0) // no time to kill it
+	_, left := End(context.Background(), os.Getpid(), "", 0) // End has no time to kill it
 	if !slices.ContainsFunc(left, func(p Process) bool { return p.PID == pid && p.Gang == gang+"/1" }) {
 		t.Errorf("left are %+v, want process %d", left, pid)
 	}
@@ -156,7 +155,7 @@ func TestIsAgent(t *testing.T) {
 	}
 }
 
-// Set tags this process and what it starts from then on.
+// TestSet checks that Set tags this process and the processes that it starts after that.
 func TestSet(t *testing.T) {
 	if !alone(t) {
 		return

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The limit on processes is named where it is reached, or nearly so, and nowhere else.
+// TestProcessHint checks that the hint names the limit on processes if the limit is reached, or nearly reached, and
+// only then.
 func TestProcessHint(t *testing.T) {
 	for _, c := range []struct {
 		limit, used uint64
-		want        string // in the hint, "" for none
+		want        string // a part of the hint; "" if there must be no hint
 	}{
 		{unix.RLIM_INFINITY, 1 << 20, ""}, {4096, 100, ""}, {132, 100, ""},
 		{131, 100, "may have 131 processes and threads and has 100"}, {131, 100, "ulimit -u 4096"}, {4096, 5000, "ulimit -u 10000"},

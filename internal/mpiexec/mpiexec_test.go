@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/jobcheck"
 )
 
-// node1 and hereAlone are machines whose name is all that is known of them.
+// Of the machines node1 and hereAlone, only the names are known.
 var (
 	node1 = Here{"node1.example", func(name string) bool {
 		return slices.Contains([]string{"localhost", "127.0.0.1", "127.0.0.2", "::1", "node1", "node1.example"}, name)
@@ -47,7 +47,7 @@ func appOf(ranks int, command ...string) job.App {
 	return job.App{Ranks: ranks, Command: command, Env: map[string]string{}}
 }
 
-// Every option is read, ignored or refused: none is two of these.
+// TestMpiexecOptions checks that no option is both read and refused, and that the names of options are valid.
 func TestMpiexecOptions(t *testing.T) {
 	for name, o := range options {
 		if o.refuse != "" && (o.set != nil || o.values > 0) {
@@ -96,7 +96,7 @@ func TestMpiexecSpec(t *testing.T) {
 func TestMpiexecTurns(t *testing.T) {
 	for _, c := range []struct {
 		words string
-		want  []Turn // nil with bad: refused
+		want  []Turn // if bad is set, want is nil and the words are refused
 		bad   bool
 	}{
 		{"a.out", nil, false},

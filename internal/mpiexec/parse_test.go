@@ -119,7 +119,7 @@ func TestParseMpiexec(t *testing.T) {
 	}
 }
 
-// Help and the version need no program.
+// TestParseMpiexecAsked checks that no program is needed to ask for the help or the version.
 func TestParseMpiexecAsked(t *testing.T) {
 	for _, word := range []string{"-h", "--help", "-help"} {
 		if a, err := parseWords(nil, "-n", "2", word); err != nil || !a.Help {
@@ -185,8 +185,7 @@ func TestParseMpiexecRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseMpiexec: whatever is typed is either refused as usage or a job that
-// can be placed.
+// FuzzParseMpiexec checks that any words are either refused as wrong usage, or give a job that can be placed.
 func FuzzParseMpiexec(f *testing.F) {
 	for _, seed := range []string{
 		"-n 2 a.out", "-n 2 -env K V a.out : -n 3 -ppn 2 b.out x", "-hosts h1,[::1]:2 a.out", "-f hydra -genv K=V a.out", "--mca a b -x K -x L=M a.out",

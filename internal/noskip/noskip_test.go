@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that only notes how it ends.
+// recorder is a test that only records how it ends.
 type recorder struct {
 	testing.TB
 	skipped, failed string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnpackedIsBounded: a small file that holds too much is an error, not hours.
+// TestUnpackedIsBounded checks that a small file that unpacks to too much data is an error.
 func TestUnpackedIsBounded(t *testing.T) {
 	for left, want := range map[int64]bool{99: true, 100: false} {
 		data, err := io.ReadAll(&unpacked{log: strings.NewReader(strings.Repeat("x", 100)), name: "log.gz", left: left})
@@ -17,7 +17,7 @@ func TestUnpackedIsBounded(t *testing.T) {
 	}
 }
 
-// TestOpenKeepsErrors: a log that cannot be read is no log of a strange format.
+// TestOpenKeepsErrors checks that a log that cannot be read does not count as a log of an unknown format.
 func TestOpenKeepsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := Open("log", io.MultiReader(strings.NewReader("ab"), errorReader{broken}), nil); !errors.Is(err, broken) {

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/topology/machine"
 )
 
-// pairsOf is a host of so many GPUs, joined in pairs by NVLinks.
+// pairsOf returns a host with that many GPUs, which NVLinks join in pairs.
 func pairsOf(name string, gpus int) job.Host {
 	h := job.Host{Name: name, Address: name}
 	for i := range gpus {

@@ -21,7 +21,7 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// A consumer that blocks holds up nobody who puts values in.
+// TestBlockedConsumer checks that a blocked consumer does not block goroutines that call Put.
 func TestBlockedConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

@@ -30,7 +30,7 @@ func TestTimer(t *testing.T) {
 func TestTimerStopAndReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		timer := NewTimer(time.Second)
-		time.Sleep(2 * time.Second) // it has fired, and nobody has received that
+		time.Sleep(2 * time.Second) // the timer has fired, but nothing has received from C
 		timer.Reset(time.Minute)
 		begun := time.Now()
 		time.Sleep(59 * time.Second)
@@ -51,8 +51,7 @@ func TestTimerStopAndReset(t *testing.T) {
 	})
 }
 
-// A process that is stopped sees the step late in which it was stopped. The timer counts it
-// as one step, not as the time that has passed.
+// TestTimerCountsOneStepOfAPause checks that a pause of the process counts as one step, however long the pause was.
 func TestTimerCountsOneStepOfAPause(t *testing.T) {
 	timer := NewTimer(time.Hour)
 	defer timer.Stop()
@@ -92,14 +91,14 @@ func TestWithTimeoutCause(t *testing.T) {
 	})
 }
 
-// The table has looks at tenths of seconds.
+// TestSilence tests tables of looks. Times are in tenths of a second.
 func TestSilence(t *testing.T) {
 	const tenth = 100 * time.Millisecond
 	for name, c := range map[string]struct {
-		looks   []int       // when, in tenths
-		contact map[int]int // from a look on, when the last contact was
+		looks   []int       // the times of the looks
+		contact map[int]int // the time of the last contact, from a look on
 		want    int
-		pause   int // the last time in which this process did not run
+		pause   int // the latest time in which this process did not run
 	}{
 		"first look":                     {looks: []int{36000}, want: 36000},
 		"silent":                         {looks: []int{0, 1, 2, 3, 4, 5, 6, 7}, want: 7},

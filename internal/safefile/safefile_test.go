@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds what must not hang.
+// limit limits calls that must not hang.
 const limit = time.Minute
 
 // write makes a file.
@@ -42,7 +42,7 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-// soon calls do, which must return.
+// soon calls do, which must return within limit.
 func soon(t *testing.T, do func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -54,7 +54,7 @@ func soon(t *testing.T, do func()) {
 	}
 }
 
-// TestNotRegular: whatever is no regular file is refused at once, and named.
+// TestNotRegular checks that everything but regular files is refused at once, and that the error says what it is.
 func TestNotRegular(t *testing.T) {
 	dir := t.TempDir()
 	link, socket := filepath.Join(dir, "zero"), filepath.Join(dir, "socket")
@@ -113,14 +113,13 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadStream: a pipe is read to its end, however late its writer comes and
-// however slowly it writes.
+// TestReadStream checks that a pipe is read to its end, even if its writer comes late or writes slowly.
 func TestReadStream(t *testing.T) {
 	path := fifo(t)
 	waited := make(chan fs.FileMode, 1)
 	wrote := make(chan error, 1)
 	go func() {
-		<-waited // the reader is there first
+		<-waited // the reader has opened the pipe by then
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err == nil {
 			_, first := file.WriteString("one\n")
@@ -147,15 +146,14 @@ func TestReadStream(t *testing.T) {
 	if _, err := w.WriteString("as by a shell"); errors.Join(err, w.Close()) != nil {
 		t.Fatal(err)
 	}
-	// The writer has gone before the pipe is opened by its name.
+	// The writer has closed the pipe before it is opened by this name.
 	name := filepath.Join("/proc/self/fd", strconv.Itoa(int(r.Fd())))
 	if text, err := safefile.ReadStream(t.Context(), name, 100, nil); err != nil || string(text) != "as by a shell" {
 		t.Errorf("%q, %v", text, err)
 	}
 }
 
-// TestReadStreamBounded: neither a device that has no end nor one that says nothing
-// is read for ever.
+// TestReadStreamBounded checks that a device without an end, or one without data, is not read for ever.
 func TestReadStreamBounded(t *testing.T) {
 	for _, path := range []string{"/dev/zero", write(t, filepath.Join(t.TempDir(), "file"), strings.Repeat("x", 200_000))} {
 		if text, err := safefile.ReadStream(t.Context(), path, 100_000, nil); err != nil || len(text) != 100_001 {

@@ -137,7 +137,7 @@ func TestFollow(t *testing.T) {
 			d.saves(3)
 			d.save("ckpt-900.pt", 900, 40*mib, time.Second)
 			d.save("ckpt-950.pt", 950, 40*mib, time.Second)
-			for _, r := range d.told[3:] { // the one before it was small, too
+			for _, r := range d.told[3:] { // the report before these is about a small checkpoint, too
 				if r.Why != "it has 40 MiB, and ckpt-300.pt had 100 MiB" {
 					d.t.Errorf("why %q", r.Why)
 				}
@@ -212,7 +212,7 @@ func TestShortlyAfter(t *testing.T) {
 			f.Time = at.Add(5 * time.Millisecond)
 			d.files[f.Path] = f
 		}
-		if tick%20 == 0 && tick <= 100 || tick%20 == 16 && tick < 100 { // something else changes, too
+		if tick%20 == 0 && tick <= 100 || tick%20 == 16 && tick < 100 { // changes that belong to no checkpoint
 			if noticed.IsZero() {
 				noticed = d.now
 			}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkOutput measures chunks of 32 KiB from one rank of eight.
+// BenchmarkOutput measures pieces of 32 KiB from one of eight ranks.
 func BenchmarkOutput(b *testing.B) {
 	for _, c := range []struct{ name, line string }{
 		{"short", "step 1200/10000 loss=2.3125 lr=0.0003 tokens/s=182034 mem=61.2GiB\n"},

@@ -11,7 +11,7 @@ import (
 
 var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// harmless fails the test at anything but prefixed lines of visible text.
+// harmless fails the test if a text has anything but lines of visible text with prefixes.
 func harmless(t *testing.T, text string, color bool) {
 	t.Helper()
 	if color {
@@ -37,8 +37,8 @@ func harmless(t *testing.T, text string, color bool) {
 	}
 }
 
-// FuzzOutput: whatever a rank writes is harmless, and is the same however it
-// was cut.
+// FuzzOutput checks that the output of a rank is shown without harmful control characters, and does not depend on how
+// it is divided into pieces.
 func FuzzOutput(f *testing.F) {
 	for _, seed := range []string{
 		"hello\nworld\n", "\r 1%\r 2%\r\nx", "\x1b[31mred\x1b[0m\n", "\x1b]0;t\x07a\x1b]8;;u\x1b\\b", "\xe5\xad\xa6\xff\xc2\x9b1mz",
@@ -50,7 +50,7 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Add([]byte("a\x1b[1mé"), []byte("\x01\xff"), uint16(40_000))
 	f.Fuzz(func(t *testing.T, data, cuts []byte, repeat uint16) {
-		if len(data) < 64 { // lines longer than what is held
+		if len(data) < 64 { // makes lines that are longer than what the Screen keeps
 			data = bytes.Repeat(data, int(repeat)+1)
 		}
 		for _, stream := range []Stream{{}, {Color: true}, {Terminal: true}, {Terminal: true, Color: true}} {
@@ -93,8 +93,8 @@ func FuzzOutput(f *testing.F) {
 	})
 }
 
-// FuzzTerminal: whatever two ranks write, and whenever, a terminal gets no
-// control that the live rows do not need.
+// FuzzTerminal checks that a terminal gets only the controls that the live rows need, whatever two ranks write and
+// whenever.
 func FuzzTerminal(f *testing.F) {
 	f.Add([]byte("name? \r 1%\x1b[2J\n\x1b[A"), byte(3), byte(20))
 	f.Add([]byte("\r\xff\t学\x1b[41m      "), byte(1), byte(3))
@@ -113,7 +113,7 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-// FuzzStyle: a style survives what sets it.
+// FuzzStyle checks that the sequence that a style writes sets the same style again.
 func FuzzStyle(f *testing.F) {
 	f.Add("1;31")
 	f.Add("38:2::1:2:3;48;5;7")

@@ -11,8 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// desk is a Screen with what it has written, and a clock that stands still
-// unless a step moves it.
+// desk has a Screen, what the Screen has written, and a clock that only steps move.
 type desk struct {
 	t        *testing.T
 	s        *Screen
@@ -20,7 +19,7 @@ type desk struct {
 	now      time.Time
 }
 
-// step is something done to a Screen.
+// step does something to the Screen of a desk.
 type step func(*desk)
 
 func newDesk(t *testing.T, opts Options, steps ...step) *desk {
@@ -70,7 +69,7 @@ func status(text string) step { return func(d *desk) { d.s.Status(text) } }
 
 func closing() step { return func(d *desk) { d.ok(d.s.Close()) } }
 
-// wait lets time pass, with a Flush every 100 ms.
+// wait lets time pass. It calls Flush every 100 ms.
 func wait(span time.Duration) step {
 	return func(d *desk) {
 		for end := d.now.Add(span); d.now.Before(end); {
@@ -83,8 +82,8 @@ func wait(span time.Duration) step {
 
 func steps(list ...step) []step { return list }
 
-// terminal is a small terminal without limits to its scrollback. It fails the
-// test at any control that a Screen has no business to send.
+// terminal simulates a small terminal with an unlimited scrollback. It fails the test at a control sequence that a
+// Screen must not send.
 type terminal struct {
 	t          *testing.T
 	cols, high int
@@ -167,7 +166,7 @@ func (e *terminal) control(final byte, params string) {
 	}
 }
 
-// show returns the lines, and a bar where the cursor is.
+// show returns the lines that the terminal shows, with a bar at the cursor.
 func (e *terminal) show() string {
 	var b strings.Builder
 	for i, line := range e.text {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestPipe has what is written where there is no terminal.
+// TestPipe checks what is written if no stream is a terminal.
 func TestPipe(t *testing.T) {
 	long := strings.Repeat("0123456789abcdef", pieceSize/16)
 	prefixed := Options{Ranks: 2, Prefix: true}
@@ -115,7 +115,7 @@ func TestPipe(t *testing.T) {
 	}
 }
 
-// bar draws a bar with its age for a while, five times a second, in pieces.
+// bar draws a progress bar that shows its age. It does so five times a second, in pieces.
 func bar(rank int, span time.Duration) step {
 	return func(d *desk) {
 		for age := time.Duration(0); age < span; age += 200 * time.Millisecond {
@@ -127,7 +127,7 @@ func bar(rank int, span time.Duration) step {
 	}
 }
 
-// clip quotes s without the bulk of a long line.
+// clip quotes s. It omits the middle of long lines.
 func clip(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(quote(s), "0123456789abcdef0123456789abcdef", ""), `\n`, "\\n\n\t")
 }

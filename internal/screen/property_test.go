@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEachRanksText: whatever the order of writes, words and pauses, each
-// rank's lines can be put together again from what a pipe got, byte for byte.
+// TestEachRanksText checks that the lines of each rank can be restored from what a pipe got, byte for byte, whatever
+// the order of writes, messages and pauses is.
 func TestEachRanksText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const ranks = 3
@@ -36,7 +36,7 @@ func TestEachRanksText(t *testing.T) {
 				text := rapid.StringOfN(rapid.SampledFrom([]rune("ab é界\t\n")), 0, 12, -1).Draw(t, "text")
 				text = strings.ReplaceAll(text, "b", strings.Repeat("b", rapid.SampledFrom([]int{1, 1, 1, pieceSize}).Draw(t, "b")))
 				sent[rank] += text
-				for text != "" { // anywhere, in characters too
+				for text != "" { // the text is divided anywhere, even within a character
 					n := rapid.IntRange(1, len(text)).Draw(t, "cut")
 					ok(s.Output(rank, "", false, []byte(text[:n])))
 					text = text[n:]
@@ -80,8 +80,8 @@ func TestEachRanksText(t *testing.T) {
 	})
 }
 
-// TestTerminalKeepsLines: above the live rows a terminal always shows just the
-// lines that have been ended, in that order, and Close leaves nothing else.
+// TestTerminalKeepsLines checks that a terminal shows exactly the ended lines in order above the live rows. After
+// Close, it must show nothing else.
 func TestTerminalKeepsLines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const ranks = 4

@@ -17,7 +17,7 @@ import (
 
 var errBroken = errors.New("broken")
 
-// breaking takes some writes, then fails.
+// breaking is a writer that fails after some writes.
 type breaking struct {
 	bytes.Buffer
 	left  int
@@ -67,7 +67,7 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// TestSayError: an error that Say met is returned by the next call that can.
+// TestSayError checks that an error in Say is returned by the next call that can return an error.
 func TestSayError(t *testing.T) {
 	s := New(Options{Ranks: 1, Prefix: true, Out: Stream{W: io.Discard}, Err: Stream{W: &breaking{short: true}}})
 	s.Say("a")
@@ -83,7 +83,7 @@ func TestSayError(t *testing.T) {
 	}
 }
 
-// TestClosedPipe: `| head` ends no gang.
+// TestClosedPipe checks that a closed pipe, as with "| head", gives an error only once, so that the gang can go on.
 func TestClosedPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -100,7 +100,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestBackpressure: who writes waits for the reader, and nothing is lost.
+// TestBackpressure checks that writers wait for the reader, and that nothing is lost.
 func TestBackpressure(t *testing.T) {
 	r, w := io.Pipe()
 	s := New(Options{Ranks: 1, Prefix: true, Out: Stream{W: w}, Err: Stream{W: w}})
@@ -133,7 +133,7 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// TestBounded feeds up to 100 MB without a newline to each kind of sink.
+// TestBounded writes up to 100 MB without a newline to each kind of stream.
 func TestBounded(t *testing.T) {
 	const limit = 4 * pieceSize
 	chunk := append(bytes.Repeat([]byte("0123456789"), 100_000), "\xff"...)
@@ -160,12 +160,12 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// function is a writer that cannot be compared.
+// function is a writer whose values cannot be compared.
 type function func([]byte) (int, error)
 
 func (f function) Write(p []byte) (int, error) { return f(p) }
 
-// TestSame: lines are kept whole where both streams arrive in one place too.
+// TestSame checks which streams go to the same place. Lines must stay whole if both streams do.
 func TestSame(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	open := func() *os.File {
@@ -212,7 +212,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestTogether has many callers at once; the lines stay whole.
+// TestTogether checks that lines stay whole if many goroutines write at the same time.
 func TestTogether(t *testing.T) {
 	var w bytes.Buffer
 	s := New(Options{Ranks: 8, Prefix: true, Out: Stream{W: &w}, Err: Stream{W: io.Discard, Terminal: true}})

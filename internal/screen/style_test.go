@@ -5,8 +5,8 @@ import "testing"
 func TestStyle(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		params []string // of one sequence after the other
-		want   string   // what sets the style, without CSI 0 and m
+		params []string // the parameters of several sequences, one after the other
+		want   string   // the parameters of the sequence that sets the style
 	}{
 		{"none", nil, ""},
 		{"reset", []string{"1", ""}, ""},

@@ -10,7 +10,7 @@ import (
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// TestTerminal has what a terminal shows; ▏ is the cursor.
+// TestTerminal checks what a terminal shows. ▏ is the cursor.
 func TestTerminal(t *testing.T) {
 	opts := Options{Ranks: 2, Prefix: true}
 	tests := []struct {
@@ -67,7 +67,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// typed is what the terminal's echo makes of a person's typing.
+// typed returns what the terminal shows when a person types text.
 func typed(text string) step {
 	return func(d *desk) {
 		e := d.s.opts.Out.W.(*terminal)
@@ -84,7 +84,7 @@ func manyBars(n int) step {
 	}
 }
 
-// TestBarRate: however often bars change, they are drawn five times a second.
+// TestBarRate checks that bars are drawn at most five times a second, however often they change.
 func TestBarRate(t *testing.T) {
 	e := newTerminal(t, 40, 24)
 	d := newDesk(t, Options{Ranks: 2, Prefix: true, Out: e.stream(true), Err: e.stream(true)})
@@ -98,7 +98,7 @@ func TestBarRate(t *testing.T) {
 	}
 }
 
-// TestStill: nothing is written when nothing has changed.
+// TestStill checks that nothing is written if nothing has changed.
 func TestStill(t *testing.T) {
 	e := newTerminal(t, 40, 24)
 	d := newDesk(t, Options{Ranks: 2, Prefix: true, Out: e.stream(true), Err: e.stream(true)},
@@ -110,8 +110,8 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// TestOneWrite: text and rows go to a terminal in one write, so that it does
-// not flicker.
+// TestOneWrite checks that text and live rows are written to a terminal in one write, so that the terminal does not
+// flicker.
 func TestOneWrite(t *testing.T) {
 	e := newTerminal(t, 40, 24)
 	d := newDesk(t, Options{Ranks: 2, Prefix: true, Out: e.stream(true), Err: e.stream(true)}, status("working"))
@@ -122,7 +122,7 @@ func TestOneWrite(t *testing.T) {
 	}
 }
 
-// TestResize: the rows fit the new size after the next redraw.
+// TestResize checks that the live rows fit the new size of the terminal after they are drawn again.
 func TestResize(t *testing.T) {
 	e := newTerminal(t, 40, 24)
 	d := newDesk(t, Options{Ranks: 2, Prefix: true, Out: e.stream(false), Err: e.stream(false)},
@@ -134,13 +134,13 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestMixed has one of the streams on a terminal and the other not.
+// TestMixed tests a Screen of whose streams only one is a terminal.
 func TestMixed(t *testing.T) {
 	t.Run("out is a pipe", func(t *testing.T) {
 		e := newTerminal(t, 40, 24)
 		d := newDesk(t, Options{Ranks: 2, Prefix: true, Err: e.stream(false)}, status("working"))
 		d.do(errOut(0, "\r5%"), wait(time.Second), out(0, "a\n"))
-		// The reader of the pipe has the terminal to itself for a moment.
+		// The live rows are removed while the reader of the pipe may use the terminal.
 		if got := e.show(); got != "▏" {
 			t.Errorf("the terminal shows %q", got)
 		}
@@ -176,7 +176,7 @@ func TestMixed(t *testing.T) {
 	})
 }
 
-// TestLongLineOnTerminal: a terminal gets a long line in marked pieces.
+// TestLongLineOnTerminal checks that a long line is shown in marked pieces.
 func TestLongLineOnTerminal(t *testing.T) {
 	var b strings.Builder
 	s := New(Options{Ranks: 2, Prefix: true, Out: Stream{W: &b, Terminal: true}, Err: Stream{W: &b}})
@@ -190,7 +190,7 @@ func TestLongLineOnTerminal(t *testing.T) {
 	}
 }
 
-// TestWordsInColour has the labels of gangrun's words.
+// TestWordsInColour checks the labels of gangrun's own messages.
 func TestWordsInColour(t *testing.T) {
 	for _, test := range []struct {
 		color bool

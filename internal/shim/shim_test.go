@@ -46,7 +46,7 @@ func runShim(t *testing.T, size int) {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = process.Process.Kill() // it may have ended
+		_ = process.Process.Kill() // the process may have ended
 		_ = process.Wait()
 	}()
 	conn, err := listener.AcceptUnix()

@@ -9,8 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/template"
 )
 
-// resumed and begun are what rank 3 sees of a gang that resumes and of one that
-// begins.
+// resumed and begun have the values for rank 3 in a gang that resumes, and in a gang that does not.
 var (
 	resumed = template.Fields{Rank: 3, LocalRank: 1, Host: "h2", CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step 20"}
 	begun   = template.Fields{Rank: 0, LocalRank: 0, Host: "h1"}
@@ -55,8 +54,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestOtherBracesStay: what is no template of gangrun's reaches the program as it
-// was written.
+// TestOtherBracesStay checks that braces that are no template of gangrun reach the program unchanged.
 func TestOtherBracesStay(t *testing.T) {
 	command := []string{
 		"p", "", "{{ jinja }}", `{{"a"}}`, "{{rank}}", "{.Rank}", "{{.}}", "{{..}}", "{{}}", "{{", "}}", "}}{{", "{{json .}}", "{{range .}}x{{end}}", "{{else}}", "{{end}}",
@@ -100,8 +98,8 @@ func TestCheckTemplates(t *testing.T) {
 	}
 }
 
-// FuzzExpand: what is taken can be expanded for every rank, a command without
-// braces is left alone, and a literal stands for whatever follows it.
+// FuzzExpand checks that an accepted command can be expanded for every rank. A command without braces must not change,
+// and a literal must stand for any text.
 func FuzzExpand(f *testing.F) {
 	for _, seed := range []string{"a\x00{{.Rank}}", "{{if .Rank}}a\x00b{{else}}c{{end}}", "{{{{.Host}}}}", `{{"{{"}}.X}}`, "{{if", "{{end}}{{else}}", "{{ .Foo }}", "{{{if .Rank}}}", "\xff{{"} {
 		f.Add(seed, 3, "/x")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTags: with other tags than make build has, tests would compile every package again.
+// TestTags checks that tests build gangrun with the same tags as "make build". With other tags, every package would be
+// compiled again.
 func TestTags(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// ctr runs a command of ctr and returns its output.
+// ctr runs ctr with these arguments and returns its output.
 func ctr(t *testing.T, d *Daemon, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "ctr", append([]string{"-a", d.Socket, "-n", "gangrun"}, args...)...).CombinedOutput()
@@ -26,7 +26,7 @@ func ctr(t *testing.T, d *Daemon, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// startBox starts a container with the name box in an image.
+// startBox starts a container with the name box from an image.
 func startBox(t *testing.T, d *Daemon) {
 	t.Helper()
 	name := ctr(t, d, "images", "import", testimage.Busybox(t).Archive(t, "image.tar"))
@@ -69,7 +69,7 @@ func TestDaemon(t *testing.T) {
 	await(t, "nothing left", func() bool { return len(d.Left()) == 0 })
 }
 
-// recorder is a test that only notes how it fails.
+// recorder is a test that only records how it fails.
 type recorder struct {
 	testing.TB
 	text    string
@@ -86,7 +86,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// TestLeftBehind has a test end while its container runs.
+// TestLeftBehind lets a test end while its container runs.
 func TestLeftBehind(t *testing.T) {
 	r := &recorder{TB: t}
 	d := Start(r)
@@ -102,7 +102,7 @@ func TestLeftBehind(t *testing.T) {
 	nothing(t, d.dir, socket, pids)
 }
 
-// TestKilledTest has a directory that a test has left which was killed.
+// TestKilledTest checks that the directory of a killed test is removed.
 func TestKilledTest(t *testing.T) {
 	r := &recorder{TB: t}
 	d := Start(r)
@@ -112,16 +112,16 @@ func TestKilledTest(t *testing.T) {
 		t.Error(err)
 	}
 	_ = d.lock.Close()
-	Start(t) // or the start of a test beside this one, which removes it now
+	Start(t) // or a test that starts in parallel, which then removes the directory
 	await(t, "no directory", func() bool { _, err := os.Stat(d.dir); return os.IsNotExist(err) })
 	_ = d.cmd.Wait()
-	await(t, "no process", func() bool { // the directory may go a moment before the last process has ended
+	await(t, "no process", func() bool { // the directory may be removed a moment before the last process has ended
 		return !slices.ContainsFunc(pids, func(pid int) bool { return unix.Kill(pid, 0) == nil && !slices.Contains(zombies(), pid) })
 	})
 	nothing(t, d.dir, socket, pids)
 }
 
-// nothing fails the test unless three processes have ended, and files, mounts and cgroups are gone.
+// nothing fails the test unless the three processes have ended, and the files, mounts and control groups are gone.
 func nothing(t *testing.T, dir, socket string, pids []int) {
 	t.Helper()
 	if len(pids) != 3 {
@@ -147,7 +147,7 @@ func nothing(t *testing.T, dir, socket string, pids []int) {
 	}
 }
 
-// zombies returns the PIDs of processes that have ended and that their parents have not waited for.
+// zombies returns the PIDs of the processes that have ended but were not reaped.
 func zombies() (pids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {

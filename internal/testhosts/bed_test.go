@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the test's own binary be a process that has a bed and is killed.
+// TestMain makes the test binary serve as a process that has a bed and is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv(victimEnv) != "" {
 		os.Exit(victim())
@@ -19,10 +19,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// noCgroup is a machine on which nobody can make a cgroup.
+// noCgroup makes a bed behave as on a machine where it cannot make control groups.
 func noCgroup(s *settings) { s.noCgroup = true }
 
-// ssh runs a command on a host through the controller's ssh.
+// ssh runs a command on a host with the controller's ssh.
 func ssh(t *testing.T, b *Bed, h *Host, command string) string {
 	t.Helper()
 	out, err := b.Controller().Exec(t.Context(), "ssh", h.Name(), command)
@@ -111,7 +111,7 @@ func TestTwoBedsDoNotMeet(t *testing.T) {
 		t.Error("they share", a.Shared())
 	}
 	must(t, a.Close())
-	must(t, a.Close()) // nothing
+	must(t, a.Close()) // must do nothing
 	if got := ssh(t, b, b.Host(2), "echo here"); got != "here" {
 		t.Errorf("after the end of the one, the other's h2 says %q", got)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// imageName is the name of testimage's image of Debian.
+// imageName is the name of the Debian image of testimage.
 const imageName = "gangrun.test/bookworm-mpi:1"
 
-// load gives a host the image of Debian.
+// load loads the Debian image on a host.
 func load(t *testing.T, h *Host) {
 	t.Helper()
 	archive, err := os.Open(testimage.Debian(t))
@@ -28,19 +28,19 @@ func load(t *testing.T, h *Host) {
 	}
 }
 
-// startBox starts a container with the name box that shares the host's network and PIDs.
+// startBox starts a container with the name box. It shares the network and the PID namespace of the host.
 func startBox(t *testing.T, h *Host) {
 	t.Helper()
 	on(t, h, "ctr", "run", "--detach", "--net-host", "--with-ns", "pid:/proc/1/ns/pid", imageName, "box", "sleep", "1000")
 }
 
-// inBox runs a command in the container.
+// inBox runs a command in the container box.
 func inBox(t *testing.T, h *Host, argv ...string) string {
 	t.Helper()
 	return on(t, h, append([]string{"ctr", "tasks", "exec", "--exec-id", "x", "box"}, argv...)...)
 }
 
-// boxes returns how many processes of containers there are on a host.
+// boxes returns the number of processes in containers on a host.
 func boxes(t *testing.T, h *Host) (n int) {
 	t.Helper()
 	all, err := h.Processes("")
@@ -57,7 +57,7 @@ func TestContainerd(t *testing.T) {
 	b := Up(t, 2, Containerd())
 	for _, h := range b.Hosts() {
 		load(t, h)
-		startBox(t, h) // on both with the same name
+		startBox(t, h) // both hosts have a container of the same name
 	}
 	for _, h := range b.Hosts() {
 		for _, ns := range []string{"net", "pid"} {
@@ -107,7 +107,7 @@ func TestContainerd(t *testing.T) {
 	}
 	for _, h := range b.Hosts() {
 		on(t, h, "ctr", "containers", "rm", "box")
-		on(t, h, "sh", "-c", "rm -rf /run/containerd/fifo/*") // of the container whose shim was killed
+		on(t, h, "sh", "-c", "rm -rf /run/containerd/fifo/*") // left by the container whose shim was killed
 		if err := eventually(func() (bool, error) { return left(t, h) == "", nil }); err != nil {
 			t.Errorf("%s has of containers:\n%s", h.Name(), left(t, h))
 		}
@@ -116,7 +116,7 @@ func TestContainerd(t *testing.T) {
 	b.nothingLeft(t)
 }
 
-// left returns what a host has of containers, one thing a line.
+// left returns the leftovers of containers on a host, one on each line.
 func left(t *testing.T, h *Host) string {
 	t.Helper()
 	left, err := h.ContainersLeft()
@@ -124,7 +124,7 @@ func left(t *testing.T, h *Host) string {
 	return strings.Join(left, "\n")
 }
 
-// nothingLeft fails the test if a bed has left cgroups, mounts or processes.
+// nothingLeft fails the test if a bed has left control groups, mounts or processes.
 func (b *Bed) nothingLeft(t *testing.T) {
 	t.Helper()
 	for _, root := range V1Roots() {
@@ -140,7 +140,7 @@ func (b *Bed) nothingLeft(t *testing.T) {
 	all, err := filepath.Glob("/proc/[0-9]*")
 	must(t, err)
 	for _, dir := range all {
-		// The processes of a bed, also those of containers, were in a cgroup of the bed.
+		// All processes of a bed, also those in containers, were in a control group of the bed.
 		if groups, err := os.ReadFile(filepath.Join(dir, "cgroup")); err == nil && strings.Contains(string(groups), filepath.Base(b.dir)) {
 			args, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
 			t.Errorf("process %s is left: %q", dir, args)

@@ -34,7 +34,7 @@ func TestPoweroffIsSilentAndBootIsNew(t *testing.T) {
 	}
 	ssh(t, b, h, "test -e /srv/mark && test -e /var/log/mark")
 	ssh(t, b, h, "ls /tmp/mark /root/mark /run/mark /dev/shm/mark 2>/dev/null | wc -l | grep -qx 0")
-	s.hear("") // it does not know the connection, and says so
+	s.hear("") // the host does not know the connection, and resets it
 }
 
 func TestFreeze(t *testing.T) {
@@ -54,9 +54,9 @@ func TestFreeze(t *testing.T) {
 			on(t, h, "sh", "-c", "mkfifo "+b.Shared()+"/fifo 2>/dev/null; true")
 			must(t, h.Freeze())
 			s.tell("there?")
-			// The kernel takes the connection; nobody says hello.
+			// The kernel accepts the connection, but sshd does not send its greeting.
 			out, err := b.Controller().Exec(t.Context(), "bash", "-c", "exec 3<>/dev/tcp/h1/22; echo open; read -r -t 0.5 -u 3; echo $? $REPLY")
-			if strings.TrimSpace(out) != "open\n142" || err != nil { // 128 and SIGALRM: its time was over
+			if strings.TrimSpace(out) != "open\n142" || err != nil { // 128 and SIGALRM: read has timed out
 				t.Errorf("a host that is frozen says %q, %v", out, err)
 			}
 			if _, err := h.Exec(t.Context(), "true"); err == nil || err.Error() != "host h1 is frozen: thaw it first" {
@@ -69,10 +69,10 @@ func TestFreeze(t *testing.T) {
 			ssh(t, b, h, "true")
 			must(t, h.Freeze())
 			must(t, h.Kill())
-			<-done // whatever it was at
+			<-done // the command has ended in some way
 			must(t, h.Boot())
 			ssh(t, b, h, "true")
-			must(t, h.Freeze()) // and the bed goes down so
+			must(t, h.Freeze()) // the bed is closed in this state
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestProcesses(t *testing.T) {
 		found, err := h.Processes("BED_MARK=1")
 		return len(found) == 0, err
 	}))
-	// The host's first process reaps what nobody else does.
+	// The first process of the host must reap orphans.
 	must(t, eventually(func() (bool, error) {
 		out, err := h.Exec(t.Context(), "ps", "-e", "-o", "stat=")
 		return !strings.Contains(out, "Z"), err

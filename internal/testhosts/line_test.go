@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// How long somebody at a port is waited for, in seconds, who is to be silent, and who
-// is to answer, for which the machine may need a while.
+// The times for which reach waits for an answer, in seconds. brief is for a port that must be silent. patient is for a
+// port that must answer, because the machine may be slow.
 const (
 	brief   = "0.5"
 	patient = "60"
 )
 
-// knock is a command that ends well where port 22 of an address is open.
+// knock returns a command that succeeds if port 22 of an address is open.
 func knock(seconds, address string) []string {
 	return []string{"timeout", seconds, "bash", "-c", "</dev/tcp/" + address + "/22"}
 }
 
-// reach says what the controller finds at port 22 of an address: "open",
-// "refused", "unreachable", or "silent" for that many seconds.
+// reach returns what the controller finds at port 22 of an address: "open", "refused", "unreachable", or "silent" if
+// there is no answer within the time.
 func (b *Bed) reach(t *testing.T, seconds, address string) string {
 	t.Helper()
 	begun := time.Now()
@@ -32,7 +32,7 @@ func (b *Bed) reach(t *testing.T, seconds, address string) string {
 	case err == nil:
 		return "open"
 	case seconds == brief && time.Since(begun) > time.Second && strings.Contains(out, "No route to host"):
-		return "silent" // for so long that the kernel gave up, since this machine stood still
+		return "silent" // this machine stood still for so long that the kernel gave up
 	case strings.Contains(out, "refused"):
 		return "refused"
 	case strings.Contains(out, "No route to host"):
@@ -44,7 +44,7 @@ func (b *Bed) reach(t *testing.T, seconds, address string) string {
 	return ""
 }
 
-// finds fails the test if reach says anything else.
+// finds fails the test if reach does not return want.
 func (b *Bed) finds(t *testing.T, address, want string) {
 	t.Helper()
 	seconds := patient
@@ -56,7 +56,7 @@ func (b *Bed) finds(t *testing.T, address, want string) {
 	}
 }
 
-// carries fails the test if the host's network card sees anything else than that.
+// carries fails the test if the network card of the host does not report the carrier want.
 func carries(t *testing.T, h *Host, want string) {
 	t.Helper()
 	if got := on(t, h, "cat", "/sys/class/net/eth0/carrier"); got != want {
@@ -64,11 +64,11 @@ func carries(t *testing.T, h *Host, want string) {
 	}
 }
 
-// session is an SSH session in which the host sends back what it receives.
+// session is an SSH session to a host that sends back every line.
 type session struct {
 	t     *testing.T
 	stdin io.Writer
-	lines chan string // closed at its end
+	lines chan string // is closed at the end of the session
 }
 
 func openSession(t *testing.T, b *Bed, h *Host) *session {
@@ -88,7 +88,7 @@ func openSession(t *testing.T, b *Bed, h *Host) *session {
 		}
 		ended <- cmd.Wait()
 	}()
-	t.Cleanup(func() { // after t.Context has killed it
+	t.Cleanup(func() { // t.Context has killed the process by then
 		<-ended
 	})
 	s.tell("hello")
@@ -102,7 +102,7 @@ func (s *session) tell(line string) {
 	must(s.t, err)
 }
 
-// hear waits for the line; "" is the session's end.
+// hear waits for a line. If want is "", it waits for the end of the session.
 func (s *session) hear(want string) {
 	s.t.Helper()
 	select {
@@ -115,7 +115,7 @@ func (s *session) hear(want string) {
 	}
 }
 
-// silent fails the test if the session has said anything or ended.
+// silent fails the test if a line has come, or if the session has ended.
 func (s *session) silent() {
 	s.t.Helper()
 	select {
@@ -159,7 +159,7 @@ func TestRate(t *testing.T) {
 	b := Up(t, 1)
 	h := b.Host(1)
 	must(t, h.Rate("20mbit"))
-	// 2.5 MB are 20 Mbit; the first 64 KiB of a burst are free.
+	// 2.5 MB are 20 Mbit. The first 64 KiB of a burst are not limited.
 	const least = 900 * time.Millisecond
 	for direction, script := range map[string]string{
 		"from the host": "ssh h1 head -c 2500000 /dev/zero >/dev/null",
@@ -179,8 +179,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestLoss counts datagrams to a port that nobody listens at, as the host's
-// kernel does.
+// TestLoss sends datagrams to a port that no process uses. The kernel of the host counts those that arrive.
 func TestLoss(t *testing.T) {
 	b := Up(t, 1)
 	h := b.Host(1)
@@ -194,7 +193,7 @@ func TestLoss(t *testing.T) {
 	const sent = 400
 	for _, test := range []struct{ percent, least, most int }{
 		{0, sent, sent},
-		{50, sent / 4, sent * 3 / 4}, // ten standard deviations away
+		{50, sent / 4, sent * 3 / 4}, // the limits are ten standard deviations away
 		{100, 0, 0},
 		{0, sent, sent},
 	} {
@@ -204,7 +203,7 @@ func TestLoss(t *testing.T) {
 			`for ((i = 0; i < $0; i++)); do echo >/dev/udp/10.77.0.1/9; done`, strconv.Itoa(sent))
 		must(t, err)
 		got := 0
-		_ = eventually(func() (bool, error) { // the kernel may put them off
+		_ = eventually(func() (bool, error) { // the datagrams may arrive later
 			got = arrived() - before
 			return got >= test.least, nil
 		})
@@ -218,7 +217,7 @@ func TestBlock(t *testing.T) {
 	b := Up(t, 3)
 	h := b.Host(1)
 	must(t, h.Block(b.Host(2)))
-	must(t, h.Loss(0)) // which leaves it
+	must(t, h.Loss(0)) // must not undo Block
 	for _, test := range []struct {
 		from *Host
 		to   string

@@ -14,16 +14,16 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// victimEnv makes the test's binary a process that has a bed, says what it is
-// made of, and waits to be killed.
+// victimEnv makes the test binary a process that makes a bed, prints what belongs to the bed, and waits until it is
+// killed.
 const victimEnv = "GANGRUN_TESTHOSTS_VICTIM"
 
-// remains is what must not be left of a bed.
+// remains has everything that must not be left of a bed.
 type remains struct {
 	Dir     string
 	Cgroups []string
 	Keeper  int
-	Lockers []int // the processes that hold the bed's lock, but for its keeper
+	Lockers []int // the processes, other than the keeper, that hold the lock of the bed
 	PIDs    []int
 }
 
@@ -49,15 +49,15 @@ func victim() int {
 	return 0
 }
 
-// bury makes a bed that is hard to end: a host that is frozen, processes that
-// left their sessions, on a host and on the controller.
+// bury makes a bed that is hard to remove. It has a frozen host, and processes that have left their sessions, on a
+// host and on the controller.
 func bury(options []Option) (remains, error) {
 	b, err := New(2, options...)
 	if err != nil {
 		return remains{}, err
 	}
 	r := remains{Dir: b.dir, Cgroups: append(b.v1, b.cgroup), Keeper: b.keeper.Process.Pid, PIDs: []int{b.fabric, b.Host(1).Init(), b.Host(2).Init()}}
-	unshare, err := onlyChild(r.Keeper, 1) // the parent of the fabric's process has the keeper's descriptors too
+	unshare, err := onlyChild(r.Keeper, 1) // the parent of the fabric's process also has the descriptors of the keeper
 	if err != nil {
 		return r, err
 	}
@@ -86,7 +86,7 @@ func bury(options []Option) (remains, error) {
 		if _, err := b.Host(1).Exec(context.Background(), "sh", "-c", run); err != nil {
 			return r, err
 		}
-		// The container is the only child of the shim.
+		// The process of the container is the only child of the shim.
 		shims, err := b.Host(1).Shims()
 		if err != nil || len(shims) != 1 {
 			return r, fmt.Errorf("there are the shims %v, %w", shims, err)
@@ -109,13 +109,12 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestNextBedSweeps kills a bed's keeper as well: what it would have removed is
-// left to the next bed.
+// TestNextBedSweeps also kills the keeper of a bed. The next bed must then remove what the keeper would have removed.
 func TestNextBedSweeps(t *testing.T) {
 	r := startVictim(t, "cgroup.freeze", func(r remains) {
 		must(t, syscall.Kill(r.Keeper, syscall.SIGKILL))
 		must(t, eventually(func() (bool, error) { return gone(r.Keeper), nil }))
-		// From here on any next bed sweeps it, also that of another process.
+		// From now on, any other process that makes a bed may remove this one.
 		if _, err := os.Stat(r.Dir); err != nil {
 			t.Fatalf("there is nothing to sweep: %v", err)
 		}
@@ -129,7 +128,7 @@ func TestNextBedSweeps(t *testing.T) {
 	}
 }
 
-// startVictim returns what there was of the bed of a process that is now dead.
+// startVictim starts a process with a bed and kills it. It returns what belonged to the bed.
 func startVictim(t *testing.T, freezer string, before func(remains)) remains {
 	t.Helper()
 	Need(t)
@@ -159,7 +158,7 @@ func startVictim(t *testing.T, freezer string, before func(remains)) remains {
 	return r
 }
 
-// left says what is still there; "" is nothing.
+// left returns what is left, or "" if nothing is.
 func (r remains) left() string {
 	var left []string
 	for _, path := range append(r.Cgroups, r.Dir) {
@@ -175,7 +174,7 @@ func (r remains) left() string {
 	return strings.Join(left, ", ")
 }
 
-// gone says whether a process has ended, reaped or not.
+// gone reports whether a process has ended, even if it was not reaped yet.
 func gone(pid int) bool {
 	_, ok := process(fmt.Sprintf("/proc/%d", pid))
 	return !ok

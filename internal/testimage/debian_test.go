@@ -20,7 +20,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// stub is a debootstrap that makes a system of one file.
+// stub is a debootstrap that makes a system with one file.
 const stub = `#!/bin/sh
 echo run >>"$STUB/runs"
 [ ! -e "$STUB/fail" ] || { echo E: no such mirror; exit 1; }
@@ -29,7 +29,7 @@ echo "$5" >"$4/usr/bin/mirror"
 touch "$4/tmp/left"
 `
 
-// stubs puts programs that stand in for debootstrap and apt-get on PATH.
+// stubs puts programs that replace debootstrap and apt-get into PATH.
 func stubs(t *testing.T) (dir string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,7 +46,7 @@ func stubs(t *testing.T) (dir string) {
 	return dir
 }
 
-// TestDebianIsMadeOnce asks for the image from several goroutines, where a build was killed before.
+// TestDebianIsMadeOnce asks for the image in several goroutines, after an earlier build was killed.
 func TestDebianIsMadeOnce(t *testing.T) {
 	dir, cache := stubs(t), t.TempDir()
 	images := filepath.Join(cache, "gangrun", "images")
@@ -81,7 +81,7 @@ func TestDebianIsMadeOnce(t *testing.T) {
 	}
 }
 
-// fatal is a test that only notes how it fails.
+// fatal is a test that only records its failure.
 type fatal struct {
 	testing.TB
 	text string
@@ -114,7 +114,7 @@ func TestDebianCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestDebian makes the real image.
+// TestDebian builds the real image.
 func TestDebian(t *testing.T) {
 	path := Debian(t)
 	info, err := os.Stat(path)
@@ -133,7 +133,7 @@ func TestDebian(t *testing.T) {
 	}
 }
 
-// imageConfig is what tests read of an image's configuration.
+// imageConfig has the parts of an image's configuration that the tests read.
 type imageConfig struct {
 	Architecture, OS string
 	RootFS           struct {
@@ -146,8 +146,8 @@ type descriptor struct {
 	Size   int
 }
 
-// open checks the digests of an OCI archive of one layer. It returns the configuration and the layer's
-// files, of which small ones have their content.
+// open checks the digests of an OCI archive with one layer. It returns the configuration and the files of the layer.
+// Only small files have their content.
 func open(t *testing.T, path string) (config imageConfig, files map[string]string) {
 	t.Helper()
 	archive, err := os.Open(path)

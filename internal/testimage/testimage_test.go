@@ -26,7 +26,7 @@ var small = Image{
 	Arch:   "arm64",
 }
 
-// TestForms reads an image in all forms.
+// TestForms reads an image in each of its forms.
 func TestForms(t *testing.T) {
 	for form, dir := range map[string]string{
 		"layout":  small.Layout(t),
@@ -88,7 +88,7 @@ func check(t *testing.T, form string, image v1.Image) {
 	}
 }
 
-// plain reads a file, which may be compressed.
+// plain opens a file and decompresses it if necessary.
 func plain(t *testing.T, path string) io.Reader {
 	t.Helper()
 	file, err := os.Open(path)

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 )
 
-// siteA is the machine node1.siteA on two networks, with what its resolver knows.
+// siteA is the machine node1.siteA, which is in two networks, with the data of its resolver.
 func siteA() Matcher {
 	known := map[string][]string{
 		"node1.sitea": {"10.1.0.1"}, "node1": {"10.1.0.1"}, "node1-ib": {"192.168.9.1"}, "node1.siteb": {"10.2.0.1"},
@@ -38,8 +38,8 @@ func siteA() Matcher {
 	}
 }
 
-// A host is this machine where its name leads to an address of this machine. A name
-// that leads nowhere must be this machine's own.
+// TestMatcherIs checks that a host is this machine if its name resolves to an address of this machine. If the name
+// does not resolve, it must be this machine's own name.
 func TestMatcherIs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"localhost": true, "127.0.0.1": true, "127.3.2.1": true, "::1": true,
@@ -54,7 +54,8 @@ func TestMatcherIs(t *testing.T) {
 	}
 }
 
-// Where nothing resolves, only the full host name and the plain one are own.
+// TestMatcherIsWithoutResolver checks that, without a resolver, only the full host name and the name without the
+// domain are this machine's.
 func TestMatcherIsWithoutResolver(t *testing.T) {
 	s := siteA()
 	s.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no name server answers") }
@@ -68,8 +69,8 @@ func TestMatcherIsWithoutResolver(t *testing.T) {
 	}
 }
 
-// A container that shares the network of its machine has that machine's addresses, and
-// SSH to them leads out of it: only names of its own lead into it.
+// TestMatcherIsInContainer checks a container that shares the network of its machine. SSH to an address of the machine
+// leads out of the container, so only the container's own names are the container.
 func TestMatcherIsInContainer(t *testing.T) {
 	s := siteA()
 	s.contained = true
@@ -86,8 +87,7 @@ func TestMatcherIsInContainer(t *testing.T) {
 	}
 }
 
-// The name under which this machine finds itself is its host name, unless that is
-// another machine's.
+// TestMatcherCalled checks that this machine is called by its host name, unless that name belongs to another machine.
 func TestMatcherCalled(t *testing.T) {
 	s := siteA()
 	if got := s.Called(t.Context()); got != "Node1.siteA" {
@@ -106,8 +106,8 @@ func TestMatcherAmong(t *testing.T) {
 	}
 }
 
-// Names go the way of ssh_config: what a jump host or another port leads to may have
-// this machine's address, and not be it.
+// TestSSHAddresses checks that names are resolved with ssh_config. Behind a jump host or another port, an address of
+// this machine may belong to another machine.
 func TestSSHAddresses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	text := "Host alias\n  HostName 10.9.8.7\nHost jumped\n  HostName 10.9.8.7\n  ProxyJump bastion\nHost port\n  HostName 10.9.8.7\n  Port 2222\nHost command 10.9.8.6\n  ProxyCommand nc %h %p\n"

@@ -12,7 +12,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestOne: while a call does not end, no other is made, however often one is wanted. The next one is made when that has ended.
+// TestOne checks that only one call runs at a time. Callers give up at the end of their ctx. The next call is made
+// when the first one has ended.
 func TestOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turn, frozen, calls := New(), make(chan struct{}), 0
@@ -36,7 +37,7 @@ func TestOne(t *testing.T) {
 	})
 }
 
-// TestSlack: a call that notes the end of ctx returns its own answer.
+// TestSlack checks that the result of a call is returned if the call ends within slack after the end of ctx.
 func TestSlack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for slack, want := range map[time.Duration]int{time.Second: 7, time.Millisecond: 0} {
@@ -51,6 +52,6 @@ func TestSlack(t *testing.T) {
 			}
 			cancel()
 		}
-		time.Sleep(time.Second) // what was left has ended
+		time.Sleep(time.Second) // lets the remaining calls end
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// TestLastLinesOfNoRank: a line of mpirun belongs to no rank, and is shown so.
+// TestLastLinesOfNoRank checks that a line of mpirun is shown without a rank.
 func TestLastLinesOfNoRank(t *testing.T) {
 	var shown strings.Builder
 	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{
@@ -42,7 +42,7 @@ func TestHealthLines(t *testing.T) {
 		l.Event(job.Event{Kind: job.KindHealth, Attempt: 1, Host: host, Text: "an error on " + host, Hint: "replace it", Health: &job.Health{Sign: job.HealthRAM, Severity: job.SeverityNote}})
 	}
 	l.Event(job.Event{Kind: job.KindGPU, Attempt: 1, Host: "h1", Text: "XID 63", Hint: "reset it", GPU: &job.GPU{Sign: job.GPUXID, XID: 63, Severity: job.SeverityNote}})
-	l.Event(job.Event{Kind: job.KindGPU, Attempt: 1, Host: "h1", Text: "XID 79", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUXID, XID: 79}}) // of an older version
+	l.Event(job.Event{Kind: job.KindGPU, Attempt: 1, Host: "h1", Text: "XID 79", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUXID, XID: 79}}) // from an older version of gangrun
 	l.FlushLines(t.Context())
 	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func TestStill(t *testing.T) {
 	if g := add(120, 60); g.Still != 0 || g.Rate <= 0 {
 		t.Errorf("the gang goes on: %+v", g)
 	}
-	// Steps that take minutes are no standstill.
+	// Steps may take minutes. The rate must then not be 0.
 	for s := range 10 {
 		add(float64(200+200*s), int64(61+s))
 	}
@@ -88,7 +88,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// There are no rates after one pulse, and none after the clock of the host was set back.
+// TestUnknown checks that there are no rates after one pulse, or after the clock of the host was set back.
 func TestUnknown(t *testing.T) {
 	var f Fold
 	f.Add(at(0), 1, pulses("h1", 0, stepping(0, 7, 3)))
@@ -111,8 +111,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A rank that is missing from the pulses of its host has ended. A new attempt replaces all ranks. The ranks
-// of a host that sends no pulses are odd.
+// TestMembers checks that a rank that is missing from the pulses of its host counts as ended. A new attempt replaces
+// all ranks. The ranks of a host that sends no pulses count as odd.
 func TestMembers(t *testing.T) {
 	var f Fold
 	f.Add(at(0), 1, pulses("h1", 0, stepping(0, 1, 0), stepping(1, 1, 0)))
@@ -186,8 +186,8 @@ func TestOddities(t *testing.T) {
 	}
 }
 
-// Hosts with many ranks send pulses less often. A rank is not behind only because its last pulse is older
-// than those of the others.
+// TestSeldom checks hosts with many ranks, which send pulses less often. A rank must not count as behind only because
+// its last pulse is older than those of the others.
 func TestSeldom(t *testing.T) {
 	var f Fold
 	for s := range 60 {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKeeper: files that the watchdog keeps stay locked when the agent is gone, and files that it
-// was asked to drop do not.
+// TestKeeper checks that the files that the watchdog keeps stay locked when the agent is gone. Files that it was asked
+// to drop must not stay locked.
 func TestKeeper(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestKeeper(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		var fds []int
 		var files []*os.File
-		for range 2 * maxRights / 2 { // more than one message for a
+		for range 2 * maxRights / 2 { // more than one message can have
 			f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 			if err != nil {
 				t.Fatal(err)

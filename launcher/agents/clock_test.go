@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// dozing is an agent, of a clock that is ahead, that stands still once it has looked at
-// it, for as long as that takes the first times.
+// dozing is an agent whose clock is ahead. For the first few questions, it stands still for some time after it has
+// read its clock.
 type dozing struct {
 	wire.UnimplementedAgentServer
 	dozes []time.Duration
@@ -39,8 +39,8 @@ func (d dozing) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, er
 	return &wire.ClockReply{Clock: now.UnixNano()}, nil
 }
 
-// A clock is asked again where somebody stood still meanwhile, and not for ever; what
-// counts is what is known best.
+// TestClockIsAskedAgain checks that a clock is asked again if one of the sides stood still meanwhile, but not for
+// ever. The most exact answer must count.
 func TestClockIsAskedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		dozes        []time.Duration

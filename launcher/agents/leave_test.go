@@ -15,8 +15,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 )
 
-// silent is the agent of a host that was heard last an hour ago, and that ends
-// when it must.
+// silent returns the agent of a host that was last heard an hour ago. The agent ends at the end of its time.
 func silent(t *testing.T, p *Pool, host string, held bool) *Agent {
 	t.Helper()
 	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -35,8 +34,8 @@ func silent(t *testing.T, p *Pool, host string, held bool) *Agent {
 	return a
 }
 
-// A silent agent that holds no gang is not waited for, and one that may hold one is,
-// until somebody is in a hurry.
+// TestCloseOfSilentAgents checks that Close does not wait for a silent agent that has no gang. It must wait for one
+// that may have a gang, until the user is in a hurry.
 func TestCloseOfSilentAgents(t *testing.T) {
 	hurry := make(chan struct{})
 	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
@@ -72,14 +71,14 @@ func TestDropOfSilentAgent(t *testing.T) {
 	}
 }
 
-// The end of an agent that serves no more is waited for no longer than its host is
-// wanted, and by Close after that.
+// TestRetiredThatIsSilent checks that only callers that want the host wait for the end of an agent that no longer
+// serves, and later Close.
 func TestRetiredThatIsSilent(t *testing.T) {
 	hurry := make(chan struct{})
 	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", true)
 	p.RetireHeld()
-	for range 2 { // whoever wants the host then waits for the same end
+	for range 2 { // each caller that wants the host waits for the same end
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
 		if err := agentstest.Soon(t, func() error { _, err := p.Get(ctx, "h1"); return err }); !errors.Is(err, enough) {
@@ -109,7 +108,7 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	}
 }
 
-// errSilent names the host, for where nobody else does.
+// TestErrSilent checks that errSilent names the host, because callers may not name it.
 func TestErrSilent(t *testing.T) {
 	err := errSilent{"h7", 6 * time.Second, errors.New("no route")}
 	if got, want := err.Error(), "no contact with h7 for 6s: no route"; got != want {
@@ -117,7 +116,7 @@ func TestErrSilent(t *testing.T) {
 	}
 }
 
-// muteDialer is of an agent that says nothing.
+// muteDialer returns an agent that never answers.
 type muteDialer struct{ ended chan struct{} }
 
 func (d muteDialer) Dial(context.Context, string) (Link, error) {
@@ -128,7 +127,7 @@ func (d muteDialer) Dial(context.Context, string) (Link, error) {
 	}}, nil
 }
 
-// An agent that does not say what it has is ended when the caller has enough.
+// TestHelloThatIsNotAnswered checks that an agent that does not answer Hello is ended when ctx ends.
 func TestHelloThatIsNotAnswered(t *testing.T) {
 	d := muteDialer{make(chan struct{})}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))

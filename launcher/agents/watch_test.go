@@ -9,15 +9,15 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// An agent is given up for its silence alone, and what is told of that is the silence
-// that was judged, whatever is heard of it since.
+// TestWatch checks that an agent is given up only because of its silence. The error must give the silence at the time
+// of the decision, even if the agent is heard later.
 func TestWatch(t *testing.T) {
 	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	long := make(chan struct{})
-	first := time.Now().Add(-time.Hour) // before it was watched
+	first := time.Now().Add(-time.Hour) // before the watch began
 	a := &Agent{Host: "h2", grpc: g, contact: contact{stop: make(chan struct{})}, Link: Link{Heard: func() time.Time {
 		select {
 		case <-long:
@@ -33,10 +33,10 @@ func TestWatch(t *testing.T) {
 			t.Fatal("it is not given up")
 		}
 	}
-	close(long) // it is heard, too late
+	close(long) // the agent is heard too late
 	var told errSilent
 	for range 2 {
-		if err := a.Why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+500*time.Millisecond { // the most that one call of Since adds
+		if err := a.Why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+500*time.Millisecond { // one call of Since adds at most that much
 			t.Errorf("told %v, want a silence of a little more than %s", err, limit)
 		}
 	}

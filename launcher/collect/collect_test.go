@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The note about a full disk says what to do.
+// TestSlow checks that the note about a full disk says what to do.
 func TestSlow(t *testing.T) {
 	c := &Collection{collector: New(t.Context(), nil), attempt: job.Attempt{LogDir: "/run/1"}, hosts: []*hostLogs{{}, {}}}
 	if got, want := c.slow(), "the ranks' output is still on its way from their hosts"; got != want {

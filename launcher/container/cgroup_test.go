@@ -14,8 +14,9 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// TestCgroups: the cgroups of a container whose shim was killed are removed, even if the runtime could not do so
-// because of a process in one of them. (When the test ends, internal/testcontainerd looks for what is left.)
+// TestCgroups checks that the control groups of a container whose shim was killed are removed, even if the runtime
+// could not do so because of a process in one of them. At the end of the test, internal/testcontainerd checks that
+// nothing is left.
 func TestCgroups(t *testing.T) {
 	b := newBed(t)
 	const id = "gangrun-cgroups"

@@ -58,7 +58,7 @@ func (b *bed) load(t *testing.T, archive, name string) *container.Image {
 	return image
 }
 
-// start starts a shell in a container, which is ended with the test.
+// start starts a shell in a container. The container is removed at the end of the test.
 func (b *bed) start(t *testing.T, s container.Spec, script string) (*container.Container, error) {
 	t.Helper()
 	s.ID = "gangrun-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "'", "").Replace(t.Name()))
@@ -80,7 +80,7 @@ func (b *bed) start(t *testing.T, s container.Spec, script string) (*container.C
 	return c, err
 }
 
-// output returns what a script writes in a container.
+// output runs a script in a container and returns its output.
 func (b *bed) output(t *testing.T, s container.Spec, script string) string {
 	t.Helper()
 	c, err := b.start(t, s, script)

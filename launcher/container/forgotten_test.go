@@ -10,8 +10,9 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// TestForgotten: a containerd that starts again forgets a shim that does not answer. The container and
-// its shim end all the same. (When the test ends, internal/testcontainerd looks for what is left.)
+// TestForgotten checks a container whose shim does not answer when containerd starts again. containerd then forgets
+// the shim, but the container and the shim must end. At the end of the test, internal/testcontainerd checks that
+// nothing is left.
 func TestForgotten(t *testing.T) {
 	b := newBed(t)
 	c, err := b.runtime.Start(t.Context(), container.Spec{ID: "gangrun-forgotten", Image: b.image, Args: []string{"/bin/sleep", "1000"}, Log: t.TempDir() + "/log"})
@@ -26,7 +27,7 @@ func TestForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Kill()
-	b.Restart() // it answers when it has given up the shim
+	b.Restart() // containerd answers when it has given up the shim
 	if err := unix.Kill(shims[0], unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestForgotten(t *testing.T) {
 	if err := c.End(ctx); err != nil {
 		t.Error(err)
 	}
-	for len(b.Shims()) > 0 { // containerd may still run the shim's command "delete"
+	for len(b.Shims()) > 0 { // containerd may still run the command "delete" of the shim
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/suite"
 )
 
-// TestMain makes the test's own binary serve as the agent, on the host and in containers.
+// TestMain makes the test binary serve as the agent, on the host and in containers.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Args[2:]))
@@ -29,19 +29,19 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "enter" {
 		os.Exit(watchdog.Enter(os.Args[2:]))
 	}
-	// The race detector would hold up the end of every agent for a second.
+	// Without this setting, the race detector would delay the end of every agent by a second.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	goleak.VerifyTestMain(m)
 }
 
-// TestSuite runs a part of the suite; TestSoakSuite runs all of it.
+// TestSuite runs some tests of the suite. TestSoakSuite runs all of them.
 func TestSuite(t *testing.T) {
 	bed := suiteBed(t)
 	bed.Only = []string{"environment", "missing program", "output", "stdin", "contained", "cancel early", "grace", "signals", "strays", "descriptors"}
 	suite.Run(t, bed)
 }
 
-// suiteBed has containers whose image has nothing: the programs of the host are mounted.
+// suiteBed returns a bed with containers. Their image has no programs; those of the host are mounted.
 func suiteBed(t *testing.T) suite.Bed {
 	daemon := testcontainerd.Start(t)
 	t.Setenv("CONTAINERD_ADDRESS", daemon.Socket)

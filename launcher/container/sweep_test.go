@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// ended returns the owner that a process was which has ended.
+// ended returns the Owner of a process that has ended.
 func ended(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("true")
@@ -29,7 +29,7 @@ func ended(t *testing.T) string {
 	return owner
 }
 
-// sweep removes what dead owners have left, and returns what a dry Sweep has announced.
+// sweep removes what dead owners have left. It returns what a dry Sweep has reported before.
 func (b *bed) sweep(t *testing.T) container.Swept {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -45,7 +45,7 @@ func (b *bed) sweep(t *testing.T) container.Swept {
 	return has
 }
 
-// TestSweep ends the containers of agents that were killed, also after their shim or containerd was.
+// TestSweep checks that the containers of killed agents are removed, even if their shim or containerd was killed, too.
 func TestSweep(t *testing.T) {
 	b := newBed(t)
 	alive := b.runtime.Owner
@@ -69,7 +69,7 @@ func TestSweep(t *testing.T) {
 			if got := b.sweep(t).Containers; len(got) != 1 || got[0].ID != c.ID || got[0].Labels["gangrun/test"] != "yes" {
 				t.Errorf("removed %+v", got)
 			}
-			// What a killed shim has left, containerd itself removes soon.
+			// containerd itself soon removes what a killed shim has left.
 			for deadline := time.Now().Add(20 * time.Second); len(b.Left()) > 0 && time.Now().Before(deadline); {
 				time.Sleep(10 * time.Millisecond)
 			}
@@ -97,7 +97,8 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// TestSweepLeases has a lease of a process that was killed while it made a container: its snapshot goes, too.
+// TestSweepLeases checks the lease of a process that was killed while it made a container. The snapshot must be
+// removed, too.
 func TestSweepLeases(t *testing.T) {
 	b := newBed(t)
 	c, err := client.New(b.Socket)

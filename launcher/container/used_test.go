@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// TestRemoveUnused removes images that gangrun has brought, unless a container has them.
+// TestRemoveUnused checks that images that gangrun has brought are removed if no container uses them.
 func TestRemoveUnused(t *testing.T) {
 	b := newBed(t)
 	names := func(before time.Time) string {

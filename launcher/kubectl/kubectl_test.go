@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit bounds every wait. A test that reaches it has failed.
+// limit limits every wait. A test that reaches it has failed.
 const limit = time.Minute
 
-// fake is a kubectl. It says what the files stderr and code say, or runs the command. The words
-// that it got are in the file words.
+// fake is a kubectl. It prints the file stderr and exits with the code in the file code, or runs the command. It
+// writes its arguments to the file words.
 const fake = `#!/bin/sh
 cd "${0%/*}"
 for w; do echo "$w"; done >words
@@ -35,7 +35,7 @@ if [ $code != 0 ]; then echo "command terminated with exit code $code" >&2; fi
 exit $code
 `
 
-// site has a kubectl of its own.
+// site is the directory of a fake kubectl.
 type site string
 
 func newSite(t *testing.T) site {
@@ -69,8 +69,8 @@ func (s site) run(t *testing.T, container, command string) *Process {
 	return p
 }
 
-// TestRun: a command gets its input, and its output and exit code come back. kubectl gets the words
-// of the command as they are.
+// TestRun checks that a command gets its input, that its output and exit code come back, and that kubectl gets the
+// words of the command unchanged.
 func TestRun(t *testing.T) {
 	s := newSite(t)
 	const command = `cat; echo "a  'b' $((1+1))"; echo oops >&2; exit 7`
@@ -98,9 +98,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestErrors: each failure of kubectl has its text, a hint, and an end of the output that is no
-// ordinary one. What kubectl 1.32 says was taken from it, except for the text of "no sh", which is
-// containerd's.
+// TestErrors checks that each failure of kubectl has a text and a hint, and that the output does not seem to end
+// normally. The messages are those of kubectl 1.32. The message of "no sh" is that of containerd.
 func TestErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		stderr, code string
@@ -147,7 +146,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestClose: Close ends kubectl and what it has started, whatever they are doing.
+// TestClose checks that Close ends kubectl and the processes that it has started, whatever they are doing.
 func TestClose(t *testing.T) {
 	s := newSite(t)
 	pod := Pods{Program: s.path("kubectl")}.Pod("w-0")
@@ -180,7 +179,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestKilled: a kubectl that somebody kills ends its output with an error.
+// TestKilled checks that the output ends with an error if kubectl is killed.
 func TestKilled(t *testing.T) {
 	s := newSite(t)
 	s.write(t, "kubectl", "#!/bin/sh\necho $$; exec sleep 1000\n")
@@ -202,7 +201,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestRunTooLate: nothing is started for a caller that has given up.
+// TestRunTooLate checks that nothing is started if ctx has ended.
 func TestRunTooLate(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,7 +214,7 @@ func TestRunTooLate(t *testing.T) {
 	}
 }
 
-// TestFind: kubectl is that of PATH, and the container that of the operator's script.
+// TestFind checks that kubectl is found in PATH, and that the container is that of the operator's script.
 func TestFind(t *testing.T) {
 	s := newSite(t)
 	script := func(text string, err error) func(string) ([]byte, error) {
@@ -243,7 +242,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("a script that cannot be read: %v", err)
 	}
 	if _, err := os.Stat(operatorProgram); err == nil {
-		return // this machine has a kubectl without PATH
+		return // this machine has a kubectl even without PATH
 	}
 	t.Setenv("PATH", t.TempDir())
 	var hinted interface{ Hint() string }

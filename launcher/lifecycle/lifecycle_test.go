@@ -3,7 +3,7 @@ package lifecycle
 import "testing"
 
 func TestNext(t *testing.T) {
-	// For each phase, the phase after each event, in the order of the events.
+	// For each phase, this has the next phase after each event, in the order of the events.
 	for phase, want := range map[Phase][4]Phase{
 		Starting:   {AllStarted: Running, EndOrdered: Ending, RanksGone: Collecting, Collected: Starting},
 		Running:    {AllStarted: Running, EndOrdered: Ending, RanksGone: Collecting, Collected: Running},

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/suite"
 )
 
-// TestMain makes the test's own binary serve as the agent.
+// TestMain makes the test binary serve as the agent.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Args[2:]))
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "contain" {
 		os.Exit(contain.Main(os.Args[0], os.Args[2:]))
 	}
-	// The race detector would hold up the end of every agent for a second.
+	// Without this setting, the race detector would delay the end of every agent by a second.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	goleak.VerifyTestMain(m)
 }
@@ -36,7 +36,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// watchdogsAndAgents finds the watchdogs below a process, and the agents below those.
+// watchdogsAndAgents returns the watchdogs below a process, and the agents below these watchdogs.
 func watchdogsAndAgents(self int) map[string][]int {
 	found := map[string][]int{}
 	for _, outer := range children(self) {

@@ -32,7 +32,7 @@ type bed struct {
 
 	mu    sync.Mutex
 	times map[string]int
-	busy  map[string]bool // hosts that measure a link now
+	busy  map[string]bool // the hosts that are measuring a link
 	asked map[string][]*wire.MeasureRequest
 	links []string
 	wrong []string
@@ -57,7 +57,7 @@ func (agent) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error
 	return &wire.ClockReply{Clock: time.Now().UnixNano()}, nil
 }
 
-// measured sets the values of speeds.
+// measured encodes the values of the speeds.
 func (b *bed) measured(speeds []job.Speed) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (a agent) Meet(stream wire.Agent_MeetServer) error {
 	}
 }
 
-// measure calls Measure for n hosts that have a GPU each.
+// measure calls Measure for n hosts with one GPU each.
 func (b *bed) measure(t *testing.T, n int, kinds ...job.SpeedKind) ([]job.Speed, error) {
 	t.Helper()
 	b.times, b.busy, b.asked, b.links = map[string]int{}, map[string]bool{}, map[string][]*wire.MeasureRequest{}, nil
@@ -186,7 +186,7 @@ func TestMeasure(t *testing.T) {
 	if len(speeds) != 4+4+3+12 { // h1 has no GPU
 		t.Errorf("got %d speeds: %+v", len(speeds), speeds)
 	}
-	// Each link was measured once, and those of h3 twice more.
+	// Each link was measured once. The links of h3 were measured two more times.
 	slices.Sort(b.links)
 	if got := strings.Join(b.links, " "); got != "h1-h2 h1-h3 h1-h3 h1-h3 h1-h4 h2-h3 h2-h3 h2-h3 h2-h4 h3-h4 h3-h4 h3-h4" {
 		t.Errorf("measured links %s", got)
@@ -198,7 +198,7 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-// Simulated hosts are measured once. A failure is reported for the host.
+// TestMeasureOneMachine checks that simulated hosts are measured once, and that a failure is reported for the host.
 func TestMeasureOneMachine(t *testing.T) {
 	b := &bed{local: func(string) bool { return true }, value: func(job.Speed, int) float64 { return 1 }}
 	speeds, err := b.measure(t, 3, job.SpeedCPU, job.SpeedLink)
@@ -211,7 +211,8 @@ func TestMeasureOneMachine(t *testing.T) {
 	}
 }
 
-// A host that does not answer in time gets a speed with an error. The speeds of the others are complete.
+// TestMeasureLate checks that a host that does not answer in time gets a speed with an error. The speeds of the other
+// hosts must be complete.
 func TestMeasureLate(t *testing.T) {
 	b := &bed{stuck: "h2", value: func(job.Speed, int) float64 { return 1 }}
 	b.times, b.busy, b.asked = map[string]int{}, map[string]bool{}, map[string][]*wire.MeasureRequest{}
@@ -227,7 +228,7 @@ func TestMeasureLate(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	b.value = func(job.Speed, int) float64 { // h1 has answered
+	b.value = func(job.Speed, int) float64 { // h1 has answered by then
 		cancel(errors.New("not measured within 20s"))
 		return 1
 	}
@@ -240,7 +241,7 @@ func TestMeasureLate(t *testing.T) {
 	}
 }
 
-// In each round, every host has at most one partner. No two hosts are partners twice.
+// TestRounds checks that every host has at most one partner in each round, and that no two hosts are partners twice.
 func TestRounds(t *testing.T) {
 	for n := 1; n <= 40; n++ {
 		all := rounds(n)

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// One machine under several names is refused, and all its names are listed. Simulated
-// hosts, and machines whose identity is unknown, are accepted.
+// TestDistinct checks that one machine under several names is refused, with all its names in the error. Simulated
+// hosts, and machines whose identity is not known, must be accepted.
 func TestDistinct(t *testing.T) {
 	for name, c := range map[string]struct {
-		machines []string // of h1, h2 and so on
+		machines []string // the machines of h1, h2 and so on
 		local    []bool
-		own      bool // this machine is not a simulated host
+		own      bool // the local host is this machine itself and not a simulated host
 		want     string
 	}{
 		"all different":          {machines: []string{"a", "b", "c"}},

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// measured is what mpirun 4.1.4 gave its agent, joined with spaces.
+// measured is the command line that mpirun 4.1.4 gave to its agent, as recorded.
 const measured = ` orted -mca ess "env" -mca ess_base_jobid "1230700544" -mca ess_base_vpid 1 -mca orte_node_regex "vm,[3:198].18.0.2@0(2)" -mca orte_hnp_uri "1230700544.0;tcp://192.0.2.2:53129;tcp6://[fd00::2]:55823" -mca plm "rsh" -mca ras "^slurm,tm" -mca orte_tmpdir_base "/tmp/h0" -mca btl_vader_backing_directory "/shm/h0" -mca pmix "^s1,s2,cray,isolated"`
 
 func TestParseDaemon(t *testing.T) {
@@ -88,8 +88,8 @@ func TestDaemonEnv(t *testing.T) {
 	}
 }
 
-// A line that is taken means to a shell what ParseDaemon says: the shell's own
-// printf, in the daemon's place, is the judge.
+// TestParseDaemonAgreesWithShell checks that a shell understands each accepted line as ParseDaemon does. It runs
+// printf in place of the daemon.
 func TestParseDaemonAgreesWithShell(t *testing.T) {
 	for _, line := range []string{measured, `orted a"b c"'d e'\ f "x\y" 'a\b' "a
 b"`, `A="1 2"; export A; orted "" ''`, "( test ! -r ./.profile || . ./.profile; orted [a] a=b )"} {
@@ -106,7 +106,7 @@ b"`, `A="1 2"; export A; orted "" ''`, "( test ! -r ./.profile || . ./.profile; 
 			t.Fatalf("%q: %v", line, err)
 		}
 		shell := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-		if line == measured { // the shell keeps what is another node's
+		if line == measured { // a shell does not know which parts belong to another node
 			shell = slices.DeleteFunc(shell, func(arg string) bool {
 				return slices.Contains([]string{"orte_tmpdir_base", "/tmp/h0", "btl_vader_backing_directory", "/shm/h0"}, arg)
 			})

@@ -41,7 +41,7 @@ func TestFindFamily(t *testing.T) {
 	tests := []struct {
 		name  string
 		files []file
-		want  openmpi.Installation // paths within the directory; Major 0 = none
+		want  openmpi.Installation // the paths are relative to the directory; Major 0 means that nothing is found
 	}{
 		{"4", []file{{"mpirun", []string{"libopen-rte.so.40"}}, {"orted", nil}}, openmpi.Installation{Mpirun: "mpirun", Daemon: "orted", Major: 4}},
 		{"4 without a daemon", []file{{"orterun", []string{"libopen-rte.so.40"}}}, openmpi.Installation{Mpirun: "orterun", Major: 4}},
@@ -87,7 +87,8 @@ func TestFindFamily(t *testing.T) {
 	})
 }
 
-// A prefix of its own, reached by a link to its library, is found before PATH.
+// TestFindBesideLibrary checks that the installation to which a library belongs is found before that in PATH. A
+// symbolic link leads to the library.
 func TestFindBesideLibrary(t *testing.T) {
 	dir := t.TempDir()
 	for _, sub := range []string{"opt/bin", "opt/lib", "lib", "path"} {
@@ -114,8 +115,8 @@ func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 	}
 }
 
-// needing is an ELF file that has nothing but the names of the libraries that it
-// needs: a header, a section of dynamic entries, and the one of their names.
+// needing returns an ELF file that only has the names of the libraries that it needs. It has a header, a section of
+// dynamic entries, and a section of their names.
 func needing(names []string) []byte {
 	le := binary.LittleEndian
 	texts, dynamic := []byte{0}, []byte{}

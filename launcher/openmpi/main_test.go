@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// TestMain is also the rsh agent and the shim of the tests that run mpirun: the
-// first argument says which. Their directory is that of the simulated hosts.
+// TestMain runs the tests. Depending on the first argument, it also acts as the rsh agent or the shim for the mpirun
+// that the tests start.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {

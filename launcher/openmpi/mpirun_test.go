@@ -56,7 +56,7 @@ func TestMpirunPlacesRanks(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			dir, err := os.MkdirTemp("", "gr") // short: session directories hold sockets
+			dir, err := os.MkdirTemp("", "gr") // a short path, because session directories have sockets
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestMpirunPlacesRanks(t *testing.T) {
 	}
 }
 
-// expected is what hello prints in a right world.
+// expected returns what hello prints if everything is right.
 func expected(node, apps []int) []string {
 	if apps == nil {
 		apps = []int{len(node)}

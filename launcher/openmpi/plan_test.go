@@ -41,8 +41,8 @@ func TestCommandEnvironment(t *testing.T) {
 		name string
 		plan openmpi.Plan
 		user string
-		has  string // entries that must be there
-		not  string // names that must not
+		has  string // entries that the environment must have
+		not  string // names that it must not have
 	}{
 		{"essential", one, "", "OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1 OMPI_MCA_orte_leave_session_attached=1 " +
 			"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1", ""},

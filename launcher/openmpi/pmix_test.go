@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a rank of Open MPI 4.1.4 with PMIx 4.2.2 and its server said, as captured.
+// Recorded messages between a rank of Open MPI 4.1.4 with PMIx 4.2.2 and its server.
 const (
 	handshake = "ffffffffffffffff36000000000000006e617469766500000000080000000000000000003735353536343534350000000001342e322e32726332007634310001647332310000"
 	welcome   = "0000000000000001"
@@ -21,7 +21,7 @@ const (
 	abort7    = "000000000000006e0000000c000000000201020e02084e2f41000200"
 )
 
-// The same in the form of PMIx 3, whose numbers have four bytes.
+// The same messages in the form of PMIx 3, whose numbers have four bytes.
 const (
 	oldRequest  = "000000010000006500000005000000000000000100"
 	oldFinalize = "000000010000006600000005000000000000000105"
@@ -74,7 +74,7 @@ func TestPMIx(t *testing.T) {
 	}
 }
 
-// TestPMIxTexts reads a help text that Open MPI has its server print.
+// TestPMIxTexts reads a help text that Open MPI asks its server to print.
 func TestPMIxTexts(t *testing.T) {
 	text := strings.Repeat("-", 74) + "\nMPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 7.\n"
 	body := slices.Concat(unhex(t, "021002000201021a706d69782e6c6f672e6d736700021bc803000000010000001168656c702d6d70692d6170692e74787400000000010000000a6d70692d61626f72740000000001010000000100000190"), []byte(text), []byte{0})
@@ -88,8 +88,7 @@ func TestPMIxTexts(t *testing.T) {
 	}
 }
 
-// TestPMIxTextStart: whatever the size of a text is, no byte of it becomes part of
-// the text.
+// TestPMIxTextStart checks that no byte of the size of a text becomes part of the text.
 func TestPMIxTextStart(t *testing.T) {
 	for size := 4; size < 5000; size++ {
 		text := []byte("[h1:1] *** An error occurred in MPI_Recv\n\n"[:min(size-1, 40)])
@@ -105,7 +104,7 @@ func TestPMIxTextStart(t *testing.T) {
 	}
 }
 
-// TestPMIxLong goes past a message whose beginning alone is kept.
+// TestPMIxLong checks a message of which only the beginning is kept. The next message must be read.
 func TestPMIxLong(t *testing.T) {
 	for _, size := range []int{0x100, 0x10000, 3 << 20} {
 		var p PMIx

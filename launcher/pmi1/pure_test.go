@@ -77,8 +77,8 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// TestHubAhead: a host may tell of later barriers before another has told of the
-// first; they end in order, each with what was put in it.
+// TestHubAhead checks that a host may report later barriers before another host has reported the first one. The
+// barriers must end in order, each with the pairs that were put before it.
 func TestHubAhead(t *testing.T) {
 	const barriers = 4
 	for seed := range uint64(50) {
@@ -149,7 +149,7 @@ func FuzzGroup(f *testing.F) {
 	})
 }
 
-// FuzzServe says anything to a server of one rank of two, and hangs up.
+// FuzzServe sends random data to a server with one of two ranks, and closes the connection.
 func FuzzServe(f *testing.F) {
 	for _, said := range []string{
 		initLine + "\ncmd=put kvsname=k key=a value=b\ncmd=barrier_in\ncmd=finalize\n",

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// program says who it is, how many share its node, and what all ranks add up to.
+// program prints its rank, the number of ranks on its node, and a sum over all ranks.
 const program = `#include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
 }
 `
 
-// compile returns the path of the program.
+// compile compiles program and returns the path of the result.
 func compile(t *testing.T) string {
 	t.Helper()
 	compiler, err := exec.LookPath("mpicc.mpich")
@@ -59,16 +59,16 @@ func compile(t *testing.T) string {
 	return binary
 }
 
-// gang is four ranks on some simulated hosts.
+// gang has four ranks on simulated hosts.
 type gang struct {
-	servers []*Server // of each host
-	host    []int     // of each rank
+	servers []*Server // by host
+	host    []int     // the host of each rank
 	started []*exec.Cmd
 	output  []*bytes.Buffer
-	changed chan struct{} // has something when a state has changed
+	changed chan struct{} // gets a value when a state has changed
 }
 
-// newGang makes the servers, merged by a Hub.
+// newGang returns the servers of a gang. A Hub connects them.
 func newGang(t *testing.T, hosts int) *gang {
 	const size = 4
 	g := &gang{changed: make(chan struct{}, 1)}
@@ -130,7 +130,7 @@ func (g *gang) start(t *testing.T, ctx context.Context, rank int, files []*os.Fi
 	g.output = append(g.output, out)
 }
 
-// socketpair returns our end and the rank's.
+// socketpair returns the end of the server and the end of the rank.
 func socketpair(t *testing.T) (net.Conn, *os.File) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -215,8 +215,7 @@ func TestMPICH(t *testing.T) {
 	}
 }
 
-// TestMPICHAborts does not wait for the rank that aborts to end by itself: that
-// may take it a while.
+// TestMPICHAborts does not wait until the rank that aborts ends by itself, because that may take a while.
 func TestMPICHAborts(t *testing.T) {
 	binary := compile(t)
 	for _, code := range []int{7, 256, -3} {

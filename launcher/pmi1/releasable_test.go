@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestParted: a rank in a barrier goes once it is asked, and nobody speaks to it
-// any more.
+// TestParted checks which ranks Releasable returns.
 func TestParted(t *testing.T) {
 	link := func(local, remote string) Link { return Link{Local: local, Remote: remote} }
 	asks := func(local, remote string) Link { return Link{Local: local, Remote: remote, Asks: true} }
@@ -43,7 +42,8 @@ func TestParted(t *testing.T) {
 			waits(0, link("a:1", "b:1"), asks("a:2", "c:1")), waits(1, link("b:1", "a:3")), runs(2, link("c:1", "a:2")),
 		}, nil},
 		{"a connection with itself", []RankLinks{waits(0, link("a:1", "a:2"), link("a:2", "a:1"), asks("a:3", "b:1"))}, []int{0}},
-		// Of eight ranks on four hosts that hung: 1, 2, 4 and 7 wait, the others ask.
+		// This was seen with eight ranks on four hosts that hung. Ranks 1, 2, 4 and 7 wait in the barrier, and the
+		// other ranks ask.
 		{"as seen", []RankLinks{
 			runs(0, link("a:1", "b:1"), link("a:2", "d:7")), waits(1, link("a:3", "b:2"), asks("a:4", "b:3"), asks("a:5", "d:6")),
 			waits(2, asks("b:1", "a:1"), link("b:2", "a:3"), asks("b:4", "c:5")), runs(3, link("b:3", "a:4"), link("b:5", "c:4")),

@@ -14,16 +14,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// limit bounds every wait. It is not a measure of speed: a test that needs it has
-// failed.
+// limit limits every wait. It says nothing about speed: if a test waits longer, it has failed.
 const limit = 2 * time.Minute
 
-// barriers are those that a server has told of.
+// barriers gets the barriers that a server reports.
 type barriers chan string
 
 func (b barriers) enter(group string, _ []Pair) { b <- group }
 
-// next waits for one.
+// next waits for the next barrier.
 func (b barriers) next(t *testing.T) {
 	t.Helper()
 	select {
@@ -33,14 +32,14 @@ func (b barriers) next(t *testing.T) {
 	}
 }
 
-// client is a rank's end of the wire.
+// client is the rank's end of a connection.
 type client struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// dial serves a rank over a pipe.
+// dial lets the server serve a rank over a pipe, and returns the end of the rank.
 func dial(t *testing.T, s *Server, rank int) *client {
 	t.Helper()
 	theirs, ours := net.Pipe()
@@ -57,7 +56,7 @@ func dial(t *testing.T, s *Server, rank int) *client {
 }
 
 func newClient(t *testing.T, conn net.Conn) *client {
-	conn.SetDeadline(time.Now().Add(limit)) // a hang is a failure
+	conn.SetDeadline(time.Now().Add(limit)) // if the connection hangs, the test fails
 	return &client{t, conn, bufio.NewReader(conn)}
 }
 
@@ -82,7 +81,7 @@ func (c *client) ask(line, answer string) {
 	c.want(answer)
 }
 
-// closed wants the server to have ended the connection.
+// closed checks that the server has closed the connection.
 func (c *client) closed() {
 	c.t.Helper()
 	if got, err := c.in.ReadString('\n'); err != io.EOF && !strings.Contains(fmt.Sprint(err), "reset") {
@@ -173,14 +172,14 @@ func TestStates(t *testing.T) {
 	d.init()
 	check(State{Joined: job.JoinedInit})
 	c.send("cmd=barrier_in")
-	// By its answer the barrier has been entered.
+	// When the server answers this, the rank has entered the barrier.
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	check(State{Joined: job.JoinedInit, Waiting: true})
 	d.send("cmd=barrier_in")
 	c.want("cmd=barrier_out rc=0")
 	d.want("cmd=barrier_out rc=0")
 	check(State{Joined: job.JoinedInit, Passed: true})
-	// By its answer all has been told of the barrier's end, which d brought about.
+	// When the server answers this, the ranks have been told the end of the barrier, which d has completed.
 	d.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	c.send("cmd=abort exitcode=-256 message=all is lost")
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
@@ -194,8 +193,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// A rank has passed a barrier only if all ranks of the gang, here or on other hosts, have entered it, and
-// each program of a rank begins again. A rank without others has nobody to wait for.
+// TestPassed checks that a rank has passed a barrier only if all ranks of the gang, on all hosts, have entered it.
+// Each program of a rank begins anew. A rank alone passes a barrier at once.
 func TestPassed(t *testing.T) {
 	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}})
 	c, d := dial(t, s, 0), dial(t, s, 1)
@@ -230,7 +229,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestTwoHosts has ranks 0 and 1 on one host and 2 on another.
+// TestTwoHosts tests ranks 0 and 1 on one host and rank 2 on another host.
 func TestTwoHosts(t *testing.T) {
 	ranks := [][]int{{0, 1}, {2}}
 	hub := NewHub(ranks)
@@ -252,7 +251,7 @@ func TestTwoHosts(t *testing.T) {
 		for _, one := range []*client{a, b, c} {
 			one.init()
 		}
-		// A put is seen on its host at once, elsewhere after the barrier.
+		// On its own host, a put is visible at once. On other hosts, it is visible after the barrier.
 		a.ask(fmt.Sprint("cmd=put kvsname=k key=a value=", program), "cmd=put_result rc=0")
 		b.ask("cmd=get kvsname=k key=a", fmt.Sprint("cmd=get_result rc=0 value=", program))
 		for range 3 {
@@ -264,7 +263,7 @@ func TestTwoHosts(t *testing.T) {
 			}
 		}
 		c.ask("cmd=get kvsname=k key=a", fmt.Sprint("cmd=get_result rc=0 value=", program))
-		// Two of three meet, in whatever order they are named.
+		// Two of three ranks meet. The order in which they are named does not matter.
 		b.send("cmd=barrier_in group=1,2:3")
 		c.send("cmd=barrier_in group=2,1:3")
 		b.want("cmd=barrier_out rc=0 tag=3")
@@ -276,8 +275,8 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// TestLateRelease has a rank finalize while it waits, and begin again: the
-// release that comes then is for nobody.
+// TestLateRelease checks a rank that finalizes while it waits in a barrier, and begins anew. The late end of the
+// barrier must not be sent to it.
 func TestLateRelease(t *testing.T) {
 	entered := make(barriers, 2)
 	s := newServer(t, Config{Name: "k", Size: 2, Ranks: []int{0}, Enter: entered.enter})
@@ -298,8 +297,8 @@ func TestLateRelease(t *testing.T) {
 	}
 }
 
-// TestPart: a rank that is let go from a barrier counts as one that has come, also
-// after it has finalized, and in the meetings after that one.
+// TestPart checks that a rank that was released from a barrier counts as present in that barrier, even after it has
+// finalized. In later barriers, it must be waited for again.
 func TestPart(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		t.Run(fmt.Sprint("elsewhere=", elsewhere), func(t *testing.T) {
@@ -321,7 +320,8 @@ func TestPart(t *testing.T) {
 				t.Error("let go who waits for nobody")
 			}
 			a.send("cmd=barrier_in")
-			for deadline := time.Now().Add(limit); !s.Part(0); runtime.Gosched() { // until it has come
+			// Part returns true when the rank has entered the barrier.
+			for deadline := time.Now().Add(limit); !s.Part(0); runtime.Gosched() {
 				if time.Now().After(deadline) {
 					t.Fatalf("rank 0 has not come to the barrier within %s", limit)
 				}
@@ -344,8 +344,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// TestPartHeld: of a barrier that only other hosts' ranks have still to come to,
-// one rank is let go, and the release is for the others.
+// TestPartHeld releases one rank from a barrier for which only ranks on other hosts are missing. The end of the
+// barrier must then be sent to the other ranks only.
 func TestPartHeld(t *testing.T) {
 	entered := make(barriers, 2)
 	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}, Enter: entered.enter})
@@ -367,7 +367,7 @@ func TestPartHeld(t *testing.T) {
 	}
 }
 
-// TestSlowReader has a rank that never reads: the others go on.
+// TestSlowReader checks that other ranks go on if a rank never reads.
 func TestSlowReader(t *testing.T) {
 	s := newServer(t, Config{Name: "k", Size: 2, Ranks: []int{0, 1}})
 	slow, quick := dial(t, s, 0), dial(t, s, 1)
@@ -378,7 +378,7 @@ func TestSlowReader(t *testing.T) {
 	quick.ask("cmd=get_appnum", "cmd=appnum rc=0 appnum=0")
 }
 
-// TestLimits has a rank that puts without end.
+// TestLimits checks that the values that a rank can put are limited.
 func TestLimits(t *testing.T) {
 	st := newStore(true)
 	value := strings.Repeat("v", 900)
@@ -419,7 +419,7 @@ func TestListen(t *testing.T) {
 	for _, first := range []string{"cmd=initack pmiid=40", "cmd=initack pmiid=x", "cmd=init pmi_version=1", "GET / HTTP/1.1"} {
 		connect(first).closed()
 	}
-	for range 2 { // the second program comes before the first one's connection ends
+	for range 2 { // the second program connects before the connection of the first one has ended
 		c := connect("cmd=initack pmiid=41")
 		for _, line := range []string{"cmd=initack rc=0", "cmd=set size=2", "cmd=set rank=1", "cmd=set debug=0"} {
 			c.want(line)

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// placed is an attempt of four ranks on two hosts.
+// placed returns an attempt of four ranks on two hosts.
 func placed() job.Attempt {
 	return job.Attempt{
 		Run: "calm-otter", Number: 2, Retries: 5, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20", StopFile: "/ckpt/.stop",
@@ -33,9 +33,8 @@ func TestGangEnv(t *testing.T) {
 	if got := Gang(a, Rendezvous{"10.0.0.1", 29500}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	// On this machine only, Gloo is told the interface. The variables are set,
-	// and empty, where there is nothing to resume from. A trial, which has the number
-	// 0, restarts nothing.
+	// If the gang is on this machine only, Gloo gets the loopback interface. If there is nothing to resume from, the
+	// variables are set but empty. A trial, whose number is 0, has no earlier attempts.
 	a.CheckpointDir, a.ResumeFrom, a.StopFile, a.Number = "", "", "", 0
 	want = []string{
 		"WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1", "GROUP_WORLD_SIZE=2", "ROLE_NAME=default", "ROLE_WORLD_SIZE=4",
@@ -53,7 +52,7 @@ func TestRankEnv(t *testing.T) {
 	if got := Rank(a, a.Placement.Ranks[1]); !slices.Equal(got, want) {
 		t.Errorf("without GPUs: got %q, want %q", got, want)
 	}
-	// What the user set comes last, in order, whatever it replaces.
+	// The user's variables come last, in order, whatever they replace.
 	a.Env = map[string]string{"ZED": "a=b c", "RANK": "mine", "CUDA_VISIBLE_DEVICES": "", "MASTER_PORT": "1"}
 	want = []string{
 		"RANK=3", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=1", "GROUP_RANK=1", "ROLE_RANK=3", "GANGRUN_RANK=3",
@@ -64,8 +63,8 @@ func TestRankEnv(t *testing.T) {
 	}
 }
 
-// TestCompat: what Open MPI's mpirun and hydra tell a rank, where it is asked for,
-// and below what the user sets.
+// TestCompat checks the variables of Open MPI's mpirun and of hydra, if they are requested. The user's variables take
+// precedence.
 func TestCompat(t *testing.T) {
 	openmpi := []string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_NODE_RANK=1"}
 	mpich := []string{"PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"}
@@ -81,7 +80,7 @@ func TestCompat(t *testing.T) {
 	}
 }
 
-// TestRankArgs: each rank, and each program of several, has its own.
+// TestRankArgs checks that each rank gets its own arguments, also if there are several programs.
 func TestRankArgs(t *testing.T) {
 	a := placed()
 	a.Command = []string{"./train", "{{.Rank}}/{{.LocalRank}}@{{.Host}}", "{{.CheckpointDir}}/x", "{{if .ResumeFrom}}--resume={{.ResumeFrom}}{{end}}", "", "{{ x }}"}
@@ -89,7 +88,7 @@ func TestRankArgs(t *testing.T) {
 	if got, err := Args(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got  %q, %v\nwant %q", got, err, want)
 	}
-	// What a template stands for is not looked at again.
+	// A value that replaces a template is not expanded again.
 	a.CheckpointDir, a.ResumeFrom = "/{{.Rank}}", ""
 	want = []string{"./train", "0/0@h1", "/{{.Rank}}/x", "", "{{ x }}"}
 	if got, err := Args(a, a.Placement.Ranks[0]); err != nil || !slices.Equal(got, want) {
@@ -101,8 +100,7 @@ func TestRankArgs(t *testing.T) {
 	}
 }
 
-// TestInterfaces: the NICs near to a rank's GPUs are what it is told to send
-// through, on several hosts.
+// TestInterfaces checks that, in a gang on several hosts, a rank is told to use the NICs that are nearest to its GPUs.
 func TestInterfaces(t *testing.T) {
 	host := job.Host{Name: "h1", Devices: []job.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}, NICs: []job.NIC{
 		{Name: "mlx5_0", Links: []job.Link{job.LinkPIX, job.LinkSYS}},
@@ -130,15 +128,15 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
-// TestThreads: several ranks of a machine share its cores, as far as the gang has
-// them; ranks of MPI, and one alone, are left to themselves.
+// TestThreads checks that ranks that share a machine share its cores, or the part of them that the gang may use. Ranks
+// of MPI, and a rank alone on its host, get no number of threads.
 func TestThreads(t *testing.T) {
 	gpus := func(n int) []job.Device { return make([]job.Device, n) }
 	for _, c := range []struct {
 		name   string
 		change func(*job.Attempt)
 		spread bool
-		want   string // of rank 3
+		want   string // the result for rank 3
 	}{
 		{"two hosts", func(*job.Attempt) {}, true, "16"},
 		{"two simulated hosts", func(*job.Attempt) {}, false, "8"},
@@ -166,7 +164,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestRankHints: what nothing else sets is as torchrun sets it.
+// TestRankHints checks that variables that nothing else sets have the values that torchrun gives them.
 func TestRankHints(t *testing.T) {
 	a := placed()
 	a.NoMPI, a.Hints = true, []string{"WANDB_MODE=disabled"}

@@ -8,13 +8,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestGPUEnv holds what ranks of several hosts see: the same list on all ranks of a
-// host, in blocks in the order of LOCAL_RANK, or their own.
+// TestGPUEnv checks which GPUs ranks on several hosts see. They see all GPUs of the gang on their host, in blocks in
+// the order of LOCAL_RANK, or only their own.
 func TestGPUEnv(t *testing.T) {
 	// Each word is a rank, "HOST/LOCAL_RANK:GPU,GPU", in rank order.
 	for name, c := range map[string]struct {
 		ranks      string
-		gang, rank string // CUDA_VISIBLE_DEVICES of each rank, "-" for none
+		gang, rank string // CUDA_VISIBLE_DEVICES of each rank; "-" if it is not set
 	}{
 		"one a rank":              {"h1/0:a h1/1:b h2/0:c h2/1:d", "a,b a,b c,d c,d", "a b c d"},
 		"two a rank":              {"h1/0:a,b h1/1:c,d h2/0:e,f", "a,b,c,d a,b,c,d e,f", "a,b c,d e,f"},
@@ -47,7 +47,7 @@ func TestGPUEnv(t *testing.T) {
 	}
 }
 
-// attemptOf reads "HOST/LOCAL_RANK:GPU,GPU" for each rank.
+// attemptOf returns an attempt for a text with "HOST/LOCAL_RANK:GPU,GPU" for each rank.
 func attemptOf(ranks string) (a job.Attempt) {
 	for i, word := range strings.Fields(ranks) {
 		place, gpus, _ := strings.Cut(word, ":")

@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fakeSrun is srun for nodes that are all this machine. A node named down cannot be used, and
-// takes the step with it. Its death is that of the servers.
+// fakeSrun is a srun whose nodes are all this machine. The node named down cannot be used; a step that includes it
+// fails. When the srun dies, its servers die.
 const fakeSrun = `#!/bin/bash
 while [[ $1 != -- ]]; do
 	[[ $1 != -w ]] || nodes=${2//,/ }
@@ -63,7 +63,7 @@ func reopen(t *testing.T, o Options) *Steps {
 	return s
 }
 
-// on runs a command on a node.
+// on runs a command on a node and returns its output.
 func on(t *testing.T, s *Steps, node, line string) string {
 	t.Helper()
 	c, err := s.Client(t.Context(), node)
@@ -91,7 +91,7 @@ func runOn(t *testing.T, c *sshclient.Client, line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSteps starts servers on all nodes with one srun, and a later controller finds them.
+// TestSteps checks that one srun starts servers on all nodes, and that a later controller finds these servers.
 func TestSteps(t *testing.T) {
 	s := open(t, "h1", "h2")
 	for _, node := range s.options.Nodes {
@@ -108,7 +108,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestAnotherServer: a server that has ended is replaced, and the others stay.
+// TestAnotherServer checks that a server that has ended is replaced, and that the others stay.
 func TestAnotherServer(t *testing.T) {
 	s := open(t, "h1", "h2")
 	first, second := on(t, s, "h1", "echo $PPID"), on(t, s, "h2", "echo $PPID")
@@ -127,7 +127,7 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// TestNodeDown: a node that cannot be used does not take the others with it.
+// TestNodeDown checks that the other nodes can be used if one node cannot.
 func TestNodeDown(t *testing.T) {
 	s := open(t, "h1", "down2", "h3")
 	if got := on(t, s, "h1", "echo there"); got != "there" {
@@ -142,7 +142,7 @@ func TestNodeDown(t *testing.T) {
 	}
 }
 
-// TestSrunKilled: new servers take the place of those that ended with their srun.
+// TestSrunKilled checks that servers that have ended with their srun are replaced.
 func TestSrunKilled(t *testing.T) {
 	s := open(t, "h1")
 	before := on(t, s, "h1", "echo $PPID")
@@ -158,7 +158,7 @@ func TestSrunKilled(t *testing.T) {
 	}
 }
 
-// TestOtherNode: only nodes of the job can be reached.
+// TestOtherNode checks that only nodes of the job can be reached.
 func TestOtherNode(t *testing.T) {
 	s := open(t, "h1")
 	if _, err := s.Client(t.Context(), "h9"); err == nil {
@@ -166,7 +166,7 @@ func TestOtherNode(t *testing.T) {
 	}
 }
 
-// TestSrunEnv: what a user has set for other steps does not change those of gangrun.
+// TestSrunEnv checks that variables that a user has set for other steps do not change gangrun's steps.
 func TestSrunEnv(t *testing.T) {
 	got := srunEnv([]string{"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_NTASKS_PER_NODE=2", "SRUN_CPUS_PER_TASK=2", "SLURM_MEM_PER_CPU=10", "SLURM_STEP_ID=0", "SLURM_CONF=/x", "PATH=/bin", "PMIX_RANK=0"})
 	if want := "SLURM_JOB_ID=7 SLURM_CONF=/x PATH=/bin"; strings.Join(got, " ") != want {

@@ -19,8 +19,8 @@ import (
 
 func TestSuite(t *testing.T) { suite.Run(t, newHosts(t).bed(t)) }
 
-// TestProgramArrives: a program that is missing, or not what it should be, is put
-// there; one that is there is left alone.
+// TestProgramArrives checks that a missing or wrong program on a host is replaced. The right program must not be
+// written again.
 func TestProgramArrives(t *testing.T) {
 	h := newHosts(t)
 	p := gangrun(t)
@@ -74,14 +74,12 @@ func TestProgramArrives(t *testing.T) {
 	}
 }
 
-// replace puts a file of zeros, of another size, in the place of a program. The
-// kernel may still hold the program as one that runs.
+// replace replaces a program by a file of zeros with another size. The kernel may still execute the old program.
 func replace(path string, size int64) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o755), os.Truncate(path, size))
 }
 
-// flip changes the last byte of a program, and neither its size nor when it was
-// written.
+// flip changes the last byte of a program, without changing its size or its time.
 func flip(path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -95,8 +93,8 @@ func flip(path string) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, data, 0o755), os.Chtimes(path, info.ModTime(), info.ModTime()))
 }
 
-// TestExpected: end waits for an agent that may have received the end of the stream, and not for one
-// that counts as lost.
+// TestExpected checks that end waits for an agent that may have received the end of the stream. It must not wait for
+// an agent that counts as lost.
 func TestExpected(t *testing.T) {
 	for name, c := range map[string]struct {
 		silence, timeout time.Duration
@@ -115,8 +113,8 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-// TestAgentKilledBeforeTheGang: the gang of an agent that was killed before is lost
-// with its host, and that of the next attempt has another agent.
+// TestAgentKilledBeforeTheGang checks that a gang loses its host if the agent was killed before. The gang of the next
+// attempt must have a new agent.
 func TestAgentKilledBeforeTheGang(t *testing.T) {
 	h := newHosts(t)
 	hosts := []job.Host{{Name: "h1", Address: "127.0.0.1"}}
@@ -148,8 +146,8 @@ func TestAgentKilledBeforeTheGang(t *testing.T) {
 	}
 }
 
-// TestEndOfAgentThatIsNotHeard: an agent that answers beyond its time is an error,
-// and so is one that nobody has waited for.
+// TestEndOfAgentThatIsNotHeard checks that end returns an error if an agent still answers after its time, or if end
+// could not wait for the agent.
 func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
@@ -159,7 +157,7 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// It has its time from when it is found, however long that takes.
+	// The time of the agent begins when it is found, however late that is.
 	if err := given(a, at, time.Now().Add(sshtest.Longest), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
 		t.Errorf("of one that lives on: %v", err)
 	}
@@ -172,7 +170,7 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 	}
 }
 
-// dialled starts the agent of h1.
+// dialled starts the agent of h1 and returns it with its link.
 func dialled(t *testing.T, a *Agents) (at job.Agent, link agents.Link) {
 	t.Helper()
 	kept := a.Started
@@ -184,8 +182,8 @@ func dialled(t *testing.T, a *Agents) (at job.Agent, link agents.Link) {
 	return at, link
 }
 
-// given is an agent on h1 that was started by a, and was carried until left; it lives
-// for lives after that, if it is to be believed.
+// given returns an agent on h1 that a has started, and whose last connection ended at left. According to its settings,
+// the agent lives for the time lives after that.
 func given(a *Agents, at job.Agent, left time.Time, lives time.Duration) *agent {
 	others := *a
 	others.OrphanGrace = lives - endSlack
@@ -197,8 +195,8 @@ func given(a *Agents, at job.Agent, left time.Time, lives time.Duration) *agent 
 	return g
 }
 
-// TestEndOfAgentThatWasFoundAgain: an agent that was there for a moment, on a line that
-// is cut again, has ended as soon as it must have; that it was there once is no answer.
+// TestEndOfAgentThatWasFoundAgain checks an agent that is found once more before the line is cut again. It counts as
+// ended when its time is over. That it was found once does not prove that it is still there.
 func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t)
@@ -210,11 +208,11 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	counted.Target = func(host string) string { asked <- struct{}{}; return host }
 	a.Dialer = counted
 	const lives = 10 * time.Second
-	g := given(a, at, time.Now().Add(sshtest.Longest), lives) // it has its time from when it is found
+	g := given(a, at, time.Now().Add(sshtest.Longest), lives) // its time begins when it is found
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- g.end(t.Context()) }()
-	for range 3 { // whoever asks again has been answered
+	for range 3 { // the next questions have been answered, too
 		select {
 		case <-asked:
 		case err := <-ended:
@@ -228,7 +226,7 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	if err != nil || took < lives {
 		t.Errorf("after %s: %v; want %s at least", took, err, lives)
 	}
-	kill(t, h.processes()["agent"]) // it may have ended by itself, because it has received nothing for so long
+	kill(t, h.processes()["agent"]) // the agent may have ended by itself, because it has received nothing for so long
 	if err := link.End(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -241,7 +239,7 @@ func TestEndOfAgentThatHearsLate(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
 	at, link := dialled(t, a)
-	const lives, rest = sshtest.Longest, 8 * time.Second // it is found within the rest of its time
+	const lives, rest = sshtest.Longest, 8 * time.Second // the agent is found before its time is over
 	left := time.Now().Add(rest - lives)
 	g := given(a, at, left, lives)
 	ended := make(chan error, 1)
@@ -250,7 +248,7 @@ func TestEndOfAgentThatHearsLate(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("it ended early: %v", err)
 		ended <- err
-	case <-time.After(rest + 2*time.Second): // it was to have ended 2 s ago
+	case <-time.After(rest + 2*time.Second): // without that contact, the agent would have ended 2 s ago
 	}
 	kill(t, some(t, func() []int { return h.processes()["agent"] }))
 	if err := <-ended; err != nil {

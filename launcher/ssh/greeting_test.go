@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// start starts an agent on n1 and ends it; hint is that of the error.
+// start starts an agent on n1 and ends it. hint is the hint of the error.
 func start(t *testing.T, s *sshtest.Site) (hint string, err error) {
 	t.Helper()
 	a := &Agents{
@@ -35,7 +35,7 @@ func start(t *testing.T, s *sshtest.Site) (hint string, err error) {
 func TestLoginShells(t *testing.T) {
 	for _, test := range []struct {
 		name, sshd, bashrc string
-		text, hint         string // "" where all is well
+		text, hint         string // "" if there must be no error
 	}{
 		{name: "quiet"},
 		{name: "some lines", bashrc: "seq 100; seq 100 >&2"},
@@ -86,8 +86,8 @@ func TestLoginShells(t *testing.T) {
 	}
 }
 
-// TestPlacesTaken: where others have what an agent's directory is made in, it is said
-// who has to remove what.
+// TestPlacesTaken checks the error if files of other users are in the way of an agent's directory. It must say which
+// user has to remove what.
 func TestPlacesTaken(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Fatal("only root can make another user's directories")

@@ -25,14 +25,14 @@ import (
 	"github.com/gangrun/gangrun/launcher/suite"
 )
 
-// builds is where gangrun is built, once, when a test wants it.
+// builds has the directory in which gangrun is built, once for all tests that need it.
 var builds struct {
 	sync.Mutex
 	dir     string
 	program Program
 }
 
-// gangrun is the program itself: the test's own is linked dynamically.
+// gangrun returns gangrun as a Program. The test binary cannot be used, because it is linked dynamically.
 func gangrun(t testing.TB) Program {
 	t.Helper()
 	builds.Lock()
@@ -59,18 +59,18 @@ func gangrun(t testing.TB) Program {
 	return builds.program
 }
 
-// removeBuilds removes what gangrun has built.
+// removeBuilds removes the built gangrun.
 func removeBuilds() { os.RemoveAll(builds.dir) }
 
-// hosts are h1 to h4, which are one sshd, behind one proxy. Programs go to a
-// directory of its own, by which their processes are known.
+// hosts are the hosts h1 to h4. They are all the same sshd behind one proxy. Programs are installed in a directory of
+// the test's own, by which their processes are found.
 type hosts struct {
 	*sshtest.Site
 	sshd  *sshtest.Server
 	proxy *proxy
 
 	mu   sync.Mutex
-	dirs []string // of agents that have been started
+	dirs []string // the directories of the agents that were started
 }
 
 func newHosts(t testing.TB) *hosts {
@@ -85,7 +85,7 @@ func newHosts(t testing.TB) *hosts {
 	return h
 }
 
-// agents starts agents there. What notes there are go to note, or are failures.
+// agents returns Agents for the hosts. Notes go to note. If note is nil, each note is a failure.
 func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
 	t.Helper()
 	if note == nil {
@@ -102,11 +102,11 @@ func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
 	}
 }
 
-// processes are those of programs that were put on the hosts, by what they are:
-// agent, watchdog (the inner one), outer watchdog or bridge.
+// processes returns the PIDs of the processes whose programs were installed on the hosts, by their kinds: agent,
+// watchdog (the inner one), outer watchdog or bridge.
 func (h *hosts) processes() map[string][]int { return agentstest.Processes(h.Path("cache")) }
 
-// left are the directories of agents on the hosts.
+// left returns the directories of agents that are left on the hosts.
 func (h *hosts) left() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,7 +137,7 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 	}
 }
 
-// some waits until there are some.
+// some waits until list returns at least one PID.
 func some(t *testing.T, list func() []int) []int {
 	t.Helper()
 	for deadline := time.Now().Add(sshtest.Longest); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

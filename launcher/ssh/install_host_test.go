@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// self is this test's own binary, as a program to be brought to a host.
+// self is the test binary as a Program to install on hosts.
 var self = sync.OnceValue(func() Program {
 	path, err := os.Executable()
 	if err != nil {
@@ -29,8 +29,8 @@ var self = sync.OnceValue(func() Program {
 	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 })
 
-// small is a program that is sent quickly. It is more than the 1 MiB of some
-// hosts' directories here.
+// small is a small Program, which is sent quickly. It is larger than 1 MiB, the size of some directories in these
+// tests.
 var small = sync.OnceValue(func() Program {
 	return programOf([]byte("#!/bin/sh\ncase $1 in self-check) exit 0;; esac\nshift\necho \"$@\"\nexit 0\n" + strings.Repeat("# and nothing more\n", 1<<16+1<<14)))
 })
@@ -40,15 +40,14 @@ func programOf(data []byte) Program {
 	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-// private gives a host a /tmp, a /dev/shm and a home of its own; the test's
-// files stay where they are. home is done with $HOME set to a directory that
-// is there.
+// private returns a script that gives a host its own /tmp, /dev/shm and home. The files of the test stay where they
+// are. The script home runs with $HOME set to an existing directory.
 func private(s *sshtest.Site, home string) string {
 	return fmt.Sprintf(`mount --bind %[1]s /mnt; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm;
 mkdir -p %[1]s; mount --bind /mnt %[1]s; HOME=%[1]s/home; mkdir -p $HOME; %s`, s.Dir, home)
 }
 
-// hostIn is a connection to a host with mounts of its own, and with a home.
+// hostIn returns a connection to a host with its own mounts and home.
 func hostIn(t *testing.T, home string, more ...string) (*sshtest.Site, *Conn) {
 	t.Helper()
 	s := sshtest.New(t)
@@ -71,7 +70,7 @@ func installed(t *testing.T, c *Conn, p Program) (path, note string) {
 	return path, note
 }
 
-// started runs a program that is installed and returns what it prints.
+// started runs an installed program and returns its output.
 func started(t *testing.T, c *Conn, p Program, args ...string) string {
 	t.Helper()
 	p.Open, p.packed = func() (io.ReadCloser, error) { t.Error("it is sent"); return nil, errNotHere }, nil
@@ -89,7 +88,7 @@ func started(t *testing.T, c *Conn, p Program, args ...string) string {
 
 var errNotHere = errors.New("it is not here")
 
-// missing reports whether a host asks for a program, which it is not sent.
+// missing reports whether a host asks for a program. The program is not sent.
 func missing(t *testing.T, c *Conn, p Program) bool {
 	t.Helper()
 	p.Open, p.packed = func() (io.ReadCloser, error) { return nil, errNotHere }, nil

@@ -50,13 +50,13 @@ func TestInstall(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || time.Since(info.ModTime()) > time.Hour {
 		t.Errorf("starting it did not mark it as used: %v, %v", info.ModTime(), err)
 	}
-	// A second time nothing is sent.
+	// The second time, the program must not be sent.
 	p.Open = func() (io.ReadCloser, error) { t.Error("sent again"); return nil, errors.New("no") }
 	if again, _ := installed(t, c, p); again != path {
 		t.Errorf("the second time it is in %q", again)
 	}
-	// A damaged program is not run but installed again, with a note, even if only one byte
-	// differs. Other files in its place are replaced without a note.
+	// A damaged program must not be run, even if only one byte differs. It must be installed again, with a note. Other
+	// files in its place must be replaced without a note.
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	// A program that was found complete is not read again until it changes.
-	read := func() bool { // or else what was noted of it stays
+	read := func() bool { // if it is not read, the record about it does not change
 		t.Helper()
 		old := time.Now().Add(-time.Hour)
 		if err := os.Chtimes(filepath.Dir(path)+"/whole", old, old); err != nil {
@@ -121,7 +121,7 @@ func TestInstall(t *testing.T) {
 	if !read() || read() {
 		t.Error("a program that has changed was not read again, once")
 	}
-	// Pieces that somebody's end has left go with the next start, and no others.
+	// Parts of programs whose sender has ended must be removed at the next start. Other parts must stay.
 	for name, age := range map[string]time.Duration{".00aa": time.Hour, ".11bb": 0} {
 		s.Write(strings.TrimPrefix(filepath.Dir(path), s.Dir)+"/"+name, "x")
 		if err := os.Chtimes(filepath.Dir(path)+"/"+name, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
@@ -135,7 +135,7 @@ func TestInstall(t *testing.T) {
 	if err := os.Remove(filepath.Dir(path) + "/.11bb"); err != nil {
 		t.Fatal(err)
 	}
-	// What is open to others is not taken for it.
+	// A directory that other users can write must not be used.
 	if err := os.Chmod(s.Path("home/.cache/gangrun"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestInstallRefuses(t *testing.T) {
 	}
 }
 
-// TestInstallWithoutSha256sum has the program check itself.
+// TestInstallWithoutSha256sum checks that the program verifies itself on a host without sha256sum.
 func TestInstallWithoutSha256sum(t *testing.T) {
 	s := sshtest.New(t)
 	s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
@@ -275,7 +275,7 @@ func TestInstallAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.Tool("find", s.Path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 3 { // its directory, it, and what is noted of it
+	if got := s.Tool("find", s.Path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 3 { // its directory, the program, and the record about it
 		t.Errorf("there are %s", got)
 	}
 }
@@ -294,11 +294,11 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	const day = 24 * time.Hour
-	plant(name("1"), 40*day) // goes
+	plant(name("1"), 40*day) // must be removed
 	plant(name("2"), 20*day)
 	plant("not-a-hash", 40*day)
-	plant(".old."+name("3"), 2*day) // goes: somebody's sweep was cut short
-	plant(name("4"), 40*day)        // runs
+	plant(".old."+name("3"), 2*day) // must be removed; an earlier sweep was cut short
+	plant(name("4"), 40*day)        // is running
 	piece, fresh := s.Write("home/.cache/gangrun/"+name("2")+"/.00aa", "x"), s.Write("home/.cache/gangrun/"+name("2")+"/.11bb", "x")
 	if err := os.Chtimes(piece, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
@@ -348,15 +348,15 @@ func TestInstallCancelled(t *testing.T) {
 	if _, _, err := install(ctx, c, p); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	done(t, c) // nothing that was on its way holds it up
-	// What arrived of it is no program, and does not stay one under its name.
+	done(t, c) // data on its way must not delay the end
+	// The part that arrived must not run as the program, and must not stay under its name.
 	installed(t, dial(t, client(s), "n1"), small())
 	if got := s.Tool("find", s.Path("home/.cache/gangrun"), "-name", "gangrun", "-type", "f"); strings.Count(got, "\n") != 1 {
 		t.Errorf("there are %s", got)
 	}
 }
 
-// TestScripts holds the scripts to what every login shell passes on.
+// TestScripts checks that the scripts have only characters that every login shell passes on.
 func TestScripts(t *testing.T) {
 	for _, text := range []string{installScript, takeScript} {
 		if strings.ContainsAny(text, "'!\\`#") && !strings.Contains(text, "${#h}") || strings.ContainsAny(text, "'!\\`") {

@@ -20,13 +20,13 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// TestOutputOfKilledAgent: what an agent had taken before it was ended comes, though
-// the line was cut by then, and nothing stays on the host.
+// TestOutputOfKilledAgent checks that the output that an agent received before it was killed arrives, although the
+// line was cut then. Nothing may stay on the host.
 func TestOutputOfKilledAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		what  string
 		end   syscall.Signal
-		whole bool // the agent could take what its ranks had left in their pipes
+		whole bool // the agent could read everything that its ranks had left in their pipes
 	}{
 		"killed":             {"agent", syscall.SIGKILL, false},
 		"told to end":        {"agent", syscall.SIGTERM, true},
@@ -47,7 +47,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Error(err)
 		}
 	}()
-	// One rank that has ended, and one that has not; each says a lot.
+	// One rank has ended, and the other one has not. Both print a lot.
 	const script = `while [ ! -e "$0" ]; do sleep 0.02; done; seq 100000; [ "$RANK" = 0 ] || exec sleep 1000`
 	a := job.Attempt{
 		Run: "test", Number: 1, Command: []string{"sh", "-c", script, h.Path("go")}, MPI: job.MPINone, LogDir: t.TempDir(), Workdir: h.Dir,
@@ -67,7 +67,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			case job.KindAllStarted:
 				close(started)
 			case job.KindNote:
-				if strings.Contains(e.Text, " bytes") { // and not how long this machine stood still
+				if strings.Contains(e.Text, " bytes") { // ignores a note that this machine stood still
 					notes = append(notes, e.Text)
 				}
 			}
@@ -96,7 +96,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 		}
 		return ranks
 	})
-	some(t, func() []int { // the end of the first rank is seen there
+	some(t, func() []int { // the agent has seen the end of the first rank
 		info, err := os.Stat(filepath.Join(h.left()[0], "logs/test/1", job.LogName(0, "out")))
 		if err != nil || info.Mode().Perm() != bridge.Whole {
 			return nil
@@ -108,8 +108,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Fatal(err)
 		}
 	}
-	// The line works again only once the agent is gone: until then, the agent could send the rest
-	// itself.
+	// The line works again only when the agent is gone. Otherwise the agent could send the rest itself.
 	some(t, func() []int {
 		if len(h.processes()["agent"]) > 0 {
 			return nil
@@ -137,7 +136,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 	}
 }
 
-// TestTakeLeft: what a bridge hands out is taken up to its end, and nothing else is.
+// TestTakeLeft checks that the files of a bridge's answer are read up to their ends, and nothing more.
 func TestTakeLeft(t *testing.T) {
 	file := func(name string, mode int64) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: 4, Mode: mode, Format: tar.FormatGNU}
@@ -147,8 +146,8 @@ func TestTakeLeft(t *testing.T) {
 	large.Format, large.PAXRecords = tar.FormatPAX, map[string]string{"GANGRUN.x": "1"}
 	for name, c := range map[string]struct {
 		entries []tar.Header
-		cut     int  // bytes from the end
-		other   bool // the host was started anew
+		cut     int  // number of bytes cut off at the end
+		other   bool // the host was booted again
 		want    string
 		err     string
 	}{

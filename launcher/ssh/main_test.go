@@ -16,13 +16,13 @@ import (
 	"github.com/gangrun/gangrun/internal/selfcheck"
 )
 
-// TestMain runs the tests, or is the program that they bring to a host.
+// TestMain runs the tests, or acts as the program that the tests install on a host.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "self-check" {
 		os.Exit(selfcheck.Main(os.Args[2:]))
 	}
 	flag.Parse()
-	// Tests of this package wait most of the time.
+	// The tests of this package spend most of their time waiting.
 	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
 		if err := f.Value.Set("5"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { removeBuilds(); os.Exit(code) }))
 }
 
-// config is that of the user of a site.
+// config returns the SSH configuration of the user of a site.
 func config(s *sshtest.Site) sshconfig.Config {
 	return sshconfig.Config{
 		UserFile:   s.Path(".ssh/config"),
@@ -45,7 +45,7 @@ func config(s *sshtest.Site) sshconfig.Config {
 	}
 }
 
-// client connects to the hosts of a site.
+// client returns a Client for the hosts of a site.
 func client(s *sshtest.Site) Client {
 	return Client{Dialer: &sshclient.Dialer{Config: config(s), Limit: 16}, Target: func(host string) string { return host }}
 }
@@ -70,7 +70,7 @@ func done(t testing.TB, c *Conn) {
 	}
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its output.
 func output(t testing.TB, c *Conn, command string) string {
 	t.Helper()
 	p, err := c.Run(t.Context(), command)

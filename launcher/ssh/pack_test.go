@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// A program arrives whole in each form, and in the first one that the host can unpack.
+// TestForms checks that a program arrives unchanged in each form, and that the first form is used that the host can
+// unpack.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		tools string
@@ -42,7 +43,7 @@ func TestForms(t *testing.T) {
 			}
 			p.packed = &packings{zstd: count(formZstd, all.zstd), gzip: count(formGzip, all.gzip)}
 			open := p.Open
-			p.Open = func() (io.ReadCloser, error) { sent = append(sent, formPlain); return open() } // the others have packed it already
+			p.Open = func() (io.ReadCloser, error) { sent = append(sent, formPlain); return open() } // in the other forms, the program is packed already
 			path, note := installed(t, dial(t, client(s), "n1"), p)
 			if note != "" || len(sent) != 1 || sent[0] != c.want {
 				t.Errorf("with %q it is sent as %q, note %q; want %s", c.tools, sent, note, c.want)

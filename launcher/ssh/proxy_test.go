@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A proxy passes connections to an sshd on and can fall silent. What it holds then is passed on once
-// it works again, as on a network.
+// proxy passes connections on to an sshd, and can become silent. When it works again, it passes on what it has got
+// meanwhile, as a network does.
 type proxy struct {
 	listener net.Listener
 	to       string
@@ -56,7 +56,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// keep has close end the connections; false when it was called already.
+// keep makes close end these connections. It returns false if close was called before.
 func (p *proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *proxy) pass() {
 	}
 }
 
-// copy passes on what one side says, and its end.
+// copy passes on the data of one side, and its end.
 func (p *proxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestRun holds that a program is installed, gets its arguments as they are, runs until it is
-// closed, and ends then.
+// TestRun checks that a program is installed, gets its arguments unchanged, runs until its connection is closed, and
+// then ends.
 func TestRun(t *testing.T) {
 	s, c := hostIn(t, ":")
 	if err := c.Close(); err != nil {
@@ -31,7 +31,7 @@ func TestRun(t *testing.T) {
 	if _, err := io.ReadAll(r.Stdout); err != nil && err != io.ErrClosedPipe {
 		t.Logf("after the end: %v", err)
 	}
-	// The end of its input ends it.
+	// The end of its input must end the program, too.
 	c = dial(t, client(s), "n1")
 	for deadline := time.Now().Add(time.Minute); ; {
 		p, err := c.Run(t.Context(), `cat "$HOME/over"`)

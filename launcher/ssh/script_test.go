@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// The program, and with it every rank, has the umask and the locale of the session, not
-// those that the script wants for itself.
+// TestSessionStays checks that the program, and so every rank, has the umask and the locale of the session. The script
+// needs others for itself.
 func TestSessionStays(t *testing.T) {
 	const program = "#!/bin/sh\necho umask $(umask) LC_ALL ${LC_ALL-none} $1\n"
 	sum := sha256.Sum256([]byte(program))

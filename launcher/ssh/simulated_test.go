@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// controlled is a run whose controller is that of a bed.
+// controlled is a run whose controller is on the controller's machine of a bed.
 type controlled struct {
 	t     *testing.T
 	bed   *testhosts.Bed
@@ -24,8 +24,7 @@ type controlled struct {
 	ended chan struct{}
 }
 
-// control starts "gangrun run" on hosts of a bed, of two ranks that write a file and
-// then sleep.
+// control starts "gangrun run" on hosts of a bed. The two ranks write a file and then sleep.
 func control(t *testing.T, bed *testhosts.Bed, hosts string, flags ...string) *controlled {
 	t.Helper()
 	gangrun(t)
@@ -40,7 +39,7 @@ func control(t *testing.T, bed *testhosts.Bed, hosts string, flags ...string) *c
 		t.Fatal(err)
 	}
 	var waiting sync.WaitGroup
-	waiting.Go(func() { _ = r.cmd.Wait(); close(r.ended) }) // its ProcessState tells
+	waiting.Go(func() { _ = r.cmd.Wait(); close(r.ended) }) // the exit code is in ProcessState
 	t.Cleanup(func() {
 		_ = r.cmd.Process.Kill()
 		waiting.Wait()
@@ -53,7 +52,7 @@ func (r *controlled) started() []string {
 	return found
 }
 
-// await waits until done says so.
+// await waits until done returns true.
 func (r *controlled) await(what string, done func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(sshtest.Longest); !done(); time.Sleep(10 * time.Millisecond) {
@@ -63,7 +62,7 @@ func (r *controlled) await(what string, done func() bool) {
 	}
 }
 
-// end waits for the controller, which must end with a code and have said all of words.
+// end waits for the end of the controller. It must exit with code, and its output must have all words.
 func (r *controlled) end(code int, words ...string) {
 	r.t.Helper()
 	select {
@@ -82,8 +81,8 @@ func (r *controlled) end(code int, words ...string) {
 	}
 }
 
-// TestHostUnderTwoNames: a host that has two names is refused with both, before
-// anything of the job has started.
+// TestHostUnderTwoNames checks that a host with two names is refused before anything of the job has started. The error
+// must have both names.
 func TestHostUnderTwoNames(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -92,7 +91,7 @@ func TestHostUnderTwoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := own[bytes.IndexByte(own, '\n'):] // those of h*, without the Host line
+	settings := own[bytes.IndexByte(own, '\n'):] // the settings for h*, without the Host line
 	alias := "Host other\n  HostName " + bed.Host(1).Addr().String() + "\n  HostKeyAlias h1" + string(settings)
 	if err := os.WriteFile(config, []byte(alias+"\n"+string(own)), 0o600); err != nil {
 		t.Fatal(err)
@@ -110,8 +109,8 @@ func TestHostUnderTwoNames(t *testing.T) {
 	}
 }
 
-// TestHostStartedAnew: of a host that comes back without gangrun, its home and /tmp
-// being new, it is known that its agent is gone, and why.
+// TestHostStartedAnew checks a host that was booted again with a new home and /tmp, and so without gangrun. gangrun
+// must find out that the agent is gone, and why.
 func TestHostStartedAnew(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
@@ -146,7 +145,7 @@ func TestHurryWithSilentHost(t *testing.T) {
 	}
 	hurried := time.Now()
 	r.end(143, "h2 may still have ranks until ", "1 rank may still be running on h2")
-	// The host counts as lost only then, and its ranks are waited for as long again.
+	// Only then does the host count as lost, and gangrun waits as long again for its ranks.
 	if took := time.Since(hurried); took > grace {
 		t.Errorf("it ended %s after it was told to end at once", took)
 	}

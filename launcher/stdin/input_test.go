@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// all reads what an attempt gets, to the end.
+// all returns what an attempt reads, up to the end.
 func (in *Input) all(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -25,7 +25,7 @@ func (in *Input) all(t *testing.T) string {
 	}
 }
 
-// Each attempt reads a file from its offset when gangrun was started.
+// TestInputFile checks that each attempt reads a file from the offset that it had when gangrun was started.
 func TestInputFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "input")
 	if err := os.WriteFile(path, []byte("the first line\nand another one"), 0o600); err != nil {
@@ -50,7 +50,7 @@ func TestInputFile(t *testing.T) {
 	}
 }
 
-// Of a pipe every attempt gets what is kept, and then what still comes.
+// TestInputPipe checks that every attempt first gets what was kept of a pipe, and then what comes later.
 func TestInputPipe(t *testing.T) {
 	r, w := pipe(t)
 	in := New(r, 100)
@@ -63,7 +63,7 @@ func TestInputPipe(t *testing.T) {
 	}
 	write("some words")
 	buffer := make([]byte, 4)
-	if n, err := in.read(t.Context(), 0, buffer); n != 4 || err != nil { // a trial that read no more
+	if n, err := in.read(t.Context(), 0, buffer); n != 4 || err != nil { // a trial that reads no more
 		t.Fatal(n, err)
 	}
 	write(" and more")
@@ -78,8 +78,8 @@ func TestInputPipe(t *testing.T) {
 	}
 }
 
-// What does not fit is not kept: a trial must not read it, and once an attempt has read it
-// the rest is lost.
+// TestInputBound checks that input is not kept beyond the limit. A trial must not read such input. When an attempt has
+// read it, later attempts cannot get all input.
 func TestInputBound(t *testing.T) {
 	r, w := pipe(t)
 	in := New(r, 10)
@@ -111,7 +111,8 @@ func TestInputBound(t *testing.T) {
 	}
 }
 
-// If nothing can be kept, a trial reads at most one piece, and the gang gets it again.
+// TestInputNothingKept checks that a trial reads at most one piece if nothing can be kept, and that the gang gets this
+// piece again.
 func TestInputNothingKept(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	r, w := pipe(t)

@@ -36,7 +36,7 @@ func TestReadReady(t *testing.T) {
 	}
 	read("abcd", nil)
 	read("ef", nil)
-	// It waits for later input and for the end.
+	// readReady waits for later input, and for the end.
 	for _, c := range []struct {
 		later func() error
 		want  string
@@ -55,7 +55,8 @@ func TestReadReady(t *testing.T) {
 	read("", io.EOF)
 }
 
-// A wait for input ends with its attempt, and takes nothing from the next attempt.
+// TestReadReadyIsCancelled checks that a wait for input ends with its attempt, and takes no input from the next
+// attempt.
 func TestReadReadyIsCancelled(t *testing.T) {
 	r, w := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +84,8 @@ func TestReadReadyIsCancelled(t *testing.T) {
 	}
 }
 
-// readReady waits for input even if another process has made it non-blocking.
+// TestReadReadyNonblocking checks that readReady waits for input even if another process has made the file
+// non-blocking.
 func TestReadReadyNonblocking(t *testing.T) {
 	r, w := pipe(t)
 	if err := unix.SetNonblock(int(r.Fd()), true); err != nil {

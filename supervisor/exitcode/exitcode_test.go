@@ -43,7 +43,7 @@ func TestExitCode(t *testing.T) {
 		name          string
 		ending        Ending
 		rank, verdict int
-		why           string // of rank
+		why           string // the reason in the mode rank
 	}{
 		{"success", Ending{State: job.StateSucceeded, Exits: []job.Exit{exited(0, 0)}}, 0, 0, "success"},
 		{"success after a failed attempt", Ending{State: job.StateSucceeded, Cause: &job.Cause{Category: job.Killed}}, 0, 0, "success"},

@@ -24,7 +24,8 @@ func failedFrom(c *job.Checkpoint, what job.Category) Past {
 }
 
 func TestAvoided(t *testing.T) {
-	first := Past{Cause: cause(job.Killed, "killed", ""), Saved: kept(40), Step: 45} // which wrote the checkpoints
+	// This attempt wrote the checkpoints.
+	first := Past{Cause: cause(job.Killed, "killed", ""), Saved: kept(40), Step: 45}
 	moving := func(p Past) Past { p.Step = 41; return p }
 	zero := func(p Past) Past { p.Step = 0; return p }
 	saving := func(p Past) Past { p.Saved = kept(60); return p }

@@ -139,7 +139,7 @@ func TestSameStep(t *testing.T) {
 		policy  Policy
 		earlier []Past
 		last    Past
-		reason  string // of the stop; empty for a restart
+		reason  string // the reason of a stop; empty for a restart
 	}{
 		{"again", Policy{Retries: 3}, []Past{past(network, 5)}, past(network, 5), "the same connection-reset again at step 5: a retry cannot fix it"},
 		{"at step 0", Policy{Retries: 3}, []Past{past(network, 0)}, past(network, 0), "the same connection-reset again at step 0: a retry cannot fix it"},

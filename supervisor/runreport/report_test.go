@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// now is the beginning of time in these tests.
+// now is the first time in these tests.
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // TestGPUSeconds: a GPU that several ranks share counts once. The work of a failed attempt is wasted from the

@@ -24,7 +24,7 @@ func TestTrialOfReport(t *testing.T) {
 	steps := []struct {
 		event   job.Event
 		status  string
-		summary []string // what begins with these labels
+		summary []string // the lines of the summary that begin with these labels
 		trial   string
 	}{
 		{job.Event{Kind: job.KindCreated, Run: "r1", Spec: &job.Spec{Ranks: 4}}, ", 0.0s", nil, `null`},

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestHangCause checks what a user is told about a gang that hangs.
+// TestHangCause checks the cause that the user gets for a gang that hangs.
 func TestHangCause(t *testing.T) {
 	const offer = "--faulthandler"
 	problem := job.CollectiveProblem{Desc: "dp", Seq: 7, Op: "nccl:all_reduce", Missing: []int{1}, Waiting: []int{0}}

@@ -19,7 +19,7 @@ type day struct {
 	rate                          int64
 	rtt                           time.Duration
 	clock                         int           // MHz of its GPU
-	stall                         float64       // of its host
+	stall                         float64       // memory stall of its host
 	phase                         job.RankPhase // job.PhaseUnknown if it uses no MPI
 }
 
@@ -30,7 +30,7 @@ type runners struct {
 	random *rand.Rand
 	ranks  []job.Pulse
 	told   map[string]time.Duration // by host
-	noise  float64                  // by how much a share differs from one second to the next
+	noise  float64                  // how much a share differs from one second to the next
 }
 
 const testWindow = 10 * time.Second

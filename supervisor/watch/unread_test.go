@@ -6,7 +6,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestUnreadOutput: the user is told once, and only if no rank of the attempt has reported progress.
+// TestUnreadOutput checks that the user gets the note once, and only if no rank of the attempt has reported progress.
 func TestUnreadOutput(t *testing.T) {
 	unreadOf := func(attempt int) job.Event { return job.Event{Kind: job.KindUnread, Attempt: attempt, Host: "h1"} }
 	progressOf := func(attempt int) job.Event {

@@ -76,7 +76,8 @@ func TestAcquireKeepsAllOrNone(t *testing.T) {
 	}
 }
 
-// TestAcquireAsksAgainWhenPlanSays: nothing changes on the host, which would report something only in an hour.
+// TestAcquireAsksAgainWhenPlanSays checks that Acquire asks again at the time that the plan returns. The host itself
+// would report a change only after an hour.
 func TestAcquireAsksAgainWhenPlanSays(t *testing.T) {
 	s := open(t, directory(t), "")
 	s.repoll = time.Hour

@@ -15,7 +15,7 @@ const (
 	other  = 54321
 )
 
-// directory returns a fit directory that other users can reach, too.
+// directory returns a directory that is fit for leases and that other users can reach.
 func directory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "gangrun-lease-test-")

@@ -88,7 +88,7 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 		refused(t, turn, req("waits", 5, gpus(1), 1, "GPU0"))
 		woken := make(chan error, 1)
 		go func() { woken <- turn.Wait(t.Context()) }()
-		end(h) // which releases its lock
+		end(h) // releases the lock of the helper
 		select {
 		case err := <-woken:
 			if err != nil {

@@ -79,7 +79,7 @@ func TestWatchRemote(t *testing.T) {
 				if events != test.events || !slices.Equal(findings, test.findings) || open != 0 {
 					t.Errorf("%d events, findings %q, %d left open", events, findings, open)
 				}
-				time.Sleep(2 * time.Second) // until what is open has ended
+				time.Sleep(2 * time.Second) // lets everything end that is still open
 			})
 		})
 	}

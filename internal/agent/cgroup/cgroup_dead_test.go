@@ -16,8 +16,8 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// TestDeadCgroups: cgroups that no agent has made are left alone, whatever their names
-// begin with, and what ranks have made in that of a dead agent holds up nobody.
+// TestDeadCgroups checks that control groups that no agent has made are not removed, whatever their names are. Groups
+// that ranks have made in the group of a dead agent must be removed, too.
 func TestDeadCgroups(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -26,7 +26,8 @@ func TestDeadCgroups(t *testing.T) {
 	if own == "" {
 		noskip.Skip(t, "there is no version 2 hierarchy")
 	}
-	// A parent of the test's own: agents that start meanwhile end what is dead beside theirs.
+	// The test uses its own parent group. Agents that start meanwhile could otherwise remove the dead groups beside
+	// their own.
 	parent := filepath.Join(filepath.Dir(own), "test-of-gangrun-"+strconv.Itoa(os.Getpid()))
 	strange := filepath.Join(parent, "gangrun.service")
 	dead := filepath.Join(parent, "gangrun.4000000."+identity.PIDNamespace())

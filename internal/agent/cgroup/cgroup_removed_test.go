@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// TestRemovedCgroup: ranks start without their cgroup where somebody has removed it.
+// TestRemovedCgroup checks that ranks start without their control group if it was removed.
 func TestRemovedCgroup(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return

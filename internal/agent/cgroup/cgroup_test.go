@@ -64,7 +64,7 @@ func FuzzCgroup2(f *testing.F) {
 	})
 }
 
-// Without a cgroup everything that is done with one does nothing.
+// TestNoCgroup checks that all methods do nothing if there is no control group.
 func TestNoCgroup(t *testing.T) {
 	var none *Group
 	if fd, ok := none.fd(); ok || fd >= 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// filesIn returns a directory with files, which are by their paths in it.
+// filesIn returns a directory with these files. Their paths are relative to it.
 func filesIn(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -25,10 +25,11 @@ func filesIn(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// The limits of a control group and of those above it are found, in either version.
+// TestCPUOf checks that the limits of a control group and of its ancestors are found, in both versions.
 func TestCPUOf(t *testing.T) {
 	for name, c := range map[string]struct {
-		own, mount string // of the process; the type and the options of the hierarchy
+		// own is the control group of the process. mount has the type and the options of the hierarchy.
+		own, mount string
 		files      map[string]string
 		want       []time.Duration
 	}{

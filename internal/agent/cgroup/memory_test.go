@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// The narrowest of a control group and those above it counts.
+// TestMemoryLeft checks that the group with the least memory left counts, among a control group and its ancestors.
 func TestMemoryLeft(t *testing.T) {
 	for name, c := range map[string]struct {
-		files   map[string]string // of the hierarchy
+		files   map[string]string // the files of the hierarchy
 		first   bool
 		want    int64
 		limited bool
@@ -37,13 +37,13 @@ func TestMemoryLeft(t *testing.T) {
 	}
 }
 
-// TestTightest holds that a group's page cache does not count as used, that files of tmpfs do,
-// and that the group with the least left counts.
+// TestTightest checks that the page cache of a group does not count as used and that files of tmpfs do. The group with
+// the least memory left must be returned.
 func TestTightest(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		first bool
-		dir   string // that has the limit
+		dir   string // the group with the limit
 		want  Usage
 		ok    bool
 	}{

@@ -19,8 +19,8 @@ import (
 
 const callstack = "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    f()\nValueError: no\n"
 
-// TestRecorded: what @record has written becomes the lines of a traceback; anything
-// else that may lie there is nothing.
+// TestRecorded checks that the file that @record writes becomes the lines of a traceback. Other content must be
+// ignored.
 func TestRecorded(t *testing.T) {
 	written := time.Date(2026, 11, 21, 11, 0, 7, 250_000_000, time.UTC)
 	at := func(second int, nano int) time.Time { return time.Date(2026, 11, 21, 11, 0, second, nano, time.UTC) }
@@ -84,7 +84,8 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestRecordedElsewhere: only a regular file is read, and none is waited for.
+// TestRecordedElsewhere checks that only regular files are read, so that the agent does not wait for other kinds of
+// files.
 func TestRecordedElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	agenttest.WriteFile(t, dir+"/good", `{"message":"ValueError: no"}`, 0o644)
@@ -104,7 +105,7 @@ func TestRecordedElsewhere(t *testing.T) {
 	}
 }
 
-// FuzzRecorded: whatever a rank has written, there is a bounded number of lines.
+// FuzzRecorded checks that the number of lines is limited, whatever a rank has written.
 func FuzzRecorded(f *testing.F) {
 	f.Add([]byte(`{"message":{"message":"a","extraInfo":{"py_callstack":"Traceback (most recent call last):\n  x\nE: a","timestamp":"1795258807"}}}`))
 	f.Add([]byte(`{"message":"a","timestamp":1e999}`))

@@ -40,8 +40,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// A gang whose ranks print without progress is reported once. What ranks have told themselves is found
-// within beatEvery.
+// TestWatchBeats checks that a gang whose ranks print lines without progress is reported once. Progress that ranks
+// report themselves must be found within beatEvery.
 func TestWatchBeats(t *testing.T) {
 	var sent replies
 	synctest.Test(t, func(t *testing.T) {

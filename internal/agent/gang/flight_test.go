@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// TestOfferFlightRecorder: what gangrun sets for the flight recorder, and what it leaves as the user has set
-// it.
+// TestOfferFlightRecorder checks which variables of the flight recorder gangrun sets, and that it does not change
+// those that the user has set.
 func TestOfferFlightRecorder(t *testing.T) {
 	dir := t.TempDir()
 	prefix := filepath.Join(dir, "comm_lib_trace_rank_")
@@ -22,7 +22,7 @@ func TestOfferFlightRecorder(t *testing.T) {
 		env          []string
 		logs         string
 		faulthandler bool
-		want         []string // set by gangrun
+		want         []string // the variables that gangrun sets
 		flight       flight
 	}{
 		{name: "nothing is set", logs: dir, want: slices.Concat(buffer, dump), flight: flight{Flight: stacks.Flight{Dump: prefix + "3"}, ownDump: true}},

@@ -70,7 +70,7 @@ func TestRankExit(t *testing.T) {
 	}
 }
 
-// descriptors returns how many descriptors this process has open.
+// descriptors returns the number of open descriptors of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -90,10 +90,10 @@ var newRankCases = []struct {
 	{"stdin, a pipe", true, output.OpenPipe}, {"stdin, a terminal", true, output.OpenPTY},
 }
 
-// A rank whose logs cannot be made leaves nothing open and no file behind, and
-// touches none that was there.
+// TestNewRankCleansUp checks that a rank whose logs cannot be created leaves no descriptor open and no new file.
+// Existing files must not change.
 func TestNewRankCleansUp(t *testing.T) {
-	if !agenttest.Alone(t) { // nobody else opens descriptors meanwhile
+	if !agenttest.Alone(t) { // no other test may open descriptors meanwhile
 		return
 	}
 	for _, c := range newRankCases {
@@ -118,7 +118,8 @@ func TestNewRankCleansUp(t *testing.T) {
 	}
 }
 
-// Where descriptors run out, a rank is refused, at whichever of its files.
+// TestNewRankWithoutDescriptors checks that a rank is refused if the descriptors run out, whichever file cannot be
+// opened.
 func TestNewRankWithoutDescriptors(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -156,5 +157,5 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// noOptions are those of streams that are not pumped.
+// noOptions returns the options of streams that Pump does not read.
 func noOptions() output.Options { return output.Options{} }

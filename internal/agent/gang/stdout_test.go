@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Who gets a terminal, and what becomes of a host that has none to give.
+// TestStdout checks which ranks get a terminal, and what happens on a host that has no terminals.
 func TestStdout(t *testing.T) {
 	var asked, given int
 	have := func() (*os.File, *os.File, error) { asked++; return output.OpenPTY() }
@@ -25,7 +25,7 @@ func TestStdout(t *testing.T) {
 		pty      output.Opener
 		terminal bool
 		notes    int
-		fails    string // an error
+		fails    string // the text of an error
 	}{
 		{"auto", job.MPIOpenMPI, have, true, 0, ""},
 		{"", job.MPIOpenMPI, have, true, 0, ""},
@@ -82,7 +82,7 @@ func TestStdout(t *testing.T) {
 	}
 }
 
-// replies is what a gang has reported.
+// replies has what a gang has reported.
 type replies []*wire.GangReply
 
 func (r *replies) Send(m *wire.GangReply) error { *r = append(*r, m); return nil }

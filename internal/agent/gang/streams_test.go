@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// logOnly is a runtime that has nothing but a log.
+// logOnly is a runtime that only has a log.
 type logOnly struct {
 	Runtime
 	log *output.Stream
@@ -17,7 +17,7 @@ type logOnly struct {
 
 func (l logOnly) Log() *output.Stream { return l.log }
 
-// prepared returns a gang that is ready, with rank 3, whose process is not there.
+// prepared returns a gang that is ready. It has rank 3, whose process does not exist.
 func prepared(t *testing.T) *Gang {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,8 +32,8 @@ func prepared(t *testing.T) *Gang {
 	return g
 }
 
-// What a runtime prints is copied as it comes and from where it is wanted; where its log is
-// gone the ranks' output comes all the same.
+// TestCopyOutput checks that the output of a runtime is copied as it comes, from the requested offset on. If its log
+// is gone, the output of the ranks must still be copied.
 func TestCopyOutput(t *testing.T) {
 	for name, c := range map[string]struct {
 		offset int64
@@ -102,7 +102,8 @@ func TestCopyOutput(t *testing.T) {
 	}
 }
 
-// A gang whose ranks no runtime starts has no output of a runtime.
+// TestCopyOutputWithoutRuntime checks that a gang whose ranks were started without a runtime has no output of a
+// runtime.
 func TestCopyOutputWithoutRuntime(t *testing.T) {
 	g := prepared(t)
 	err := g.CopyOutput(t.Context(), &wire.OutputRequest{Ranks: []int32{output.RuntimeRank}}, func(*wire.OutputReply) error {

@@ -73,7 +73,7 @@ func FuzzKernelRecord(f *testing.F) {
 	})
 }
 
-// What the kernel's log says, and a risen count, become lines once.
+// TestKernelLines checks that lines of the kernel's log, and an increased count, are reported once.
 func TestKernelLines(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_DIRECT); err != nil { // as with /dev/kmsg, a read gives one record
@@ -109,7 +109,7 @@ func TestKernelLines(t *testing.T) {
 	}
 }
 
-// Watching works for any user: where the log may not be read, there is none.
+// TestWatchKernel checks that watching works for every user. If the log may not be read, there are no lines.
 func TestWatchKernel(t *testing.T) {
 	k := Start()
 	defer k.Close()

@@ -46,7 +46,7 @@ func TestSpeeds(t *testing.T) {
 	if got := m.Speeds(ended, job.Measure{Kinds: job.SpeedKinds(), LogDir: logs}); len(got) > 0 {
 		t.Errorf("after the end: %+v", got)
 	}
-	// Without a directory there is no speed of a disk.
+	// Without a directory, there must be no speed of a disk.
 	if got := m.Speeds(t.Context(), job.Measure{Kinds: []job.SpeedKind{job.SpeedCheckpoint}}); len(got) > 0 {
 		t.Errorf("without a directory: %+v", got)
 	}
@@ -63,13 +63,13 @@ func TestFileSystem(t *testing.T) {
 	}
 }
 
-// If a disk cannot be written, its speed has an error that says why.
+// TestDiskFails checks that the speed of a disk that cannot be written has an error that says why.
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]string{
 		filepath.Join(dir, "missing"):                              "no such file",
 		agenttest.WriteFile(t, filepath.Join(dir, "f"), "", 0o600): "not a directory",
-		"/sys": "no|too little", // the error of a file system without space
+		"/sys": "no|too little", // the error of a file system without room
 	} {
 		got := disk(t.Context(), path)
 		if len(got) != 1 || got[0].Of != path || got[0].Value != 0 || got[0].Error == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// slowed returns the peer behind a proxy that lets pass that many bytes a second, in either
-// direction, and delays each piece.
+// slowed returns a peer that is reached through a proxy. In each direction, the proxy transfers rate bytes per second
+// and delays each piece.
 func slowed(t *testing.T, p *wire.Peer, rate int, delay time.Duration) *wire.Peer {
 	t.Helper()
 	var conns sync.WaitGroup
@@ -67,7 +67,7 @@ func TestLink(t *testing.T) {
 			t.Errorf("through a slow proxy: %+v, without it: %+v", s, speeds[i])
 		}
 	}
-	if slow[0].Value > 100 { // each way takes 5 ms or more
+	if slow[0].Value > 100 { // each direction takes at least 5 ms
 		t.Errorf("%.0f round trips in a second", slow[0].Value)
 	}
 	for i := 1; i < 3; i++ {
@@ -77,7 +77,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// A link that cannot be measured has an error in each of its speeds.
+// TestLinkFails checks that all speeds of a link have an error if the link cannot be measured.
 func TestLinkFails(t *testing.T) {
 	m := &Meeting{Peer: &wire.Peer{Host: "h1"}, secret: secret}
 	foreign := opened(t, "h2", []byte("that of another meeting"))

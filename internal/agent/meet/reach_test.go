@@ -23,7 +23,7 @@ import (
 
 var secret = []byte("the secret of this meeting")
 
-// opened starts an answerer of a host, and returns the peer that others know.
+// opened starts the answerer of a host. It returns the Peer that other hosts use to reach it.
 func opened(t *testing.T, host string, as []byte) *wire.Peer {
 	t.Helper()
 	d, err := answer("127.0.0.1", proof(as, ""), proof(as, host))
@@ -34,7 +34,7 @@ func opened(t *testing.T, host string, as []byte) *wire.Peer {
 	return &wire.Peer{Host: host, Address: "127.0.0.1", Port: int32(d.port())}
 }
 
-// listening returns a port on which talk is called for each connection.
+// listening returns a port. talk is called for each connection to that port.
 func listening(t *testing.T, talk func(net.Conn)) int32 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -83,7 +83,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// Many hosts ask many at once, and none is refused.
+// TestReachMany lets many hosts connect to many others at the same time. No connection may be refused.
 func TestReachMany(t *testing.T) {
 	var peers []*wire.Peer
 	for i := range 2 * reachAtOnce {
@@ -102,8 +102,8 @@ func TestReachMany(t *testing.T) {
 	wg.Wait()
 }
 
-// A peer that does not answer is given up when the time is over. A peer that was not tried by
-// then has no fact.
+// TestReachSilence checks that a peer that does not answer is given up at the end of the time. A peer that was not
+// tried until then has no fact.
 func TestReachSilence(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -115,7 +115,7 @@ func TestReachSilence(t *testing.T) {
 	defer wg.Wait()
 	defer silent.Close()
 	wg.Go(func() {
-		tried := map[string]bool{} // the first may be asked again before the last is
+		tried := map[string]bool{} // the first peer may be tried again before the last one
 		for {
 			conn, err := silent.Accept()
 			if err != nil {
@@ -143,7 +143,7 @@ func TestReachSilence(t *testing.T) {
 	}
 }
 
-// A peer that does not answer is asked again.
+// TestReachAgain checks that a peer that does not answer is tried again.
 func TestReachAgain(t *testing.T) {
 	first := make(chan struct{})
 	var calls sync.WaitGroup
@@ -151,7 +151,7 @@ func TestReachAgain(t *testing.T) {
 	defer close(first)
 	var n atomic.Int32
 	port := listening(t, func(c net.Conn) {
-		if n.Add(1) == 1 { // as if the packets were lost
+		if n.Add(1) == 1 { // as if packets were lost
 			held, err := c.(*net.TCPConn).File()
 			if err != nil {
 				t.Error(err)
@@ -169,9 +169,9 @@ func TestReachAgain(t *testing.T) {
 	}
 }
 
-// Only those who know the question are answered. Close ends the other connections.
+// TestAnswerer checks that only peers that know the question get an answer. Close ends all other connections.
 func TestAnswerer(t *testing.T) {
-	d, err := answer("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // no address of this host's
+	d, err := answer("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // this host does not have this address
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestAnswerer(t *testing.T) {
 		return conn
 	}
 	conn := dial()
-	_, _ = conn.Write(proof(secret, "h1")) // the answer is not the question
+	_, _ = conn.Write(proof(secret, "h1")) // the answer must not work as the question
 	if data, err := io.ReadAll(conn); len(data) > 0 {
 		t.Errorf("who does not know the question was answered %q, %v", data, err)
 	}
@@ -210,7 +210,7 @@ func TestShareMark(t *testing.T) {
 	if f := m.look(ctx, "h1", peers); !slices.Equal(f.Sees, []string{"h1", "h2"}) || ctx.Err() == nil {
 		t.Errorf("got %+v, %v", f, ctx.Err())
 	}
-	// The file appears while look waits for it.
+	// The file appears while look waits.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

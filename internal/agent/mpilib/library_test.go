@@ -72,17 +72,17 @@ func TestMPIOf(t *testing.T) {
 	}
 	for _, mpi := range []string{"mpich", "openmpi"} {
 		agenttest.Compile(t, dir, "mpicc."+mpi, "-o", mpi, "mpi.c", "start.c")
-		// A library between the program and MPI, below the program and elsewhere.
+		// Here another library stands between the program and MPI. It is below the program or elsewhere.
 		agenttest.Compile(t, dir, "mpicc."+mpi, "-shared", "-fPIC", "-o", "lib/libstart-"+mpi+".so", "mpi.c")
 		below := []string{"start.c", "-Llib", "-lstart-" + mpi, "-Wl,--allow-shlib-undefined"}
 		agenttest.Compile(t, dir, "gcc", append(below, "-o", "far-"+mpi)...)
 		agenttest.Compile(t, dir, "gcc", append(below, "-o", "runpath-"+mpi, "-Wl,--enable-new-dtags,-rpath,/nowhere:$ORIGIN/lib")...)
 		agenttest.Compile(t, dir, "gcc", append(below, "-o", "rpath-"+mpi, "-Wl,--disable-new-dtags,-rpath,${ORIGIN}/lib")...)
 	}
-	// Programs in other languages need a binding, some of them nothing else.
+	// Programs in other languages need a binding library. Some of them need only that.
 	agenttest.Compile(t, dir, "gcc", "-o", "fortran-mpich", "main.c", "-Wl,--no-as-needed,--allow-shlib-undefined", "-l:libmpichfort.so.12")
 	agenttest.Compile(t, dir, "gcc", "-o", "fortran-openmpi", "main.c", "-Wl,--no-as-needed,--allow-shlib-undefined", "-l:libmpi_mpifh.so.40")
-	// Two libraries of the same name: Open MPI 1.10's needs its own runtime.
+	// There are two libraries of the same name. The one of Open MPI 1.10 needs its own runtime.
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libopen-pal.so.13", "-Wl,-soname,libopen-pal.so.13", "empty.c")
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libmpi.so.12", "-Wl,-soname,libmpi.so.12,--no-as-needed", "empty.c", "old/libopen-pal.so.13")
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "new/libmpi.so.12", "-Wl,-soname,libmpi.so.12", "empty.c")
@@ -106,8 +106,8 @@ func TestMPIOf(t *testing.T) {
 	for _, c := range []struct {
 		program, env string
 		mpi          job.MPI
-		library      string // its base name; with a slash, its path below dir; empty for none
-		absent       bool   // it is not found: a name without a directory
+		library      string // the base name of the library or, with a slash, its path below dir; empty if there is none
+		absent       bool   // the library is not found, so it has a name without a directory
 	}{
 		{program: "mpich", mpi: job.MPIMPICH, library: mpich},
 		{program: "openmpi", mpi: job.MPIOpenMPI, library: openMPI},
@@ -190,7 +190,7 @@ func TestLoaderConfig(t *testing.T) {
 	agenttest.WriteFile(t, dir+"/conf.d/2.conf", "\t/c\n", 0o644)
 	agenttest.WriteFile(t, dir+"/conf.d/1.conf", "/b\n", 0o644)
 	agenttest.WriteFile(t, dir+"/conf.d/other", "/x\n", 0o644)
-	got := loaderConfig(dir + "/ld.so.conf") // which includes itself
+	got := loaderConfig(dir + "/ld.so.conf") // the file includes itself
 	if want := []string{"/a", "/z", "/b", "/c"}; len(got) < 4 || !slices.Equal(got[:4], want) {
 		t.Errorf("got %q, want %q first", got, want)
 	}
@@ -202,7 +202,7 @@ func TestLoaderConfig(t *testing.T) {
 	}
 }
 
-// A mark is found wherever it lies, across what is read at a time too.
+// TestMarkedMPI checks that a mark is found at any place, even if it is divided between two reads.
 func TestMarkedMPI(t *testing.T) {
 	for _, before := range []int{0, 1, 256<<10 - 20, 256<<10 - 5, 256 << 10, 600 << 10} {
 		data := append(bytes.Repeat([]byte{0}, before), "MPICH Version:\t4"...)
@@ -226,5 +226,5 @@ func BenchmarkMPIOf(b *testing.B) {
 	}
 }
 
-// python is an interpreter that needs no MPI.
+// python is an interpreter that needs no MPI library.
 const python = "/usr/bin/python3"

@@ -7,7 +7,7 @@ import (
 
 func TestBroadcast(t *testing.T) {
 	var b Broadcast
-	b.Notify() // nobody waits
+	b.Notify() // no goroutine waits
 	first := b.Changed()
 	if closed(first) {
 		t.Fatal("the channel was closed by an earlier Notify")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestWait: what comes in time is waited for, and nothing longer than the limit.
+// TestWait checks that a wait returns when a change comes in time, and otherwise at the limit.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, done := time.Now(), make(chan struct{})

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TestPace checks that Pump pauses before it reads a stream that has more than 200 reads and less than 100 kB a second,
-// and that it reads every other stream at once. It must go on to pause as long as the stream stays like that.
+// TestPace checks that Pump pauses between reads if a stream has many reads a second and few bytes, and only then.
+// Pump goes on pausing such a stream as long as new data arrives soon after each pause.
 func TestPace(t *testing.T) {
 	for name, c := range map[string]struct {
-		gap   time.Duration // between the reads, without pauses
+		gap   time.Duration // time between the reads if Pump does not pause
 		bytes int
 		want  time.Duration
 	}{
@@ -22,7 +22,7 @@ func TestPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			now := time.Unix(0, 0)
 			p := pace{began: now}
-			waiting := 0.0 // bytes
+			waiting := 0.0 // bytes that can be read
 			var pause time.Duration
 			for range 10 * paceReads {
 				wait := max(c.gap, pause)

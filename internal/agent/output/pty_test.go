@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/notify"
 )
 
-// awkward holds every byte, and lines in all the forms that a terminal could
-// change: it is what a log has to hold unchanged.
+// awkward returns text with every byte, and with lines in all forms that a terminal could change. A log must have it
+// unchanged.
 func awkward() []byte {
 	var text []byte
 	for b := range 256 {
@@ -29,7 +29,7 @@ func awkward() []byte {
 	return append(text, "\r\nno end"...)
 }
 
-// A terminal hands on every byte as it is, however much is written at once.
+// TestPumpOfPTY checks that a terminal passes on every byte unchanged, however much is written at once.
 func TestPumpOfPTY(t *testing.T) {
 	for name, text := range map[string][]byte{"awkward": awkward(), "lines": bytesOf(3 << 20), "nothing": nil, "one": {4}} {
 		for _, size := range []int{1, 777, 1 << 20} {
@@ -59,8 +59,8 @@ func TestPumpOfPTY(t *testing.T) {
 	}
 }
 
-// What a process has written before it is killed is in the log, to the last
-// byte: also where more was written than a terminal holds.
+// TestPTYLosesNothing checks that the log has everything that a process has written before it is killed, even if that
+// is more than a terminal can hold.
 func TestPTYLosesNothing(t *testing.T) {
 	const rounds, ranks = 12, 16
 	dir := t.TempDir()
@@ -90,7 +90,8 @@ func TestPTYLosesNothing(t *testing.T) {
 	}
 }
 
-// The end of a terminal comes after its last byte, however close they are.
+// TestPTYEndsAfterItsLastByte checks that the end of a terminal comes after its last byte, even if both come at almost
+// the same time.
 func TestPTYEndsAfterItsLastByte(t *testing.T) {
 	for round := range 500 {
 		text := bytesOf(1 + round*7%5000)
@@ -113,16 +114,16 @@ func TestPTYEndsAfterItsLastByte(t *testing.T) {
 	}
 }
 
-// A terminal is nobody's controlling terminal, has a size, and is no more than
-// one end of a stream: what is written is not read back.
+// TestPTYSettings checks that a terminal has a size, is no process's controlling terminal, and does not echo what is
+// written.
 func TestPTYSettings(t *testing.T) {
 	ours, theirs, err := OpenPTY()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	// A session leader without a terminal would get the next one that it opens
-	// without O_NOCTTY: stat's seventh field is 0 as long as it has none.
+	// A session leader without a terminal would get a controlling terminal if it opened one without O_NOCTTY. The
+	// seventh field of /proc/PID/stat is 0 as long as it has none.
 	cmd := exec.Command("sh", "-c", `exec 3<&1; cut -d' ' -f7 /proc/$$/stat; stty size <&3; stty -a <&3 | tr ' ;' '\n\n' | grep -x -e -opost -e -echo -e -isig -e -icanon -e -ixon | sort`)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = theirs, os.Stderr, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -141,7 +142,7 @@ func TestPTYSettings(t *testing.T) {
 	}
 }
 
-// What has not been read is seen, and the end of a stream is nothing unread.
+// TestUnread checks that unread data is noticed. The end of a stream does not count as unread data.
 func TestUnread(t *testing.T) {
 	for name, open := range map[string]Opener{"pipe": OpenPipe, "terminal": OpenPTY} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// A pump that is ended by force leaves a terminal that says so to who writes.
+// TestPTYClosedByForce checks that writers to a terminal get an error after Pump was ended by force.
 func TestPTYClosedByForce(t *testing.T) {
 	p := newPumpedFrom(t, OpenPTY)
 	p.start()
@@ -186,7 +187,7 @@ func TestPTYClosedByForce(t *testing.T) {
 	}
 }
 
-// What is missing is named, and what to do about it.
+// TestNoPTY checks that the error says what the host lacks, and the hint what to do.
 func TestNoPTY(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -206,7 +207,7 @@ func TestNoPTY(t *testing.T) {
 	}
 }
 
-// BenchmarkStream measures how fast a rank's output reaches its log.
+// BenchmarkStream measures how fast the output of a rank gets into its log.
 func BenchmarkStream(b *testing.B) {
 	for name, open := range map[string]Opener{"pipe": OpenPipe, "terminal": OpenPTY} {
 		for _, size := range []int{80, 64 << 10} {

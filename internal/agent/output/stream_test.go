@@ -18,18 +18,18 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/notify"
 )
 
-// pumped is a stream whose pump the test runs.
+// pumped is a stream with a Pump that the test runs.
 type pumped struct {
 	*Stream
-	to   *os.File      // what the rank would write to
-	tell chan error    // what stuck was called with
-	done chan struct{} // closed when pump has returned
-	free chan struct{} // close it to release the pump
+	to   *os.File      // the end to which the rank would write
+	tell chan error    // gets the errors with which Stuck was called
+	done chan struct{} // is closed when Pump has returned
+	free chan struct{} // closing it releases Pump
 
 	mu     sync.Mutex
-	seen   []byte // by seen
-	widest int    // the longest piece
-	ended  int    // calls of end
+	seen   []byte // the pieces that Seen got
+	widest int    // length of the longest piece
+	ended  int    // number of calls of End
 }
 
 func newPumped(t *testing.T) *pumped { return newPumpedFrom(t, OpenPipe) }
@@ -59,7 +59,7 @@ func (p *pumped) start() {
 	go func() { defer close(p.done); p.Pump(p.free) }()
 }
 
-// bytesOf returns n bytes of which no two parts are alike.
+// bytesOf returns n bytes in which no two parts are equal.
 func bytesOf(n int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < n; i++ {
@@ -68,7 +68,7 @@ func bytesOf(n int) []byte {
 	return b.Bytes()[:n]
 }
 
-// whole tests that exactly text is in the log, was seen, and counted.
+// whole checks that the log, Seen and the counter got exactly text.
 func (p *pumped) whole(t *testing.T, text []byte) {
 	t.Helper()
 	logged, err := os.ReadFile(p.Path)
@@ -92,13 +92,13 @@ func (p *pumped) whole(t *testing.T, text []byte) {
 	}
 }
 
-// Every byte goes to the log, whether the rank writes much or little at once.
+// TestPump checks that every byte goes to the log, whether the rank writes much or little at once.
 func TestPump(t *testing.T) {
 	text := bytesOf(3 << 20)
 	for name, size := range map[string]int{"much": 1_000_000, "little": 777} {
 		t.Run(name, func(t *testing.T) {
 			p := newPumped(t)
-			// The pipe is full before the pump starts, so that it needs larger buffers.
+			// The pipe is full before Pump starts, so that Pump needs larger buffers.
 			if err := unix.SetNonblock(int(p.to.Fd()), true); err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +127,7 @@ func TestPump(t *testing.T) {
 	}
 }
 
-// A rank that says nothing leaves an empty log.
+// TestPumpOfNothing checks that a rank that prints nothing has an empty log.
 func TestPumpOfNothing(t *testing.T) {
 	p := newPumped(t)
 	p.start()
@@ -141,7 +141,7 @@ func TestPumpOfNothing(t *testing.T) {
 	}
 }
 
-// limitFiles bounds the size of files that this process writes, in bytes.
+// limitFiles limits the size of files that this process can write, in bytes.
 func limitFiles(t *testing.T, size uint64) {
 	t.Helper()
 	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: size, Max: unix.RLIM_INFINITY}); err != nil {
@@ -149,8 +149,8 @@ func limitFiles(t *testing.T, size uint64) {
 	}
 }
 
-// While the log cannot grow, the pump waits and says so; no byte is lost, or
-// written twice, when it can again.
+// TestPumpWaitsForSpace checks that Pump waits and calls Stuck while the log cannot grow. When it can grow again, no
+// byte may be lost or written twice.
 func TestPumpWaitsForSpace(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -164,7 +164,7 @@ func TestPumpWaitsForSpace(t *testing.T) {
 		_, err := p.to.Write(text)
 		wrote <- errors.Join(err, p.to.Close())
 	}()
-	for range 2 { // it tries again
+	for range 2 { // Pump tries again
 		if err := <-p.tell; !errors.Is(err, unix.EFBIG) || err.Error() != "write the log of rank 3: write "+p.Path+": file too large" {
 			t.Errorf("told was %v", err)
 		}
@@ -188,7 +188,8 @@ func TestPumpWaitsForSpace(t *testing.T) {
 	p.whole(t, text)
 }
 
-// A pump that waits for space ends when it is released, and tells the rank.
+// TestPumpIsReleased checks that a Pump that waits for space ends when it is released, and that the rank gets an
+// error.
 func TestPumpIsReleased(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -211,7 +212,7 @@ func TestPumpIsReleased(t *testing.T) {
 	limitFiles(t, unix.RLIM_INFINITY)
 }
 
-// say stores pieces one second apart.
+// say stores pieces, one per second.
 func (p *pumped) say(t *testing.T, pieces ...string) {
 	t.Helper()
 	for _, piece := range pieces {
@@ -222,7 +223,7 @@ func (p *pumped) say(t *testing.T, pieces ...string) {
 	}
 }
 
-// The last lines carry their numbers in the file and the times at which they came.
+// TestEvidence checks that the last lines have their numbers in the file, and the times at which they came.
 func TestEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPumped(t)
@@ -235,7 +236,7 @@ func TestEvidence(t *testing.T) {
 			}
 			got += fmt.Sprintf("%d after %s: %q\n", line.Line, line.Time.Sub(start), line.Text)
 		}
-		// A line's time is that of its beginning.
+		// The time of a line is the time of its beginning.
 		want := `1 after 0s: "one"
 2 after 0s: "two"
 3 after 2s: ""
@@ -253,7 +254,7 @@ func TestEvidence(t *testing.T) {
 	})
 }
 
-// A log that cannot be read is itself a line of evidence.
+// TestEvidenceWithoutLog checks that there is a line of evidence that says so if the log cannot be read.
 func TestEvidenceWithoutLog(t *testing.T) {
 	p := newPumped(t)
 	if !p.store([]byte("x\n"), p.free) {
@@ -268,7 +269,7 @@ func TestEvidenceWithoutLog(t *testing.T) {
 	}
 }
 
-// A tail begins where a line does, if it holds the beginning of one.
+// TestTail checks that a tail begins at the beginning of a line if it has one.
 func TestTail(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -301,8 +302,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Arrival times are remembered of the last pieces; what is older counts as the
-// oldest of those.
+// TestWhen checks that the times of the last pieces are kept. Older data gets the time of the oldest of these.
 func TestWhen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPumped(t)
@@ -353,7 +353,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// A log that is there already is somebody's: it is not written.
+// TestNewStreamOverwritesNothing checks that New does not overwrite a log that exists.
 func TestNewStreamOverwritesNothing(t *testing.T) {
 	path := agenttest.WriteFile(t, filepath.Join(t.TempDir(), "rank-0000.out"), "mine", 0o644)
 	if _, _, err := New(Options{Path: path}, OpenPipe); !errors.Is(err, os.ErrExist) {

@@ -27,7 +27,7 @@ func TestFindSocket(t *testing.T) {
 	}
 }
 
-// TestOwnPeer: this process is not below itself; what it starts is.
+// TestOwnPeer checks that this process does not count as its own descendant, and that the processes that it starts do.
 func TestOwnPeer(t *testing.T) {
 	client, server := agenttest.Connected(t)
 	if IsDescendant(server, 0) {

@@ -22,7 +22,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 )
 
-// mustShell is processtest.Shell for the goroutine of the test.
+// mustShell is like processtest.Shell, but fails the test on an error. Only the goroutine of the test may call it.
 func mustShell(t *testing.T, c *process.Children, script string, out *os.File) *process.Child {
 	t.Helper()
 	ch, err := processtest.Shell(c.Start, script, out)
@@ -32,7 +32,7 @@ func mustShell(t *testing.T, c *process.Children, script string, out *os.File) *
 	return ch
 }
 
-// childless waits until there is no child at all.
+// childless waits until this process has no children.
 func childless(t *testing.T, c *process.Children) {
 	t.Helper()
 	for {
@@ -116,7 +116,7 @@ func TestChildren(t *testing.T) {
 		if ch != nil || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("got %+v, %v; want no such file", ch, err)
 		}
-		childless(t, c) // what could not be started is no child
+		childless(t, c) // a program that could not be started is no child
 	})
 	t.Run("after the end", func(t *testing.T) {
 		c, err := process.NewChildren()
@@ -138,7 +138,7 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		// A daemon: in a session of its own, and its parent has gone.
+		// The child starts a daemon, which is in a session of its own and whose parent has ended.
 		ch := mustShell(t, c, "setsid sleep 1000 >/dev/null & echo $!", w)
 		_ = w.Close()
 		<-ch.Exited
@@ -155,7 +155,7 @@ func TestChildren(t *testing.T) {
 		}
 		later := orphan
 		later.Start++
-		later.Signal(unix.SIGKILL) // a later process with its PID: not this one
+		later.Signal(unix.SIGKILL) // must not hit a later process with the same PID
 		if p, ok := process.Read(pid); !ok || p.Zombie {
 			t.Fatal("a signal for another process has ended the orphan")
 		}
@@ -179,13 +179,13 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		// It reaches the whole process group.
+		// The signal must reach the whole process group.
 		ch := mustShell(t, c, "sleep 1000 & echo ready; wait", w)
 		_ = w.Close()
 		if _, err := r.Read(make([]byte, 6)); err != nil {
 			t.Fatal(err)
 		}
-		// Its PID, as it was given to somebody before: that one has been reaped.
+		// This child had the same PID earlier, and was reaped.
 		reaped := &process.Child{PID: ch.PID, Exited: make(chan struct{})}
 		c.Signal(reaped, unix.SIGKILL)
 		c.Signal(ch, unix.SIGTERM)
@@ -194,7 +194,7 @@ func TestChildren(t *testing.T) {
 			t.Errorf("ended with %#x, want by the SIGTERM that was meant for it", uint32(ch.Status))
 		}
 		childless(t, c)
-		c.Signal(ch, unix.SIGKILL) // nobody is there
+		c.Signal(ch, unix.SIGKILL) // must not fail although the process is gone
 	})
 	t.Run("the thread that asked ends", func(t *testing.T) {
 		c := processtest.New(t)
@@ -265,25 +265,25 @@ func TestHelper(t *testing.T) {
 	})
 }
 
-// onThread calls f on a thread that then ends, and returns the thread's number.
+// onThread calls f on a thread of its own, which then ends. It returns the ID of the thread.
 func onThread(f func()) (thread int) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // a goroutine that ends so ends its thread
+		runtime.LockOSThread() // if a goroutine ends while it is locked to a thread, the thread ends, too
 		if thread = unix.Gettid(); thread != os.Getpid() {
 			f()
 			return
 		}
-		thread = onThread(f) // the first thread never ends; it is not free meanwhile
+		thread = onThread(f) // the first thread of a process never ends, and is not free meanwhile
 		runtime.UnlockOSThread()
 	}()
 	<-done
 	return thread
 }
 
-// untilOpened returns a context that ends when a process has opened the FIFO and closed it again. running then
-// has the error of the reader.
+// untilOpened returns a FIFO, and a context that ends when a process has opened the FIFO. When the process has closed
+// the FIFO again, running gets the error of the reader.
 func untilOpened(t *testing.T) (ctx context.Context, fifo string, running <-chan error) {
 	t.Helper()
 	fifo = filepath.Join(t.TempDir(), "running")
@@ -300,7 +300,7 @@ func untilOpened(t *testing.T) (ctx context.Context, fifo string, running <-chan
 	return ctx, fifo, read
 }
 
-// A helper that takes too long is killed, with what it started.
+// TestHelperOutOfTime checks that a helper that takes too long is killed, with the processes that it has started.
 func TestHelperOutOfTime(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -317,8 +317,8 @@ func TestHelperOutOfTime(t *testing.T) {
 	childless(t, c)
 }
 
-// A helper that cannot be killed, as one that hangs in the kernel, is left alone. This one has gone to
-// another process group, where the signal does not reach it.
+// TestHelperUnkillable checks that RunHelper does not wait for a process that cannot be killed, as one that hangs in
+// the kernel. Here, the process has moved to another process group, which the signal does not reach.
 func TestHelperUnkillable(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return

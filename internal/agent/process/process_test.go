@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// stat is a line of /proc/PID/stat.
+// stat returns a line of /proc/PID/stat.
 func stat(pid int, name, state string, parent int, start uint64) string {
 	return fmt.Sprintf("%d (%s) %s %d 100 100 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 %d 0 0 18446744073709551615 0 0 0\n", pid, name, state, parent, start)
 }
@@ -72,7 +72,7 @@ func TestReadProcess(t *testing.T) {
 	}
 }
 
-// parse reads a line of /proc/PID/stat.
+// parse parses a line of /proc/PID/stat.
 func parse(data []byte) (Process, bool) {
 	s, err := procfs.ParseStat(data)
 	return of(s), err == nil

@@ -35,7 +35,7 @@ func unexecuted(t *testing.T) process.Process {
 	return process.Process{}
 }
 
-// inTime fails the test when f has not returned within a quarter of a minute.
+// inTime fails the test if f does not return within 15 seconds.
 func inTime(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -48,7 +48,7 @@ func inTime(t *testing.T, what string, f func()) {
 	}
 }
 
-// startSlow starts the slow program in the background, and returns what became of it.
+// startSlow starts the slow program in the background. The channel gets the result.
 func startSlow(c *process.Children, path string) <-chan error {
 	started := make(chan error, 1)
 	go func() {
@@ -67,8 +67,8 @@ func startSlow(c *process.Children, path string) <-chan error {
 	return started
 }
 
-// TestSlowExec: while a program takes for ever to be executed, nothing that ends the
-// gang waits for it, and the agent's memory can be collected.
+// TestSlowExec checks the case that the kernel takes for ever to execute a program. Functions that end the gang must
+// not wait for it, and the garbage collector of the agent must still work.
 func TestSlowExec(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -79,7 +79,7 @@ func TestSlowExec(t *testing.T) {
 	started := startSlow(c, path)
 	slow := unexecuted(t)
 	garbage := make([][]byte, 0, 1<<10)
-	for range 1 << 10 { // which would start a garbage collection
+	for range 1 << 10 { // enough allocations to start a garbage collection
 		garbage = append(garbage, make([]byte, 1<<18))
 	}
 	runtime.KeepAlive(garbage)

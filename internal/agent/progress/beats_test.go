@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// beating returns a rank, its heartbeats and what its program writes to.
+// beating returns a rank, its heartbeats, and the file to which its program writes them.
 func beating(t *testing.T) (*Rank, *Beats, *os.File) {
 	t.Helper()
 	r := &Rank{Steps: 1 << 30, Emit: func(job.Progress) {}}
@@ -63,10 +63,10 @@ func TestBeats(t *testing.T) {
 		t.Errorf("the metrics of a heartbeat: %+v", p)
 	}
 	(&Scanner{Rank: r}).Scan([]byte("step 99 loss 1\n"))
-	check(t, r, 4, 2, 3) // what is printed no longer counts
+	check(t, r, 4, 2, 3) // printed progress no longer counts
 }
 
-// A redirection of a shell truncates the file each time.
+// TestBeatsTruncated checks a program that truncates the file before each write, as a redirection of a shell does.
 func TestBeatsTruncated(t *testing.T) {
 	r, b, program := beating(t)
 	for step := range int64(5) {
@@ -74,7 +74,7 @@ func TestBeatsTruncated(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, program, fmt.Sprintf("gangrun: progress %d\n", step))
-		// Otherwise the clock of the file system may not have gone on between two writes.
+		// The clock of the file system may not advance between two writes, so the test sets the time itself.
 		if err := os.Chtimes(fmt.Sprintf("/proc/self/fd/%d", program.Fd()), time.Time{}, time.Unix(step, 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestBeatsTruncated(t *testing.T) {
 	}
 }
 
-// However much the program writes, little of it stays in memory, and the last line counts.
+// TestBeatsBounded checks that little of what the program writes stays in memory, and that its last line counts.
 func TestBeatsBounded(t *testing.T) {
 	r, b, program := beating(t)
 	line := "gangrun: progress 7 " + strings.Repeat("x", 1000) + "\n"
@@ -107,7 +107,7 @@ func TestBeatsBounded(t *testing.T) {
 	}
 }
 
-// The program can write when nobody reads any more.
+// TestBeatsAlone checks that the program can still write when the agent no longer reads.
 func TestBeatsAlone(t *testing.T) {
 	_, b, program := beating(t)
 	write(t, program, "gangrun: progress 1\n")

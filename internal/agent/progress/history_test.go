@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestHistory holds that few steps of a rank are remembered, the newest among them, and their times.
+// TestHistory checks that only a few steps of a rank and their times are kept, and that the newest step is among them.
 func TestHistory(t *testing.T) {
 	for _, every := range []time.Duration{time.Microsecond, time.Second} {
 		var h history

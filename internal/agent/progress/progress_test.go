@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// scanned returns the progress that is found in pieces; every one is reported.
+// scanned returns the progress that a Scanner finds in pieces. Nothing is thinned out.
 func scanned(pieces ...[]byte) (found []job.Progress) {
 	l := reporting(math.MaxInt, func(f job.Progress) { found = append(found, f) })
 	for _, piece := range pieces {
@@ -26,19 +26,19 @@ func scanned(pieces ...[]byte) (found []job.Progress) {
 	return found
 }
 
-// reporting returns a stream of a rank whose first steps are reported at once.
+// reporting returns the stream of a rank whose first steps are reported at once.
 func reporting(steps int, emit func(job.Progress)) *Scanner {
 	return &Scanner{Rank: &Rank{Steps: steps, Emit: emit}}
 }
 
-// expected is what is found in the whole text, line by line.
+// expected returns the progress in the whole text, searched line by line.
 func expected(text []byte) (found []job.Progress) {
 	finer := false
 	var reader curve.Reader
 	var counter curve.Counter
 	lines := bytes.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	if n := len(lines); n > 0 && !bytes.HasSuffix(text, []byte("\n")) && !bytes.HasSuffix(text, []byte("\r")) {
-		lines = lines[:n-1] // it has not ended
+		lines = lines[:n-1] // the last line has not ended
 	}
 	for _, line := range lines {
 		f, ok := reader.Line(line)
@@ -46,7 +46,7 @@ func expected(text []byte) (found []job.Progress) {
 			f = counter.Add(f)
 		}
 		switch {
-		case ok && f.ByEpoch && finer && f.HasLoss(): // of the last step
+		case ok && f.ByEpoch && finer && f.HasLoss(): // the loss belongs to the last step
 			last := found[len(found)-1]
 			last.Loss, last.LossIs = f.Loss, f.LossIs
 			found = append(found, last)
@@ -68,8 +68,8 @@ func cut(text []byte, most int, random *rand.Rand) (pieces [][]byte) {
 	return pieces
 }
 
-// table reports whether a text has a table, of which a large piece may show other
-// rows than the whole.
+// table reports whether a text has a table. A Scanner may find other rows of a table in large pieces than in the whole
+// text.
 func table(text []byte) bool {
 	var reader curve.Reader
 	for _, line := range bytes.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -83,7 +83,7 @@ func table(text []byte) bool {
 	return false
 }
 
-// within reports whether part is whole with some elements left out.
+// within reports whether the elements of part are in whole in the same order.
 func within(part, whole []job.Progress) bool {
 	for _, f := range part {
 		i := slices.IndexFunc(whole, func(w job.Progress) bool { return reflect.DeepEqual(alone(w), alone(f)) })
@@ -95,14 +95,14 @@ func within(part, whole []job.Progress) bool {
 	return true
 }
 
-// alone is what a line says without those before it.
+// alone returns the progress without the values that come from earlier lines.
 func alone(p job.Progress) job.Progress {
 	p.Count, p.Restarts, p.Epoch = 0, false, -1
 	return p
 }
 
-// training is what a trainer prints: bars that are redrawn, lines, and now and
-// then one that is far longer than what is searched.
+// training returns output of a trainer: progress bars that are redrawn, lines, and some lines that are far longer than
+// the part that a Scanner searches.
 func training(steps int) []byte {
 	var b bytes.Buffer
 	for i := range steps {
@@ -120,7 +120,7 @@ func training(steps int) []byte {
 	return b.Bytes()
 }
 
-// However the stream is cut, the same steps are found in it.
+// TestProgressInPieces checks that a Scanner finds the same steps, however the stream is divided into pieces.
 func TestProgressInPieces(t *testing.T) {
 	text := training(300)
 	want := expected(text)
@@ -134,7 +134,7 @@ func TestProgressInPieces(t *testing.T) {
 				t.Fatalf("seed %d, pieces of up to %d bytes: found %d steps, want %d; the first differs at %d", seed, most, len(got), len(want), differs(got, want))
 			}
 		}
-		// Of larger pieces only the end is searched, but nothing is made up.
+		// A Scanner searches only the end of larger pieces. It must not find steps that are not there.
 		for _, most := range []int{3 * scanBytes, largestPiece} {
 			got := scanned(cut(text, most, random)...)
 			if len(got) == 0 || !within(got, want) {
@@ -166,14 +166,14 @@ func FuzzProgress(f *testing.F) {
 		if !(int(most) >= scanBytes && table(text)) && !within(got, want) {
 			t.Fatalf("found what is not in the text: %v, want of %v", got, want)
 		}
-		// curve looks at the end of a line before the blanks behind it, scan at the end of all.
+		// curve.Parse searches the end of a line without its trailing blanks, and the Scanner the end with the blanks.
 		if int(most) < scanBytes && !bytes.Contains(text, bytes.Repeat([]byte(" "), 20)) && len(got) != len(want) {
 			t.Fatalf("found %d steps, want %d", len(got), len(want))
 		}
 	})
 }
 
-// Lines that count steps outrank those that count epochs.
+// TestProgressPrefersSteps checks that lines with steps take precedence over lines with epochs.
 func TestProgressPrefersSteps(t *testing.T) {
 	got := scanned([]byte("Epoch 1/3\nstep 10/90\nEpoch 2/3\nstep 40/90\n"))
 	var steps []string
@@ -185,7 +185,7 @@ func TestProgressPrefersSteps(t *testing.T) {
 	}
 }
 
-// lossy returns the steps of what was reported, with their losses.
+// lossy formats the reported steps with their losses.
 func lossy(found []job.Progress) (steps []string) {
 	for _, f := range found {
 		text := fmt.Sprint(f.Step)
@@ -197,8 +197,7 @@ func lossy(found []job.Progress) (steps []string) {
 	return steps
 }
 
-// timed is a rank's output under a clock that stands still, and what has been
-// reported of it.
+// timed is the output of a rank with a clock that the test controls, and the progress that was reported of it.
 type timed struct {
 	*Scanner
 	t     *testing.T
@@ -211,12 +210,11 @@ func newTimed(t *testing.T, steps int) *timed {
 	return c
 }
 
-// expect checks what was reported since the last time, once every timer that is
-// due has fired.
+// expect waits until every timer that is due has fired, and compares the progress reported since the last call.
 func (c *timed) expect(want ...string) {
 	c.t.Helper()
 	synctest.Wait()
-	c.Rank.mu.Lock() // under which found grows
+	c.Rank.mu.Lock() // guards found
 	defer c.Rank.mu.Unlock()
 	if got := lossy(c.found); !slices.Equal(got, want) {
 		c.t.Fatalf("reported are %q, want %q", got, want)
@@ -224,8 +222,8 @@ func (c *timed) expect(want ...string) {
 	c.found = nil
 }
 
-// The first steps are reported as they come, later ones once a second, and the
-// last one in any case.
+// TestProgressIsThinnedOut checks that the first steps are reported at once, later steps once a second, and the last
+// step in any case.
 func TestProgressIsThinnedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 2)
@@ -235,21 +233,21 @@ func TestProgressIsThinnedOut(t *testing.T) {
 		c.Scan([]byte("step 5\n"))
 		c.expect()
 		time.Sleep(time.Nanosecond)
-		c.expect("5") // though no line came since
+		c.expect("5") // although no line has come since
 		c.Scan([]byte("step 6\nstep 7\n"))
 		c.expect()
 		c.Rank.Flush()
 		c.expect("7")
 		c.Rank.Flush()
 		c.expect()
-		c.Scan([]byte("no step\nstep 8")) // and no end of the line
+		c.Scan([]byte("no step\nstep 8")) // the line has no end
 		c.Rank.Flush()
 		time.Sleep(time.Hour)
 		c.expect()
 	})
 }
 
-// Of a burst of steps behind which nothing comes the last one is reported.
+// TestProgressOfABurst checks that the last step of a burst is reported even if nothing comes after it.
 func TestProgressOfABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 0)
@@ -272,8 +270,8 @@ func TestProgressOfABurst(t *testing.T) {
 	})
 }
 
-// A loss that becomes infinite, or no number, is reported at once; what is
-// thinned out loses no loss.
+// TestProgressTellsTheLoss checks that a loss that becomes infinite or NaN is reported at once. When steps are thinned
+// out, no loss may be lost.
 func TestProgressTellsTheLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 0)
@@ -290,8 +288,8 @@ func TestProgressTellsTheLoss(t *testing.T) {
 	})
 }
 
-// One stream of a rank may tell the steps and the other one the loss: of the
-// Hugging Face Trainer, standard error has the bar and standard output the loss.
+// TestProgressOfTwoStreams checks that one stream of a rank may report the steps and the other one the loss. The
+// Trainer of Hugging Face prints a progress bar to standard error and the loss to standard output.
 func TestProgressOfTwoStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 100)
@@ -303,13 +301,14 @@ func TestProgressOfTwoStreams(t *testing.T) {
 	})
 }
 
-// Write makes what is printed to c the next piece of the stream.
+// Write makes data that is printed to c the next piece of the stream.
 func (c *timed) Write(piece []byte) (int, error) {
 	c.Scan(piece)
 	return len(piece), nil
 }
 
-// Idle counts from the time when the step was first printed, not from its last report.
+// TestProgressIdle checks that Idle counts from the time at which the step was first printed, and not from its last
+// report.
 func TestProgressIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 0)
@@ -326,11 +325,12 @@ func TestProgressIdle(t *testing.T) {
 		if idle, _ := c.Rank.Idle(time.Now()); idle != 0 {
 			t.Errorf("idle for %s after a step", idle)
 		}
-		time.Sleep(progressEvery) // no timer is left
+		time.Sleep(progressEvery) // the last timer fires in this time
 	})
 }
 
-// firstPiece and largestPiece are the sizes in which output comes from ranks.
+// firstPiece and largestPiece are the sizes of the first and of the largest pieces in which an agent reads the output
+// of ranks.
 const (
 	firstPiece   = 2 << 10
 	largestPiece = 256 << 10

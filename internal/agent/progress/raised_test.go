@@ -9,7 +9,7 @@ import (
 func TestRaised(t *testing.T) {
 	const trace = "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\n    f()\n"
 	for name, c := range map[string]struct {
-		before, after string // after is printed some time later
+		before, after string // after is printed some time after before
 		want          bool
 	}{
 		"nothing":                  {before: "step 1\n"},

@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// busy starts a process that is busy on one CPU only, until the test ends.
+// busy starts a process that is bound to one CPU and runs a script until the test ends.
 func busy(t *testing.T, script string) int {
 	t.Helper()
 	var all, one unix.CPUSet
@@ -42,7 +42,7 @@ func busy(t *testing.T, script string) int {
 	return cmd.Process.Pid
 }
 
-// Two processes that share a CPU wait for it as long as they run.
+// TestWaitsForCPU checks that two processes that share a CPU wait for it as long as they run.
 func TestWaitsForCPU(t *testing.T) {
 	pids := []int{busy(t, `while :; do :; done`), busy(t, `while :; do :; done`)}
 	var s Sampler
@@ -67,10 +67,10 @@ func TestWaitsForCPU(t *testing.T) {
 	}
 }
 
-// In a round in which a Sampler does not read all processes of the host, it reads those of the ranks. The
-// next full round finds new ones.
+// TestRoundsFindNewProcesses checks that a Sampler also reads the known processes of ranks in rounds in which it does
+// not read all processes of the host. The next full round must find new processes.
 func TestRoundsFindNewProcesses(t *testing.T) {
-	pid := busy(t, `read -r line; sleep 1000 & sleep 1000 & wait`) // read ends at once: it has no input
+	pid := busy(t, `read -r line; sleep 1000 & sleep 1000 & wait`) // read returns at once, because there is no input
 	var s Sampler
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		p, ok := s.Sample(s.Round([]int{pid}, false), 0, pid)
@@ -121,7 +121,7 @@ func inode(t *testing.T, c net.Conn) uint32 {
 	return uint32(n)
 }
 
-// The kernel reports how much this process has sent over a connection.
+// TestConnections checks how much this process has sent over a connection, as the kernel reports it.
 func TestConnections(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		t.Run(address, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The state of a rank is the state of the process that does its work.
+// TestWorking checks that the state of a rank is the state of the process that does its work.
 func TestWorking(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -48,7 +48,8 @@ func TestWorking(t *testing.T) {
 	}
 }
 
-// A rank that sleeps in a program of its own, and whose only child is stopped, is not stopped itself.
+// TestWorkingWithStoppedHelper checks that a rank that sleeps in its own program does not count as stopped because its
+// only child is stopped.
 func TestWorkingWithStoppedHelper(t *testing.T) {
 	cmd := exec.Command("/usr/bin/python3", "-c", "import subprocess, time, signal\nc = subprocess.Popen(['sleep', '1000'])\nc.send_signal(signal.SIGSTOP)\nprint('ready', flush=True)\ntime.sleep(1000)")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -12,10 +12,10 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// slow is a controller that receives a message only when the test lets it.
+// slow is a controller that receives a message only when the test allows it.
 type slow struct {
-	taking chan struct{} // a message is being sent
-	take   chan error    // what becomes of it
+	taking chan struct{} // gets a value when a message is being sent
+	take   chan error    // the test sends the result of sending here
 	got    []*wire.GangReply
 }
 
@@ -27,7 +27,7 @@ func (s *slow) Send(m *wire.GangReply) error {
 	return <-s.take
 }
 
-// said is a message as words, in the order in which a controller takes them.
+// said returns a message as words, in the order in which a controller handles its parts.
 func said(t *testing.T, m *wire.GangReply) (words []string) {
 	t.Helper()
 	for _, data := range m.Lines {
@@ -50,8 +50,8 @@ func said(t *testing.T, m *wire.GangReply) (words []string) {
 	return words
 }
 
-// What comes while a message is being sent travels together in the next: lines
-// before events, and the end last.
+// TestReportsAreBatched checks that everything that is reported while a message is being sent goes into the next
+// message. There, lines come before events, and the end comes last.
 func TestReportsAreBatched(t *testing.T) {
 	r, to := &Queue{}, newSlow()
 	sent := make(chan error, 1)
@@ -83,13 +83,13 @@ func TestReportsAreBatched(t *testing.T) {
 	}
 }
 
-// counted is a controller that is as fast as it can be.
+// counted is a controller that receives messages without delay.
 type counted struct{ got []*wire.GangReply }
 
 func (c *counted) Send(m *wire.GangReply) error { c.got = append(c.got, m); return nil }
 
-// However messages are cut, a rank's lines come before its exit, what one rank
-// has to say keeps its order, and nothing is lost.
+// TestReportsKeepTheirOrder checks that nothing is lost and that the reports of each rank keep their order, however
+// they are divided into messages. The lines of a rank must come before its exit.
 func TestReportsKeepTheirOrder(t *testing.T) {
 	const ranks, events = 8, 200
 	r, to := &Queue{}, &counted{}
@@ -146,8 +146,8 @@ func TestReportsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// For a controller that does not read, progress is dropped beyond a limit, and
-// nothing else is.
+// TestReportsDropOnlyProgress checks that only progress is dropped, and only beyond a limit, if a controller does not
+// read.
 func TestReportsDropOnlyProgress(t *testing.T) {
 	r := &Queue{}
 	for range maxReports + 7 {
@@ -171,7 +171,7 @@ func TestReportsDropOnlyProgress(t *testing.T) {
 	}
 }
 
-// When the controller is gone, sending ends.
+// TestReportsToNobody checks that sending ends when the controller is gone.
 func TestReportsToNobody(t *testing.T) {
 	r, to := &Queue{}, newSlow()
 	sent := make(chan error, 1)

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// npz is a checkpoint of so many numbers.
+// npz returns a checkpoint with n numbers.
 func npz(t *testing.T, n int) []byte {
 	t.Helper()
 	header := fmt.Sprintf("{'descr': '<f8', 'fortran_order': False, 'shape': (%d,), }", n)
@@ -43,12 +43,12 @@ func npz(t *testing.T, n int) []byte {
 	return b.Bytes()
 }
 
-// watched is a directory that is being watched.
+// watched is a directory that a watch looks at.
 type watched struct {
 	t      *testing.T
 	dir    string
 	events chan job.Event
-	looks  chan int // how much each look found
+	looks  chan int // gets the number of files that each look has found
 	end    func()
 }
 
@@ -90,7 +90,7 @@ func (w *watched) next() job.SaveReport {
 	}
 }
 
-// seen waits until the watch has found so much.
+// seen waits until a look has found n files.
 func (w *watched) seen(n int) {
 	w.t.Helper()
 	for limit := time.After(time.Minute); ; {
@@ -105,7 +105,8 @@ func (w *watched) seen(n int) {
 	}
 }
 
-// TestWatch holds that a checkpoint is verified when it is complete, with how long the training stood still.
+// TestWatch checks that a checkpoint is verified when it is complete, and that its report says how long the training
+// stood still.
 func TestWatch(t *testing.T) {
 	var mu sync.Mutex
 	var steps []saves.Step
@@ -126,7 +127,7 @@ func TestWatch(t *testing.T) {
 	begun := time.Now()
 	data := npz(t, 1000)
 	w.write("ckpt-10.npz", data)
-	step(time.Now().Add(3 * time.Second)) // it took 4 s, and usually takes 1 s
+	step(time.Now().Add(3 * time.Second)) // this step took 4 s instead of 1 s
 	r := w.next()
 	if r.State != job.SaveComplete || r.Step != 10 || r.Format != "npz" || r.Bytes != int64(len(data)) || r.Files != 1 || filepath.Base(r.Path) != "ckpt-10.npz" {
 		t.Errorf("%+v", r)
@@ -139,33 +140,33 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestDirectory holds that a checkpoint of many files is one.
+// TestDirectory checks that a checkpoint of many files counts as one.
 func TestDirectory(t *testing.T) {
 	w := watching(t, Options{})
 	w.seen(0)
 	for i := range 3 {
 		w.write(fmt.Sprintf("step_5/rank%d.npz", i), npz(t, 100))
 	}
-	go w.end() // what is complete at the end of the gang is reported, without a wait for a further step
+	go w.end() // at the end of the gang, complete checkpoints are reported without waiting for a further step
 	if r := w.next(); r.State != job.SaveComplete || r.Step != 5 || r.Stall != nil || r.Format != "directory" {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestTorn holds that a checkpoint that is not complete is reported when the next one is.
+// TestTorn checks that an incomplete checkpoint is reported when the next one is complete.
 func TestTorn(t *testing.T) {
 	w := watching(t, Options{})
 	w.seen(0)
 	data := npz(t, 1000)
 	w.write("ckpt-1.npz", data[:len(data)/2])
-	w.seen(1) // it is begun before the next one
+	w.seen(1) // the first checkpoint begins before the next one
 	w.write("ckpt-2.npz", data)
 	seen := map[string]job.SaveReport{}
 	for len(seen) < 1 {
 		r := w.next()
 		seen[filepath.Base(r.Path)] = r
 	}
-	if r := seen["ckpt-1.npz"]; len(seen) == 1 && r.Path == "" { // the good one comes first
+	if r := seen["ckpt-1.npz"]; len(seen) == 1 && r.Path == "" { // the good checkpoint is reported first
 		r = w.next()
 		seen[filepath.Base(r.Path)] = r
 	}
@@ -174,7 +175,7 @@ func TestTorn(t *testing.T) {
 	}
 }
 
-// TestMissing holds that a directory that is missing does no harm.
+// TestMissing checks that a missing directory does no harm.
 func TestMissing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -184,7 +185,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestPriority holds that a thread that verifies has the lowest priority, and no other.
+// TestPriority checks that only the thread that verifies has the lowest priority.
 func TestPriority(t *testing.T) {
 	priority := func(id int) int {
 		n, err := unix.Getpriority(unix.PRIO_PROCESS, id) // the kernel returns 20 minus the niceness
@@ -206,7 +207,7 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestFIFO holds that something that is no file does not block a verification.
+// TestFIFO checks that a FIFO among the files does not block the verification.
 func TestFIFO(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "ckpt-1.npz")

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestCUDA has trees of files as images have them.
+// TestCUDA tests trees of files as they are in images.
 func TestCUDA(t *testing.T) {
 	library := func(name, version string) job.VersionFact {
 		return job.VersionFact{Kind: job.VersionLibrary, Name: name, Version: version}

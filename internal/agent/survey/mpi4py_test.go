@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The survey says which MPI a program needs, and its library's version.
+// TestSurveyMPI checks that the survey reports the MPI library that a program needs, and its version.
 func TestSurveyMPI(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -28,8 +28,8 @@ func TestSurveyMPI(t *testing.T) {
 		command  string
 		asked    job.MPI
 		mpi      job.MPI
-		library  string // what its name begins with
-		launcher bool   // the host is to say which mpirun it has
+		library  string // the beginning of its name
+		launcher bool   // whether the host must report its mpirun
 	}{
 		{"./mpich", job.MPIAuto, job.MPIMPICH, "libmpich.so.12.", false},
 		{"./openmpi", job.MPIAuto, job.MPIOpenMPI, "libmpi.so.40.", true},
@@ -80,8 +80,8 @@ func TestImportsMPI4py(t *testing.T) {
 		{"from .mpi4py import x\nfrom . import mpi4py\n", false, false},
 		{"import x.mpi4py\n", false, false},
 		{"# import mpi4py\nprint('import mpi4py')\n", false, false},
-		{"'''\nimport mpi4py\n'''\n", false, true}, // only the compiler knows
-		{"from mpi4py import (\n", true, true},     // it does not compile
+		{"'''\nimport mpi4py\n'''\n", false, true}, // only a compiler can know that this is no import
+		{"from mpi4py import (\n", true, true},     // this does not compile
 		{"", false, false},
 	} {
 		agenttest.WriteFile(t, dir+"/x.py", c.source, 0o644)

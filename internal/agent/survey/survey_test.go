@@ -29,8 +29,8 @@ func sum(text string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// compiled writes a C program that needs libgangruntest.so, and that library to
-// dir/lib, where the dynamic loader does not look.
+// compiled builds a C program that needs libgangruntest.so. The library is in dir/lib, where the dynamic loader does
+// not search.
 func compiled(t *testing.T, dir string) (program string) {
 	t.Helper()
 	program = filepath.Join(dir, "needy")
@@ -48,7 +48,7 @@ func compiled(t *testing.T, dir string) (program string) {
 	return program
 }
 
-// patched writes a copy of a program in which old is new, once.
+// patched writes a copy of a program in which the first occurrence of old is replaced by new.
 func patched(t *testing.T, program, to string, old, new []byte) string {
 	t.Helper()
 	data, err := os.ReadFile(program)
@@ -66,7 +66,7 @@ func TestSurveyProgram(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	needy := compiled(t, dir) // before children are reaped by others
+	needy := compiled(t, dir) // before Children reaps all children of this process
 	other := byte(0xb7)       // aarch64
 	if runtime.GOARCH == "arm64" {
 		other = 0x3e // x86-64
@@ -103,7 +103,7 @@ func TestSurveyProgram(t *testing.T) {
 	for _, c := range []struct {
 		name, command string
 		env           []string
-		want          job.ProgramFact // Path is that of command below dir; SHA256 and Bytes are tested when Executable
+		want          job.ProgramFact // Path is relative to dir; SHA256 and Bytes are tested if Executable is true
 	}{
 		{"script", "./script", nil, job.ProgramFact{Executable: true}},
 		{"link", "./link", nil, job.ProgramFact{Executable: true}},
@@ -148,7 +148,7 @@ func TestSurveyProgram(t *testing.T) {
 			}
 			got.Missing, c.want.Missing = nil, nil
 			if strings.HasPrefix(got.Format, "its ELF header is damaged: ") && c.want.Format != "" {
-				got.Format = c.want.Format // the rest is debug/elf's word
+				got.Format = c.want.Format // the rest of the text comes from debug/elf
 			}
 			if got.PathFact != c.want.PathFact || got.SHA256 != c.want.SHA256 || got.Executable != c.want.Executable || got.Format != c.want.Format || got.Interpreter != c.want.Interpreter || got.Here != c.want.Here {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
@@ -172,8 +172,8 @@ func TestSurveyProgram(t *testing.T) {
 	}
 }
 
-// musl's dynamic loader is asked in its own way (the program needy has glibc's),
-// and one that is not known is not asked: it might run the program.
+// TestMissingLibraries checks that musl's dynamic loader is asked in its own way (the program has glibc's). An unknown
+// dynamic loader must not be asked, because it might run the program.
 func TestMissingLibraries(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -198,7 +198,7 @@ func TestMissingLibraries(t *testing.T) {
 	}
 }
 
-// TestOldLibraries has a library that is older than the one with which the program was built.
+// TestOldLibraries tests a library that is older than the one with which the program was built.
 func TestOldLibraries(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -217,7 +217,7 @@ func TestOldLibraries(t *testing.T) {
 		build("-shared", "-fPIC", "-Wl,-soname,libaged.so", "-Wl,--version-script="+script, "-o", dir+"/"+version+"/libaged.so", dir+"/lib.c")
 	}
 	build("-o", dir+"/aged", dir+"/main.c", dir+"/NEW_2.0/libaged.so")
-	children := processtest.New(t) // from here on, it waits for all children of this process
+	children := processtest.New(t) // from now on, Children reaps all children of this process
 	for version, want := range map[string][]string{"NEW_2.0": nil, "OLD_1.0": {"NEW_2.0 of libaged.so"}} {
 		v := Surveyor{Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir + "/" + version}), Children: children}
 		fact := v.program(t.Context(), job.Survey{Command: []string{dir + "/aged"}, Workdir: dir})
@@ -266,7 +266,7 @@ func TestSurveyScript(t *testing.T) {
 		name    string
 		command []string
 		want    job.ScriptFact
-		syntax  string // what the compiler's message begins with
+		syntax  string // the beginning of the compiler's message
 	}{
 		{"good", []string{python, "-u", "train.py", "-c", "x"}, job.ScriptFact{PathFact: at("train.py"), SHA256: sum(good), Compiled: true}, ""},
 		{"absolute", []string{python, dir + "/train.py"}, job.ScriptFact{PathFact: at("train.py"), SHA256: sum(good), Compiled: true}, ""},
@@ -321,7 +321,7 @@ func TestSurveyScript(t *testing.T) {
 	}
 }
 
-// One survey answers everything.
+// TestSurvey checks that one survey has all facts.
 func TestSurvey(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return

@@ -20,7 +20,7 @@ func TestVersions(t *testing.T) {
 	}
 	dir := t.TempDir()
 	needy := compiled(t, dir)
-	// A library of another version, by the name of its file.
+	// The name of the file says that the library has another version.
 	if err := os.Rename(dir+"/lib/libgangruntest.so", dir+"/lib/libgangruntest.so.4.2.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestVersions(t *testing.T) {
 	v := Surveyor{Host: "h1", Env: env, Children: processtest.New(t)}
 	for _, c := range []struct {
 		command string
-		want    map[string]string // name to pattern; empty is that it is not there
+		want    map[string]string // patterns by name; an empty pattern means that there must be no such version
 	}{
 		{needy, map[string]string{"libgangruntest.so": `^4\.2\.0( build [0-9a-f]{8})?$`, "libc.so.6": `^6( build [0-9a-f]{8})?$`, "Python": "", "torch": ""}},
 		{python + " train.py", map[string]string{"Python": `^3\.`, "gangruntest": `^1\.2\.3$`, "torch": `^2\.3\.0\+cu121$`, "libc.so.6": "^6"}},
@@ -59,7 +59,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// note makes an ELF note.
+// note returns an ELF note.
 func note(kind uint32, name string, content []byte) []byte {
 	out := binary.LittleEndian.AppendUint32(nil, uint32(len(name)))
 	out = binary.LittleEndian.AppendUint32(out, uint32(len(content)))

@@ -33,7 +33,8 @@ func TestScanShared(t *testing.T) {
 	}
 }
 
-// TestSweep: only the very file that was mapped is removed.
+// TestSweep checks that a file is removed only if it is the file that was mapped, and not another file of the same
+// name.
 func TestSweep(t *testing.T) {
 	name := func(what string) string {
 		return filepath.Join(SharedDir, "ucx_shm_test_"+what+"_"+filepath.Base(filepath.Dir(t.TempDir())))
@@ -60,7 +61,7 @@ func TestSweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Rename(unseen, replaced); err != nil { // another file by that name
+	if err := os.Rename(unseen, replaced); err != nil { // another file now has this name
 		t.Fatal(err)
 	}
 	s.Remove(time.Now().Add(time.Hour))
@@ -78,8 +79,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestProbes: the empty file of a rank of Open MPI that was killed when it started is
-// removed, unless it is older than the gang, in use, or not empty.
+// TestProbes checks that the empty file is removed that a killed rank of Open MPI has left at its start. It must stay
+// if it is older than the gang, in use, or not empty.
 func TestProbes(t *testing.T) {
 	file := func(what, text string) (string, *os.File) {
 		path := filepath.Join(SharedDir, "open_mpi.test_"+what+"_"+filepath.Base(filepath.Dir(t.TempDir())))
@@ -116,11 +117,11 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// TestOtherNamespace: an agent in another PID namespace may have the same PID: what is its
-// own stays.
+// TestOtherNamespace checks that the files of an agent in another PID namespace are not removed, even if it has the
+// same PID.
 func TestOtherNamespace(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	const agent = 1 << 30 // no PID
+	const agent = 1 << 30 // no process has this PID
 	mine, err := os.MkdirTemp("", Prefix(agent))
 	if err != nil {
 		t.Fatal(err)
@@ -138,12 +139,12 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
-// TestDeadDirectories: what agents that were killed with their watchdogs have left goes when
-// another agent starts; what those that live have made stays.
+// TestDeadDirectories checks that a starting agent removes the directories of agents that were killed with their
+// watchdogs. The directories of live agents must stay.
 func TestDeadDirectories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var paths []string
-	for _, agent := range []int{1 << 30, os.Getpid()} { // the first is no PID
+	for _, agent := range []int{1 << 30, os.Getpid()} { // no process has the first PID
 		short, err := os.MkdirTemp("", Prefix(agent))
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// mapsOf writes lines of maps for files.
+// mapsOf returns lines of /proc/PID/maps for files.
 func mapsOf(paths ...string) string {
 	text := "55d0-55d1 r-xp 00000000 08:01 12345                      /usr/bin/train\n7ffc-7ffd rw-p 00000000 00:00 0                          [stack]\n7f00-7f01 rw-p 00000000 00:00 0 \n"
 	for _, path := range paths {
@@ -84,7 +84,7 @@ func FuzzScanMaps(f *testing.F) {
 	})
 }
 
-// Processes of both libraries, before and after MPI_Init: each is a gang of one.
+// TestMappedMPI runs programs of both libraries as singletons, and looks at them before and after MPI_Init.
 func TestMappedMPI(t *testing.T) {
 	dir := t.TempDir()
 	agenttest.WriteFile(t, dir+"/mpi.c", `#include <mpi.h>
@@ -95,7 +95,7 @@ int main(void) { say("before"); MPI_Init(0, 0); say("after"); MPI_Finalize(); re
 	for _, c := range []struct {
 		mpi         job.MPI
 		prefix      string
-		initialised bool // as it is seen after MPI_Init
+		initialised bool // what must be seen after MPI_Init
 	}{{job.MPIMPICH, "libmpich.so.12.", false}, {job.MPIOpenMPI, "libmpi.so.40.", true}} {
 		t.Run(string(c.mpi), func(t *testing.T) {
 			program := filepath.Join(dir, string(c.mpi))

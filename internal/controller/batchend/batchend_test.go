@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/order"
 )
 
-// TestHere: the job and how often it was queued again.
+// TestHere checks which batch job this process is in, and how often the job was requeued.
 func TestHere(t *testing.T) {
 	for env, want := range map[string]Job{
 		"":                                    {},
@@ -36,13 +36,13 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// watch begins a watch of a Slurm that show stands for.
+// watch begins a watch of a simulated Slurm. show returns the job.
 func watch(ctx context.Context, reserve time.Duration, show func() (slurmjob.Job, error)) (context.Context, *Watch) {
 	return begin(ctx, &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, show: func(context.Context, string) (slurmjob.Job, error) { return show() }})
 }
 
-// TestLimit: the run ends before the limit of its job, also after that was extended, and after
-// Slurm did not answer at first.
+// TestLimit checks that the run ends before the time limit of its job, even if the limit was extended, or if Slurm did
+// not answer at first.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -69,7 +69,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// TestEnded: the reason for a signal, and the end of a job that sends none.
+// TestEnded checks the reason for a signal, and the end of a job that sends no signal.
 func TestEnded(t *testing.T) {
 	for name, c := range map[string]struct {
 		say  slurmjob.Job
@@ -129,7 +129,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// TestUntil: the run ends before the end of a job that cannot be asked for.
+// TestUntil checks that the run ends before the end of a job whose state cannot be queried.
 func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -142,8 +142,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestEndedMeanwhile: a signal comes while the watch asks whether the job still runs. The answer
-// says why the job ends.
+// TestEndedMeanwhile checks the case that a signal comes while the watch asks whether the job still runs. The answer
+// must give the reason for the end.
 func TestEndedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signalled, signal := context.WithCancelCause(context.Background())

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCheck: mistakes are named, and what is right is let through.
+// TestCheck checks that mistakes are reported, and that valid input is accepted.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "scontrol"), []byte(`#!/bin/sh

@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/topology/lease/leasetest"
 )
 
-// pairedHost is a host of four GPUs in two pairs.
+// pairedHost returns a host of four GPUs that are connected in two pairs.
 func pairedHost(name string) job.Host {
 	h := leasetest.Host(name, 4)
 	for i := range 4 {
@@ -39,7 +39,9 @@ func TestGPUClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  topology.Want
 		hosts []job.Host
-		claim string // GPUs named, claimed and needed at the least, of each host
+		// For each host, claim has the GPUs that the ticket names, the number that it claims, and the smallest number
+		// that the gang needs.
+		claim string
 	}{
 		"each host alone":            {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{leasetest.Host("a", 4), leasetest.Host("b", 2), leasetest.Host("c", 1)}, "4/2/2 2/2/2 1/0/0"},
 		"any GPUs of one island":     {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{leasetest.Host("a", 4)}, "4/2/2"},
@@ -63,13 +65,12 @@ func TestGPUClaims(t *testing.T) {
 	}
 }
 
-// TestSmallJobsDoNotStarveABigGang: the gang gets the first host that drains, also
-// where it is not the one that would be the best if nobody used a GPU, and small
-// jobs that came later get nothing there meanwhile.
+// TestSmallJobsDoNotStarveABigGang checks that a big gang gets the first host that drains, even if it is not the best
+// host for the gang. Small jobs that came later must get no GPUs there meanwhile.
 func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	dir := leasetest.Dir(t)
 	two := []string{"GPU0", "GPU1"}
-	leasetest.Small(t, dir, "h1", two, "GPU0") // for ever
+	leasetest.Small(t, dir, "h1", two, "GPU0") // holds the GPU for ever
 	first, second := leasetest.Small(t, dir, "h2", two, "GPU0"), leasetest.Small(t, dir, "h2", two, "GPU1")
 	waits := make(chan string, 100)
 	p := &Gang{
@@ -126,7 +127,7 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	}
 }
 
-// ownTurn is a place that this process has itself.
+// ownTurn is a Turn of this process.
 type ownTurn struct{ *lease.Turn }
 
 func (o ownTurn) Try(ctx context.Context, r lease.Request) (Grant, *lease.Waiting, error) {
@@ -147,7 +148,7 @@ func ownTurns(t *testing.T) func(host, space string) Turn {
 	}
 }
 
-// waitOf is a wait of a placer, with a clock that stands still.
+// waitOf returns a wait of a placer, with a clock that the test controls.
 func waitOf(t *testing.T, p *Gang) (*wait, *time.Time) {
 	t.Helper()
 	p.NewTurn = ownTurns(t)
@@ -158,7 +159,7 @@ func waitOf(t *testing.T, p *Gang) (*wait, *time.Time) {
 	return w, &now
 }
 
-// heldOn is how things stand on a host where some GPUs are held.
+// heldOn returns the state of a host on which some GPUs are held.
 func heldOn(host string, since time.Time, spare []string, devices ...string) *lease.Waiting {
 	w := &lease.Waiting{Host: host, Spare: spare}
 	for _, d := range devices {
@@ -167,8 +168,9 @@ func heldOn(host string, since time.Time, spare []string, devices ...string) *le
 	return w
 }
 
-// TestWaitRelaxesWhenItSays: the moments at which levels open are sums, the gang
-// asks again at the next, and says of what is free when it takes that.
+// TestWaitRelaxesWhenItSays checks the times at which a gang accepts wider levels. They are sums of the patience for
+// the levels. The gang must ask again at the next of these times. When it takes free GPUs of a wider level, it must
+// say so.
 func TestWaitRelaxesWhenItSays(t *testing.T) {
 	leasetest.Dir(t)
 	var notes []string
@@ -214,7 +216,7 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 	}
 }
 
-// TestWaitDoesNotFlood: holders that come and go are told now and then only.
+// TestWaitDoesNotFlood checks that not every change of the holders is reported.
 func TestWaitDoesNotFlood(t *testing.T) {
 	leasetest.Dir(t)
 	var notes []job.Event
@@ -223,9 +225,9 @@ func TestWaitDoesNotFlood(t *testing.T) {
 	w, now := waitOf(t, p)
 	for i := range 60 {
 		*now = w.since.Add(time.Duration(i) * time.Second)
-		state := heldOn("h1", *now, nil, "GPU0") // another one every second
+		state := heldOn("h1", *now, nil, "GPU0") // a new holder every second
 		if i%2 == 1 {
-			state = &lease.Waiting{Host: "h1"} // kept for older ones
+			state = &lease.Waiting{Host: "h1"} // the GPUs are idle, but kept for older gangs
 		}
 		if _, _, err := w.plan([]*lease.Waiting{state}); err != nil {
 			t.Fatal(err)
@@ -247,8 +249,8 @@ func TestWaitDoesNotFlood(t *testing.T) {
 	}
 }
 
-// TestLeaseWinsOverProcess: what runs on a GPU that is leased belongs to who holds
-// it, and when that is over the host is looked at anew at once.
+// TestLeaseWinsOverProcess checks that a process on a leased GPU is attributed to the holder of the lease. When the
+// lease ends, the host must be looked at again at once.
 func TestLeaseWinsOverProcess(t *testing.T) {
 	leasetest.Dir(t)
 	var notes []string
@@ -271,7 +273,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 	if err != nil || looks != 1 || !slices.Equal(requests[0].Take, both) {
 		t.Errorf("after the release: %d looks, %+v, %v", looks, requests, err)
 	}
-	// One that nobody leases is used by others, and is looked at in its time.
+	// A GPU that is in use without a lease is used by others. The host is looked at again at the usual time.
 	p.Hosts = []job.Host{leasetest.Used(leasetest.Host("h1", 2), 0)}
 	requests, _, err = w.plan([]*lease.Waiting{{Host: "h1", Spare: both}})
 	if err != nil || looks != 1 || len(requests[0].Take) != 0 || !strings.Contains(notes[len(notes)-1], "is used by pid 7") {
@@ -279,7 +281,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 	}
 }
 
-// TestWarningsOfLeasesAreToldOnce in a run.
+// TestWarningsOfLeasesAreToldOnce checks that a run reports each warning about leases once.
 func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 	dir := leasetest.Dir(t)
 	for name, text := range map[string]string{"gangrun.h1.gpu.GPU1": "torn", "gangrun.h1.gpu.%1B%5BmGPU": ""} {
@@ -308,7 +310,7 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 			!slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "not a regular file") }) {
 			t.Errorf("it tells %q", notes)
 		}
-		path := filepath.Join(dir, "gangrun.h1.gpu.GPU1") // GPU0 is taken
+		path := filepath.Join(dir, "gangrun.h1.gpu.GPU1") // GPU0 is held
 		if err := os.WriteFile(path, []byte("torn"), 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestDocument holds that docs/watch.md has every sign and every bucket.
+// TestDocument checks that docs/watch.md has every sign and every bucket.
 func TestDocument(t *testing.T) {
 	data, err := os.ReadFile("../../../docs/watch.md")
 	if err != nil {

@@ -19,21 +19,21 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// gangOf is a Runner of a gang that a test simulates.
+// gangOf is a Runner of a simulated gang.
 type gangOf func(ctx context.Context, emit func(job.Event)) (job.Outcome, error)
 
 func (g gangOf) Run(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	return g(ctx, emit)
 }
 
-// isHere says that the host called here is this machine.
+// isHere reports whether host is called "here". This host stands for this machine.
 func isHere(host string) bool { return host == "here" }
 
-// script writes a program, and returns its path; it begins in its own directory.
+// script writes a shell script and returns its path. The script begins in its own directory.
 func script(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gangrun-nvml")
-	// A program cannot be run while a child that is being forked holds it open for writing.
+	// A program cannot be started while a child that is being forked has it open for writing.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\n"+text+"\n"), 0o755); err != nil {
@@ -42,7 +42,7 @@ func script(t *testing.T, text string) string {
 	return path
 }
 
-// onGPUs is an attempt on a host of two GPUs, the second cut into two instances.
+// onGPUs returns an attempt on a host of two GPUs. The second one is divided into two MIG instances.
 func onGPUs(host string, devices ...string) job.Attempt {
 	a := job.Attempt{Number: 3, Placement: job.Placement{Hosts: []job.Host{{Name: host, Address: "127.0.0.1", Devices: []job.Device{
 		{UUID: "GPU-a", Index: 0, PCI: "0000:18:00.0"}, {UUID: "GPU-b", Index: 1, PCI: "0000:2a:00.0"},
@@ -88,7 +88,7 @@ func TestReporter(t *testing.T) {
 	for range maxRepeats + 100 {
 		r.event(timed(nvml.Event{Kind: nvml.EventECCSingle, UUID: "GPU-a"}))
 	}
-	r.event(timed(nvml.Event{Kind: nvml.EventXID, PCI: "0000:2a:00.0", XID: 79, Text: "GPU instance 3"})) // has lost its UUID
+	r.event(timed(nvml.Event{Kind: nvml.EventXID, PCI: "0000:2a:00.0", XID: 79, Text: "GPU instance 3"})) // an event without a UUID
 	r.event(timed(nvml.Event{Kind: nvml.EventECCDouble, UUID: "GPU-a"}))
 	r.event(timed(nvml.Event{Kind: nvml.EventXID, PCI: "0000:ff:00.0", XID: 999}))
 	r.finding(job.Finding{Check: probe.CheckHung, Text: "it hangs", Hint: "reboot"})
@@ -123,9 +123,8 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// TestWatcher holds that a gang's own events and those of its GPUs come one at
-// a time, that what the driver reports last is waited for where a gang has failed,
-// and that nothing comes after the end.
+// TestWatcher checks that the events of a gang and those of its GPUs come one at a time. After a failure of the gang,
+// the Watcher must wait for the last reports of the driver. No event may come after the end.
 func TestWatcher(t *testing.T) {
 	for name, test := range map[string]struct {
 		good bool
@@ -154,7 +153,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				}
 				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
 			}
-			// It is over when gangrun-nvml has ended, and not when the time is.
+			// The wait must end when gangrun-nvml has ended, although settle is much longer.
 			w := Watcher{runner: gangOf(gang), here: isHere, watching: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, settle: time.Hour}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
 			outcome, err := w.Run(t.Context(), onGPUs("here", "GPU-a"), func(e job.Event) {
@@ -172,7 +171,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 			if err != nil || len(outcome.Exits) != 1 {
 				t.Errorf("%+v, %v", outcome, err)
 			}
-			// The end of gangrun-nvml itself is reported too.
+			// The end of gangrun-nvml itself must be reported, too.
 			if kinds[job.KindProgress] != 100 || kinds[job.KindGPU] != 2*test.xids {
 				t.Errorf("events %v", kinds)
 			}
@@ -180,8 +179,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 	}
 }
 
-// TestWatcherEndsWithTheRun holds that a user who has ended a gang does not wait for
-// the driver.
+// TestWatcherEndsWithTheRun checks that the Watcher does not wait for the driver if the user has ended the gang.
 func TestWatcherEndsWithTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := script(t, `while echo '{"kind":"alive"}'; do sleep 0.1; done`)
@@ -195,7 +193,7 @@ func TestWatcherEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// runs is a Launch that runs a program of this machine as if it were on the host.
+// runs returns a Launch that runs a program on this machine as if it ran on the host.
 func runs(t *testing.T, path string) Launch {
 	return func(_ context.Context, host string, args ...string) (probe.Remote, error) {
 		cmd := exec.Command(path, args...)
@@ -217,8 +215,8 @@ func runs(t *testing.T, path string) Launch {
 	}
 }
 
-// TestOtherHosts holds that the GPUs of every host are watched, that errors there are told with
-// the host and its ranks, and that processes are known by their origins there.
+// TestOtherHosts checks that the GPUs of every host are watched. Errors on other hosts must name the host and its
+// ranks. Processes are identified by their origins on their host.
 func TestOtherHosts(t *testing.T) {
 	path := script(t, `[ "$*" = "events GPU-a" ] || exit 1
 echo '{"kind":"alive"}'
@@ -284,7 +282,7 @@ done`)
 	if len(told) > 0 {
 		t.Errorf("told too: %s", <-told)
 	}
-	// Without a way to run it there, other hosts are not watched.
+	// Without a Launch, other hosts are not watched.
 	if got := New(gangOf(gang), isHere, nil).reporters(a, nil); len(got) != 0 {
 		t.Errorf("%d hosts would be watched", len(got))
 	}

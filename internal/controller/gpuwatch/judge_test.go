@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// TestXIDs holds the immediate actions of NVIDIA's catalogue, and that each has an advice.
+// TestXIDs checks the immediate actions of NVIDIA's catalogue, and that each of them has a hint.
 func TestXIDs(t *testing.T) {
 	for bucket, xids := range map[job.XIDBucket][]int{
 		job.XIDIgnore:     {37, 38, 43, 44, 63, 66, 67, 92, 93, 121, 137, 141, 152, 153, 157, 160, 161},
@@ -115,7 +115,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// TestPulse holds that the load of a rank's GPUs is the mean of their latest samples.
+// TestPulse checks that the load of a rank's GPUs is the mean of their latest samples.
 func TestPulse(t *testing.T) {
 	r := &reporter{gpus: attempt("GPU-a GPU-b", "GPU-c"), emit: func(job.Event) {}}
 	for _, s := range []struct {
@@ -132,7 +132,8 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestStrangers simulates looks: 10 is rank 0, 20 is rank 1, and 99 and 98 are of no rank.
+// TestStrangers simulates looks. Process 10 is rank 0, process 20 is rank 1, and processes 99 and 98 belong to no
+// rank.
 func TestStrangers(t *testing.T) {
 	for name, c := range map[string]struct {
 		rounds []string

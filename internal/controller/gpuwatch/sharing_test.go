@@ -13,8 +13,7 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// attempt returns the GPUs of a gang of one rank of this machine for each argument, which
-// names its GPUs.
+// attempt returns the GPUs of a gang on this machine. Each argument names the GPUs of one rank.
 func attempt(devices ...string) gangGPUs {
 	h := job.Host{Name: "here"}
 	a := job.Attempt{}
@@ -36,7 +35,7 @@ func TestMixup(t *testing.T) {
 		gpus gangGPUs
 		use  map[string][]int
 		want mixup
-		says string // "" where nothing is to be said
+		says string // "" if nothing must be reported
 	}{
 		"nothing is used":        {gpus: four},
 		"each its own":           {gpus: four, use: map[string][]int{"GPU-a": {0}, "GPU-b": {1}, "GPU-c": {2}, "GPU-d": {3}}},
@@ -71,14 +70,14 @@ func TestMixup(t *testing.T) {
 	}
 }
 
-// TestSharing simulates rounds: process 10 is rank 0 and 20 rank 1, 21 and 22
-// are below 20, and 99 is of no rank.
+// TestSharing simulates rounds. Process 10 is rank 0, and process 20 is rank 1. Processes 21 and 22 descend from
+// process 20. Process 99 belongs to no rank.
 func TestSharing(t *testing.T) {
 	parents := map[int]int{10: 2, 20: 2, 21: 20, 22: 21, 99: 1, 2: 1, 50: 51, 51: 50}
-	const all = "GPU-a=10 GPU-a=22" // both on the first
+	const all = "GPU-a=10 GPU-a=22" // both ranks use the first GPU
 	for name, c := range map[string]struct {
 		rounds []string // "GPU=PID" for each process
-		at     int      // in which round it is reported; -1 is never
+		at     int      // the round in which the sharing is reported; -1 means never
 	}{
 		"twice":                    {[]string{all, all, all, all}, 1},
 		"once":                     {[]string{all, "GPU-a=10 GPU-b=22", all, "", all}, -1},
@@ -129,7 +128,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestNotShared holds that processes mean nothing where ranks see only their own.
+// TestNotShared checks that processes are ignored if each rank sees only its own GPUs.
 func TestNotShared(t *testing.T) {
 	r := &reporter{gpus: attempt("GPU-a", "GPU-b"), emit: func(e job.Event) { t.Errorf("%+v", e) }}
 	for range 3 {
@@ -152,14 +151,14 @@ func TestParentOf(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := out.Read(make([]byte, 2)); err != nil { // it has its name
+	if _, err := out.Read(make([]byte, 2)); err != nil { // the process has its name by now
 		t.Error(err)
 	}
 	if got := parentOf(cmd.Process.Pid); got != os.Getpid() {
 		t.Errorf("the parent of a child is %d, not this process, %d", got, os.Getpid())
 	}
 	_ = in.Close()
-	_ = cmd.Wait() // read fails at the end
+	_ = cmd.Wait() // read fails, because its input ends
 	if got := parentOf(cmd.Process.Pid); got != 0 {
 		t.Errorf("the parent of a process that is gone is %d", got)
 	}

@@ -14,22 +14,22 @@ import (
 	"testing"
 )
 
-// toCluster is what a fake kubectl sends: its arguments, then the input of the command.
+// toCluster is what a fake kubectl sends: its arguments, and then the input of the command.
 type toCluster struct {
 	Args []string
 	In   []byte
-	End  bool // of the input
+	End  bool // the input has ended
 }
 
-// fromCluster is what it receives: output of the command, then the exit code.
+// fromCluster is what a fake kubectl receives: the output of the command, and then the exit code.
 type fromCluster struct {
 	Out, Err []byte
 	End      bool
 	Code     int
 }
 
-// fakeKubectl is kubectl exec for the pods of a cluster, whose socket is beside the program. Like
-// the real one, it only passes data on, so that the command outlives it.
+// fakeKubectl acts as kubectl exec for the pods of a cluster. The socket of the cluster is beside the program. Like
+// the real kubectl, it only passes on data, so the command survives it.
 func fakeKubectl(args []string) int {
 	conn, err := net.Dial("unix", filepath.Join(filepath.Dir(args[0]), "cluster"))
 	if err != nil {
@@ -71,9 +71,9 @@ func fakeKubectl(args []string) int {
 	}
 }
 
-// cluster has pods that are all this machine.
+// cluster has pods that all run on this machine.
 type cluster struct {
-	dir      string // of kubectl, the socket and what is installed in the pods
+	dir      string // the directory of kubectl, of the socket, and of the programs installed in the pods
 	listener net.Listener
 	work     sync.WaitGroup
 
@@ -121,7 +121,7 @@ func (c *cluster) accept() {
 	}
 }
 
-// pass waits while connections are silent.
+// pass waits while the test keeps connections silent.
 func (c *cluster) pass() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +149,8 @@ func (c *cluster) close() {
 	c.work.Wait()
 }
 
-// exec runs the command of a kubectl. When the connection ends, the command has no input and no
-// output any more, after it has got what was sent before.
+// exec runs the command of a kubectl. When the connection ends, the command first gets the data that was sent before,
+// and then has neither input nor output.
 func (c *cluster) exec(conn net.Conn) {
 	defer conn.Close()
 	from, to := gob.NewDecoder(conn), gob.NewEncoder(conn)

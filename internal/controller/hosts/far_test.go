@@ -15,15 +15,15 @@ import (
 	"github.com/gangrun/gangrun/launcher/ssh"
 )
 
-// farBed has agents that a Dialer has started on hosts that are all this machine.
+// farBed has agents that a Dialer has started. All their hosts are this machine.
 type farBed struct {
-	dir string // of the program, by which its processes are known
+	dir string // the directory of the program, by which its processes are found
 
 	mu   sync.Mutex
-	dirs []string // of agents that have been started
+	dirs []string // the directories of the agents that were started
 }
 
-// agents starts agents over connections of a Dialer.
+// agents returns Agents that use a Dialer.
 func (b *farBed) agents(t *testing.T, d ssh.Dialer, program ssh.Program) *ssh.Agents {
 	return &ssh.Agents{
 		Dialer: d, Program: program, OrphanGrace: 20 * time.Second,
@@ -36,10 +36,10 @@ func (b *farBed) agents(t *testing.T, d ssh.Dialer, program ssh.Program) *ssh.Ag
 	}
 }
 
-// processes returns those of programs below b.dir, by what they are.
+// processes returns the PIDs of the processes whose programs are below b.dir, by their kinds.
 func (b *farBed) processes() map[string][]int { return agentstest.Processes(b.dir) }
 
-// signal sends a signal to all processes of a kind, once there are some.
+// signal sends a signal to all processes of a kind. It waits until there is one.
 func (b *farBed) signal(kind string, sig syscall.Signal) error {
 	var pids []int
 	for deadline := time.Now().Add(time.Minute); len(pids) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -72,7 +72,7 @@ func (b *farBed) agentProcesses(int) map[string][]int {
 	return found
 }
 
-// left returns the directories of agents that are still there.
+// left returns the directories of agents that still exist.
 func (b *farBed) left() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

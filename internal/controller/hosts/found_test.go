@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// TestUnreachedText: where hosts were not reached, it is said what to do about them before
-// fewer ranks are spoken of.
+// TestUnreachedText checks that a message about hosts that were not reached first says what to do about them, before
+// it mentions that there are fewer ranks.
 func TestUnreachedText(t *testing.T) {
 	hinted := func(host string) agents.Unreached {
 		return agents.Unreached{Host: host, Err: &failure.Error{Err: errors.New("h1 says no"), Hint: "ask it kindly"}}
@@ -38,7 +38,7 @@ func TestUnreachedText(t *testing.T) {
 	}
 }
 
-// What is true of several hosts is told in one line, and once.
+// TestNews checks that news that apply to several hosts are printed in one line, and once.
 func TestNews(t *testing.T) {
 	warn := func(host, text string) job.Finding {
 		return job.Finding{Severity: job.SeverityWarning, Host: host, Text: text, Hint: "look"}

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// podBed returns the bed of the suite for agents that are started by a fake kubectl.
+// podBed returns a bed for the suite whose agents are started with a fake kubectl.
 func podBed(t *testing.T) suite.Bed {
 	t.Helper()
 	b := &farBed{dir: t.TempDir()}
@@ -39,8 +39,8 @@ func podBed(t *testing.T) suite.Bed {
 	}
 }
 
-// TestPodSuite runs those tests of the suite for all ways to start processes that depend most on
-// the way. TestSoakPodSuite runs all of them.
+// TestPodSuite runs the tests of the suite that depend most on how processes are started. TestSoakPodSuite runs all
+// tests.
 func TestPodSuite(t *testing.T) {
 	t.Parallel()
 	bed := podBed(t)
@@ -48,13 +48,12 @@ func TestPodSuite(t *testing.T) {
 	suite.Run(t, bed)
 }
 
-// TestLauncherOf: how other hosts are reached depends on what the user wants, then on the batch
-// system.
+// TestLauncherOf checks that the choice of the user decides how other hosts are reached, and then the batch system.
 func TestLauncherOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  job.LauncherMode
 		kind  inventory.Kind
-		agent string // of Open MPI
+		agent string // the launch agent of Open MPI
 		want  job.LauncherMode
 	}{
 		"hosts":                       {job.LauncherAuto, inventory.Flag, "", job.LauncherSSH},

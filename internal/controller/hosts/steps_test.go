@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/suite"
 )
 
-// srun is a srun whose nodes are all this machine, and which ends without its servers.
+// srun is a fake srun whose nodes are all this machine. It ends without its servers.
 const srun = `#!/bin/bash
 while [[ $1 != -- ]]; do
 	[[ $1 != -w ]] || nodes=${2//,/ }
@@ -26,7 +26,7 @@ for node in $nodes; do SLURMD_NODENAME=$node "$@" & done
 wait
 `
 
-// stepBed has agents that are started by servers of a fake srun.
+// stepBed has agents that are started by the servers of a fake srun.
 type stepBed struct{ farBed }
 
 func newStepBed(t *testing.T) *stepBed {
@@ -43,7 +43,7 @@ func newStepBed(t *testing.T) *stepBed {
 
 func (b *stepBed) program() string { return filepath.Join(b.dir, "gangrun") }
 
-// dialer returns a Dialer of a job of its own.
+// dialer returns a Dialer for a job of its own.
 func (b *stepBed) dialer(t *testing.T) agents.Dialer {
 	t.Helper()
 	steps, err := slurm.Open(slurm.Options{Program: b.program(), Dir: t.TempDir(), Nodes: []string{"h1", "h2", "h3", "h4"}, Grace: time.Minute, Srun: filepath.Join(b.dir, "srun")})
@@ -58,7 +58,7 @@ func (b *stepBed) dialer(t *testing.T) agents.Dialer {
 	return b.agents(t, stepDialer{steps}, ssh.Program{})
 }
 
-// suiteBed returns the bed of the suite.
+// suiteBed returns the bed for the suite.
 func (b *stepBed) suiteBed() suite.Bed {
 	return suite.Bed{
 		Dialer: b.dialer,
@@ -72,9 +72,8 @@ func (b *stepBed) suiteBed() suite.Bed {
 	}
 }
 
-// TestStepSuite runs those tests of the suite for all ways to start processes that depend most on
-// the servers of a job. TestSoakStepSuite runs all of them, and launcher/ssh all over the same
-// transport.
+// TestStepSuite runs the tests of the suite that depend most on the servers of a job. TestSoakStepSuite runs all
+// tests. The tests of launcher/ssh run all of them over the same transport.
 func TestStepSuite(t *testing.T) {
 	t.Parallel()
 	bed := newStepBed(t).suiteBed()

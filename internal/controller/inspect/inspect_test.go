@@ -47,7 +47,7 @@ func running(t *testing.T) home.Run {
 	return run
 }
 
-// group makes one group of all ranks.
+// group returns one group that has all ranks.
 func group(stacks []job.RankStack) []job.StackGroup {
 	return []job.StackGroup{{Ranks: []int{stacks[0].Rank}, Where: stacks[0].Threads[0].Syscall}}
 }
@@ -66,7 +66,7 @@ func TestStacks(t *testing.T) {
 	stop := a.Listen()
 	defer stop()
 	var all sync.WaitGroup
-	for range 4 { // requests that come together get one answer or two
+	for range 4 { // requests that come at the same time get one answer or two
 		all.Go(func() {
 			s, err := Stacks(t.Context(), run)
 			if err != nil {
@@ -95,7 +95,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Stacks fails at once if the run has ended or has no controller.
+// TestNobodyToAsk checks that Stacks fails at once if the run has ended or has no controller.
 func TestNobodyToAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		last job.Event
@@ -125,7 +125,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// Stacks gives up if the controller does not answer, and removes its request.
+// TestNoAnswer checks that Stacks gives up if the controller does not answer, and removes its request.
 func TestNoAnswer(t *testing.T) {
 	run := running(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -138,7 +138,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// The live file is written every two seconds at most, and removed at the end.
+// TestLive checks that the live file is written at most every two seconds, and removed at the end.
 func TestLive(t *testing.T) {
 	run := running(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestLive(t *testing.T) {
 		if v = read(); !v.At.Equal(last) {
 			t.Error("a file of 1000 ranks was written too soon")
 		}
-		pulse(1, time.Second) // the others have ended
+		pulse(1, time.Second) // the other ranks have ended
 		time.Sleep(5 * writeEvery)
 		l.Stop()
 		if v = read(); v != nil {

@@ -17,7 +17,7 @@ func TestDecide(t *testing.T) {
 		last    Leg
 		mayHelp bool
 		limit   int
-		want    string // of Why, if the job is not queued again
+		want    string // the result of Why, if the job is not requeued
 	}{
 		"of no use":                {last: saved, limit: 3, want: "does not help"},
 		"first":                    {last: saved, mayHelp: true, limit: 3},
@@ -37,7 +37,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEnds: a job whose legs fail for ever ends, whatever the limit.
+// TestEnds checks that a job that always fails is not requeued for ever, whatever the limit is.
 func TestEnds(t *testing.T) {
 	var legs []Leg
 	for {

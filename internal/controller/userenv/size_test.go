@@ -46,7 +46,8 @@ func TestCheckSize(t *testing.T) {
 	}
 }
 
-// TestSizeLimit: the kernel starts what is below the limit, and refuses what is above.
+// TestSizeLimit checks that the kernel starts a program whose arguments and environment are just below the limit, and
+// refuses one above it.
 func TestSizeLimit(t *testing.T) {
 	limit := SizeLimit()
 	if limit < minSize || limit > maxSize {

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestForRanks: what ranks on other hosts find is what they would find here, a
-// shell's functions with it, but for what belongs to this machine or login.
+// TestForRanks checks that ranks on other hosts get the variables of this environment, with the functions of a shell.
+// Variables that belong to this machine or login are left out.
 func TestForRanks(t *testing.T) {
 	env := []string{"PATH=/bin", "HOME=/home/ana", "BASH_FUNC_module%%=() {  echo hi\n}", "SSH_TTY=/dev/pts/1", "HOMES=/home", "XDG_RUNTIME_DIR=/run/user/1"}
 	if got, want := ForRanks(env), []string{"PATH=/bin", "BASH_FUNC_module%%=() {  echo hi\n}", "HOMES=/home"}; !slices.Equal(got, want) {

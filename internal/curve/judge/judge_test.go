@@ -61,7 +61,7 @@ func TestDivergence(t *testing.T) {
 		name       string
 		high       func(i float64) float64
 		validation func(loss float64) float64 // nil if there is none
-		norm       float64                    // of the gradient, after the loss has risen; 0 if it is not known
+		norm       float64                    // norm of the gradient after the loss has risen; 0 if it is not known
 		sure       bool
 	}{
 		{"to a level", func(float64) float64 { return 7.5 }, nil, 0, false},

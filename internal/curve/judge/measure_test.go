@@ -127,7 +127,7 @@ func (c tally) cell() string {
 // measured has the results of the verdicts on one part of the corpus.
 type measured struct {
 	advice, sure      map[Kind]*tally
-	bare, bareSure    tally // of Diverged, without validations
+	bare, bareSure    tally // results of Diverged without validations
 	ends              stops // stops by any sure verdict that needs no target, if it is known when the learning rate no longer falls
 	untold            stops // the same if only the number of steps is known
 	plateau           stops

@@ -34,7 +34,7 @@ func pair(t *testing.T) (bridge, agent *net.UnixConn) {
 	return bridge, agent
 }
 
-// session is the two pipes of an SSH session, as the controller has them.
+// session returns both ends of the two pipes of an SSH session.
 func session(t *testing.T) (in, inWrite, outRead, out *os.File) {
 	t.Helper()
 	in, inWrite, err := os.Pipe()
@@ -52,14 +52,14 @@ func session(t *testing.T) (in, inWrite, outRead, out *os.File) {
 	return in, inWrite, outRead, out
 }
 
-// carrying carries until what it returns gives what carry did.
+// carrying calls carry in a goroutine. The channel gets its result.
 func carrying(conn *net.UnixConn, in io.Reader, out io.Writer) <-chan bool {
 	asked := make(chan bool, 1)
 	go func() { asked <- carry(conn, in, out) }()
 	return asked
 }
 
-// soon is what comes within half a minute.
+// soon returns the result of carry, which must come within half a minute.
 func soon(t *testing.T, asked <-chan bool) bool {
 	t.Helper()
 	select {
@@ -71,7 +71,8 @@ func soon(t *testing.T, asked <-chan bool) bool {
 	}
 }
 
-// What an agent has said last arrives whole, and ends the bridge.
+// TestCarryToTheEnd checks that the last data of an agent arrives completely, and that the end of the agent ends the
+// bridge.
 func TestCarryToTheEnd(t *testing.T) {
 	conn, agent := pair(t)
 	in, inWrite, outRead, out := session(t)
@@ -84,8 +85,8 @@ func TestCarryToTheEnd(t *testing.T) {
 		t.Fatalf("the agent was asked %q: %v", question, err)
 	}
 	said := make([]byte, 1<<20)
-	rand.Read(said)                                  // never fails
-	go func() { agent.Write(said); agent.Close() }() // ends with what is read of it
+	rand.Read(said)                                  // cannot fail
+	go func() { agent.Write(said); agent.Close() }() // ends when the data was read
 	heard := make([]byte, len(said))
 	if _, err := io.ReadFull(outRead, heard); err != nil || !bytes.Equal(heard, said) {
 		t.Errorf("what the agent said last did not arrive whole: %v", err)
@@ -95,8 +96,8 @@ func TestCarryToTheEnd(t *testing.T) {
 	}
 }
 
-// A controller that closes its side ends the bridge, and carry reports whether the controller has
-// sent anything.
+// TestCarryWithoutController checks that the bridge ends when the controller closes its side. carry must report
+// whether the controller has sent anything.
 func TestCarryWithoutController(t *testing.T) {
 	for _, word := range []string{"", "hello"} {
 		conn, agent := pair(t)
@@ -115,12 +116,14 @@ func TestCarryWithoutController(t *testing.T) {
 	}
 }
 
-// An agent that has gone ends the bridge, though nobody takes what it has said.
+// TestCarryOnALineThatIsCut checks that the end of the agent ends the bridge even if nothing reads the output of the
+// bridge.
 func TestCarryOnALineThatIsCut(t *testing.T) {
 	conn, agent := pair(t)
 	in, _, _, out := session(t)
 	asked := carrying(conn, in, out)
-	for begun, sent := time.Now(), 0; sent < 128<<10; { // more than the pipe takes, and who copies to it
+	// The agent sends more than the pipe, and the goroutine that copies to it, can hold.
+	for begun, sent := time.Now(), 0; sent < 128<<10; {
 		if err := agent.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}

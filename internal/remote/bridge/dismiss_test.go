@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDismiss: of an agent that ends before it can do anything nothing is left, and of
-// one whose process lives on everything is.
+// TestDismiss checks that end removes the directory of an agent whose processes have all ended, and leaves it if
+// another process still has the lock.
 func TestDismiss(t *testing.T) {
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -33,7 +33,7 @@ func TestDismiss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !stays { // else this process holds what the agent's other one would
+		if !stays { // otherwise, this process holds the lock, as another process of the agent would
 			lock.Close()
 		}
 		started{pid, dir}.end()

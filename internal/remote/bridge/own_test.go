@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFix: of what is in the way of an agent's directory it is said who can remove it.
+// TestFix checks the hints about files that are in the way of an agent's directory. They must say who can remove the
+// files.
 func TestFix(t *testing.T) {
 	dir := t.TempDir()
 	file, open := filepath.Join(dir, "file"), filepath.Join(dir, "open")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestRest: what an agent has left of a gang's output comes from where the controller
-// has it, complete or not, and goes once that says so.
+// TestRest checks that the controller gets the output that an agent has left of a gang, from the requested offsets on.
+// The files must be removed only after the controller has confirmed that.
 func TestRest(t *testing.T) {
 	type piece struct {
 		text  string
@@ -23,8 +23,8 @@ func TestRest(t *testing.T) {
 		gang, ask, word string
 		want            map[string]piece
 		err             string
-		gone            string // the topmost of what is removed; "" for nothing
-		only            bool   // there is no other gang
+		gone            string // the topmost path that is removed; "" if nothing is
+		only            bool   // whether the agent has no other gang
 	}{
 		"all is taken": {
 			ask: `{"a.out": 0, "a.err": 3}`, word: "a", gone: ".",
@@ -117,8 +117,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// FuzzRest: whatever is asked for, nothing but the gang's files is handed out, and
-// nothing is removed without the controller's word.
+// FuzzRest checks that only the files of the gang are handed out, whatever the request is. Nothing may be removed
+// without the confirmation of the controller.
 func FuzzRest(f *testing.F) {
 	for _, ask := range []string{`{"a.out": 0}`, `{"a.out": 3, "../1/a.out": 0}`, `{"a.out": 1e3}`, `[]`, ``, `{"": -1}`, `null`} {
 		f.Add("r/1", ask)
@@ -132,7 +132,7 @@ func FuzzRest(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, gang, ask string) {
-		line, err := json.Marshal(json.RawMessage(ask)) // no word behind it
+		line, err := json.Marshal(json.RawMessage(ask)) // no confirmation follows
 		if err != nil {
 			line = []byte(strings.NewReplacer("\n", " ").Replace(ask))
 		}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Who ends without a controller keeps its directory for what ranks have printed, and
-// for nothing else.
+// TestSpooled checks that an agent without a controller keeps its directory only if its ranks have printed something.
 func TestSpooled(t *testing.T) {
 	dir := t.TempDir()
 	if Spooled(dir) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// carriers are what the benchmarks run over, and beside.
+// carriers runs a benchmark over each kind of carrier.
 func carriers(b *testing.B, run func(b *testing.B, dial func() (net.Conn, net.Conn))) {
 	l, err := net.Listen("unix", b.TempDir()+"/s")
 	if err != nil {
@@ -20,7 +20,7 @@ func carriers(b *testing.B, run func(b *testing.B, dial func() (net.Conn, net.Co
 	})
 }
 
-// both runs f over a carrier as it is and over a stream that it carries.
+// both runs f over a plain carrier, and over a stream on such a carrier.
 func both(b *testing.B, f func(b *testing.B, x, y net.Conn)) {
 	carriers(b, func(b *testing.B, dial func() (net.Conn, net.Conn)) {
 		b.Run("bare", func(b *testing.B) {

@@ -14,20 +14,19 @@ import (
 	"time"
 )
 
-// inBubble runs a test by a clock that stands still while anything moves: what a peer
-// has refused is told within a time.
+// inBubble runs a test with the fake clock of synctest. A peer must report a refusal within a limited time.
 func inBubble(test func(t *testing.T)) func(t *testing.T) {
 	return func(t *testing.T) { synctest.Test(t, test) }
 }
 
-// isCarried reports whether a carrier is on that has met the peer.
+// isCarried reports whether the stream has a carrier on which the hello of the peer has arrived.
 func (c *Conn) isCarried() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.link.met
 }
 
-// awaitCarried waits until one is.
+// awaitCarried waits until isCarried returns true.
 func awaitCarried(t *testing.T, c *Conn) {
 	t.Helper()
 	for begun := time.Now(); !c.isCarried(); time.Sleep(100 * time.Microsecond) {
@@ -37,8 +36,8 @@ func awaitCarried(t *testing.T, c *Conn) {
 	}
 }
 
-// carrying carries a stream over a whole wire until the test ends, or what it
-// returns is called, which returns how the two ended.
+// carrying carries a stream over an unbroken wire. At the end of the test, it cuts the wire. The returned function
+// waits until both sides have ended, and returns their errors.
 func carrying(t *testing.T, client, server *Conn) (*wire, func() (error, error)) {
 	t.Helper()
 	w, a, b := newWire(-1, false)
@@ -69,8 +68,8 @@ func mustRead(t *testing.T, c *Conn, text string) {
 	}
 }
 
-// TestEveryCut cuts one short conversation at each of its bytes in turn, its
-// greetings and its end included, and carries it on.
+// TestEveryCut cuts a short conversation at each of its bytes in turn, also in the hello and at the end, and resumes
+// it on another carrier.
 func TestEveryCut(t *testing.T) {
 	cuts := 0
 	for budget := 1; ; budget++ {
@@ -80,7 +79,7 @@ func TestEveryCut(t *testing.T) {
 		for _, c := range []*Conn{client, server} {
 			mustWrite(t, c, "a word for the other side")
 		}
-		// Each reads what the other wrote and then closes.
+		// Each side reads what the other side has written, and then closes.
 		for _, c := range []*Conn{client, server} {
 			go func() {
 				p := make([]byte, 25)
@@ -137,8 +136,7 @@ func TestSuperseding(t *testing.T) {
 	}
 }
 
-// TestStaleCarrier has a carrier come to its listener after the one that took
-// its place.
+// TestStaleCarrier checks that the listener refuses a carrier that is older than the present carrier of the stream.
 func TestStaleCarrier(t *testing.T) {
 	client, server := pair(t, Options{})
 	_, a, b := newWire(-1, false)
@@ -218,14 +216,14 @@ func TestRefusals(t *testing.T) {
 				if client.isCarried() || stranger.isCarried() {
 					t.Error("carried by a carrier that was refused")
 				}
-				carrying(t, client, server) // unharmed
+				carrying(t, client, server) // the stream must still work
 				mustRead(t, server, " after")
 			}
 		}))
 	}
 }
 
-// anew is a side that was started again, with the stream's ID and nothing else.
+// anew returns a side that was started again and knows only the ID of the stream.
 func anew(t *testing.T, client *Conn) *Conn { return New(Options{ID: client.ID()}) }
 
 func TestRefusedByListener(t *testing.T) {
@@ -346,7 +344,7 @@ func TestCarryEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestRealCarriers uses those of the standard library.
+// TestRealCarriers uses connections of the standard library.
 func TestRealCarriers(t *testing.T) {
 	unix, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {

@@ -30,7 +30,7 @@ func TestCloseDeliversWhatWasWritten(t *testing.T) {
 	client, server := pair(t, Options{})
 	big := strings.Repeat("data in flight, ", 100_000)
 	mustWrite(t, client, big)
-	client.Close() // nothing carries it yet
+	client.Close() // the stream has no carrier yet
 	if _, err := client.Write([]byte("x")); err != net.ErrClosed {
 		t.Errorf("Write after Close = %v", err)
 	}
@@ -97,7 +97,7 @@ func TestAbort(t *testing.T) {
 		mustWrite(t, server, "dropped")
 		why := errors.New("the host is lost")
 		client.Abort(why)
-		client.Abort(io.EOF) // the first counts
+		client.Abort(io.EOF) // only the first error counts
 		if a, b := wait(); a != why || !ordinary(b) {
 			t.Errorf("the carries ended by %v and %v", a, b)
 		}
@@ -130,7 +130,7 @@ func TestDeadlines(t *testing.T) {
 		check("Write", write(), time.Second)
 		check("Read", read(), 2*time.Second)
 
-		// One that is moved while somebody waits holds from then on.
+		// If a deadline changes while a call waits, the new deadline applies.
 		c.SetDeadline(begun.Add(3 * time.Second))
 		moved := make(chan error)
 		go func() { moved <- read() }()
@@ -160,7 +160,7 @@ func TestSlowReader(t *testing.T) {
 		all.Go(func() { client.Write(content) })
 		got := make([]byte, len(content))
 		for at := 0; at < len(got); {
-			synctest.Wait() // nothing moves any more
+			synctest.Wait() // all goroutines are blocked
 			client.mu.Lock()
 			server.mu.Lock()
 			held, kept := server.in.len(), client.out.len()
@@ -229,7 +229,7 @@ func TestBeats(t *testing.T) {
 			}
 		}
 		w.mu.Lock()
-		w.budget, w.deaf = 0, true // the line goes dead, and says nothing
+		w.budget, w.deaf = 0, true // the line is dead, but no error is reported
 		w.mu.Unlock()
 		last := client.Heard()
 		time.Sleep(10 * time.Second)
@@ -241,9 +241,8 @@ func TestBeats(t *testing.T) {
 	})
 }
 
-// TestLastWord ends a stream on a carrier whose other side falls silent, or cannot be
-// told any more, when all is said: the end is not waited for beyond a beat, and is one
-// in order.
+// TestLastWord ends a stream on a carrier whose last message does not arrive. Both sides must end without an error
+// after one beat.
 func TestLastWord(t *testing.T) {
 	for name, fails := range map[string]error{"silent": nil, "not to be told": io.ErrClosedPipe} {
 		t.Run(name, inBubble(func(t *testing.T) {
@@ -268,7 +267,7 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// muted swallows the last word, or fails to say it.
+// muted is a carrier that drops the bye of this side, and may report an error.
 type muted struct {
 	io.ReadWriteCloser
 	err error
@@ -282,5 +281,5 @@ func (m *muted) Write(p []byte) (int, error) {
 	return m.ReadWriteCloser.Write(p)
 }
 
-// Close leaves the carrier to the other side.
+// Close does nothing, so that only the other side closes the carrier.
 func (m *muted) Close() error { return nil }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzRubbish lets a peer say anything, at first and after a good hello: it
-// gets an error, and neither a panic nor more than a buffer of memory.
+// FuzzRubbish lets a peer send random data, with or without a valid hello first. Carry must return an error. It must
+// not panic, or use more memory than a buffer.
 func FuzzRubbish(f *testing.F) {
 	frames := appendFrame(nil, kindBeat, 0)
 	frames = appendFrame(frames, kindAck, 3)
@@ -54,7 +54,7 @@ type speech struct{ io.Reader }
 func (*speech) Write(p []byte) (int, error) { return len(p), nil }
 func (*speech) Close() error                { return nil }
 
-// FuzzHello reads a hello back as it was written, and cut short never.
+// FuzzHello checks that a hello can be read again after it was written, but not if it is cut short.
 func FuzzHello(f *testing.F) {
 	f.Add([]byte("0123456789abcdef"), uint64(1), uint64(0), uint64(1), uint64(0), uint64(0), uint64(1), uint(0))
 	f.Add([]byte("0123456789abcdef"), uint64(1<<63), uint64(7), uint64(3), uint64(99), uint64(98), uint64(1<<22), uint(80))

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// echo is a service with one stream, which sends back what it receives.
+// echo is a service with one stream, which sends back everything that it receives.
 var echo = grpc.ServiceDesc{
 	ServiceName: "echo",
 	HandlerType: (*any)(nil),
@@ -40,7 +40,7 @@ var echo = grpc.ServiceDesc{
 	}},
 }
 
-// once is a listener of one connection.
+// once is a listener with one connection.
 type once struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -65,7 +65,7 @@ func (l *once) Accept() (net.Conn, error) {
 func (l *once) Close() error   { l.stop(); return nil }
 func (l *once) Addr() net.Addr { return addr{} }
 
-// TestGRPC runs one bidirectional gRPC stream through a hundred cuts.
+// TestGRPC uses a bidirectional stream of gRPC while its carrier is cut a hundred times.
 func TestGRPC(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -141,7 +141,7 @@ func TestGRPC(t *testing.T) {
 			}
 		}
 	})
-	// What follows the last cut.
+	// This carrier comes after the last cut.
 	_, a, b := newWire(-1, false)
 	all.Go(func() {
 		<-done

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestOldLine has a carrier still say and ask something when a newer one has
-// told the peer what came until then.
+// TestOldLine checks that an old carrier cannot send or receive anything after the hello on a newer carrier.
 func TestOldLine(t *testing.T) {
 	c, _ := pair(t, Options{})
 	mustWrite(t, c, "text")
@@ -47,7 +46,7 @@ func TestOldLine(t *testing.T) {
 	}
 }
 
-// TestBrokenPeers has peers that greet well and then break the protocol.
+// TestBrokenPeers tests peers that send a valid hello and then break the protocol.
 func TestBrokenPeers(t *testing.T) {
 	data := func(n int) string {
 		return string(appendFrame(nil, kindData, uint64(n))) + strings.Repeat("x", n)
@@ -79,8 +78,7 @@ func TestBrokenPeers(t *testing.T) {
 	}
 }
 
-// TestIdleAck has the writer's copy freed although the reader's side has nothing
-// to say.
+// TestIdleAck checks that the writer can free its data even if the reader's side has nothing to send.
 func TestIdleAck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pair(t, Options{})

@@ -16,10 +16,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a stream of a test may live.
+// patience is the most time that a stream of a test may live.
 const patience = 5 * time.Minute
 
-// pair returns the two ends of a stream, which lives no longer than patience.
+// pair returns the two ends of a stream. They are aborted after patience.
 func pair(t testing.TB, opts Options) (client, server *Conn) {
 	opts.ID = NewID()
 	client, server = New(opts), New(opts)
@@ -36,8 +36,8 @@ func pair(t testing.TB, opts Options) (client, server *Conn) {
 	return client, server
 }
 
-// carryBoth carries a stream over the two ends of a carrier until both sides
-// have returned. The server accepts where accepting is true.
+// carryBoth carries a stream over the two ends of a carrier until both sides have returned. If accepting is true, the
+// server accepts the carrier.
 func carryBoth(t testing.TB, client, server *Conn, a, b io.ReadWriteCloser, accepting bool) (clientErr, serverErr error) {
 	var wg sync.WaitGroup
 	wg.Go(func() { clientErr = client.Carry(t.Context(), a) })
@@ -60,8 +60,7 @@ func serve(t testing.TB, server *Conn, b io.ReadWriteCloser, accepting bool) err
 	return server.CarryPending(t.Context(), p)
 }
 
-// TestNothingIsLostOrDoubled writes at random both ways over carriers that
-// break at random bytes.
+// TestNothingIsLostOrDoubled writes random data in both directions over carriers that break at random bytes.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	for i := range uint64(12) {
@@ -76,18 +75,18 @@ func FuzzNothingIsLostOrDoubled(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { survive(t, seed, 20) })
 }
 
-// survive runs one stream through as many faults as it says, and checks every
-// byte that is read.
+// survive uses one stream through a number of faults, and checks every byte that is read.
 func survive(t *testing.T, seed uint64, faults int) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	client, server := pair(t, Options{})
-	least := 1 << rng.IntN(13) // of a buffer; the other is not so much bigger that it would take ages to go through it
+	// least is the smallest size of a buffer. If the other buffer were much larger, it would take too long to fill it.
+	least := 1 << rng.IntN(13)
 	for _, c := range []*Conn{client, server} {
 		c.out.limit = least + rng.IntN(63*least+1)
 		c.in.limit = c.out.limit
 		c.beat = time.Duration(1+rng.IntN(20)) * time.Millisecond
 	}
-	size := min(1<<rng.IntN(18), 64*least) // of a write, at most
+	size := min(1<<rng.IntN(18), 64*least) // the largest size of a write
 
 	var stop atomic.Bool
 	var writers, readers sync.WaitGroup
@@ -109,7 +108,7 @@ func survive(t *testing.T, seed uint64, faults int) {
 			defer close(over)
 			clientErr, serverErr := carryBoth(t, client, server, a, b, accepting)
 			for i, err := range []error{clientErr, serverErr} {
-				if !ordinary(err) && !(err == nil && ends[i].hasEnded()) { // it may return after the last
+				if !ordinary(err) && !(err == nil && ends[i].hasEnded()) { // the carry may return after the last one
 					t.Errorf("a carry ended by %v", err)
 				}
 			}
@@ -118,13 +117,13 @@ func survive(t *testing.T, seed uint64, faults int) {
 		select {
 		case <-w.struck:
 		case <-over:
-		case <-limit.C: // the stream may wait for the other side: break it as it stands
+		case <-limit.C: // the stream may wait for the other side, so the test cuts the carrier now
 			w.cut()
 		}
 		limit.Stop()
 		if deaf && rng.IntN(2) == 0 {
-			// Let the next carrier supersede it, once both sides have taken it: else
-			// it may supersede the next. Who accepts sees which is newer.
+			// The next carrier supersedes this one when both sides have used this one. Otherwise this one could
+			// supersede the next carrier. A side that accepts sees which carrier is newer.
 			<-w.way[0].spoken
 			if !accepting {
 				<-w.way[1].spoken
@@ -145,7 +144,7 @@ func survive(t *testing.T, seed uint64, faults int) {
 	server.Close()
 	last.Wait()
 	for _, w := range append(wires, w) {
-		w.cut() // a deaf one may hold an Accept, which only its ctx would end
+		w.cut() // a deaf wire may block an Accept, which otherwise only ctx would end
 	}
 	carries.Wait()
 	if errs[0] != nil || errs[1] != nil {
@@ -153,14 +152,14 @@ func survive(t *testing.T, seed uint64, faults int) {
 	}
 }
 
-// hasEnded reports whether the stream has ended in order.
+// hasEnded reports whether the stream has ended without an error.
 func (c *Conn) hasEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended
 }
 
-// ordinary is whether err is how a carrier ends that is cut or superseded.
+// ordinary reports whether err is an error of a carrier that was cut or superseded.
 func ordinary(err error) bool {
 	for _, want := range []error{errCut, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, ErrSuperseded} {
 		if errors.Is(err, want) {
@@ -170,8 +169,8 @@ func ordinary(err error) bool {
 	return false
 }
 
-// scribble writes the random bytes of seed in random pieces until it is to
-// stop, and returns how many.
+// scribble writes the random bytes of seed in pieces of random sizes until stop is true. It returns the number of
+// bytes.
 func scribble(t *testing.T, c *Conn, seed uint64, size int, stop *atomic.Bool) int64 {
 	content, rng := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}), rand.New(rand.NewPCG(seed, 1))
 	total := int64(0)
@@ -188,7 +187,7 @@ func scribble(t *testing.T, c *Conn, seed uint64, size int, stop *atomic.Bool) i
 	return total
 }
 
-// peruse reads as many bytes as are written and checks each.
+// peruse reads as many bytes as were written, and checks each of them.
 func peruse(t *testing.T, c *Conn, seed uint64, written <-chan int64) {
 	content, rng := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}), rand.New(rand.NewPCG(seed, 2))
 	got, total := int64(0), int64(-1)
@@ -204,7 +203,7 @@ func peruse(t *testing.T, c *Conn, seed uint64, written <-chan int64) {
 			return
 		}
 		p := make([]byte, 1+rng.IntN(1<<16))
-		c.SetReadDeadline(time.Now().Add(5 * time.Millisecond)) // to learn of the total
+		c.SetReadDeadline(time.Now().Add(5 * time.Millisecond)) // returns soon, to look for the total
 		n, err := c.Read(p)
 		if err != nil && !isTimeout(err) {
 			t.Errorf("Read at byte %d: %v", got, err)

@@ -8,29 +8,29 @@ import (
 
 var errCut = errors.New("cut by the test")
 
-// wire is a carrier whose ends are given to two sides. As a socket does, it
-// takes more than has been read; what has not been read when it is cut is lost.
+// wire is a carrier with two ends. Like a socket, it accepts more data than was read. Data that was not read before it
+// is cut is lost.
 type wire struct {
 	mu     sync.Mutex
 	change sync.Cond
 	way    [2]way
 	over   error
-	budget int  // bytes until the fault; negative is no fault
-	deaf   bool // the fault is that the bytes vanish, not that the wire is cut
+	budget int  // number of bytes until the fault; negative means no fault
+	deaf   bool // the fault is that data disappears; otherwise, the fault is that the wire is cut
 	struck chan struct{}
 }
 
 type way struct {
 	queue  []byte
-	closed bool          // the end that writes here was closed
-	spoken chan struct{} // closed when it first writes
+	closed bool          // whether the end that writes in this direction was closed
+	spoken chan struct{} // is closed at the first write
 }
 
-// wireBytes is what a wire takes before a Write blocks.
+// wireBytes is the number of unread bytes that a wire accepts before Write blocks.
 const wireBytes = 32 << 10
 
-// newWire returns a wire that is struck after budget bytes of both ways
-// together: cut, or, where deaf, swallowing all that is written from then on.
+// newWire returns a wire with a fault after budget bytes, counted in both directions together. The wire is then cut
+// or, if deaf is true, loses everything that is written later.
 func newWire(budget int, deaf bool) (*wire, io.ReadWriteCloser, io.ReadWriteCloser) {
 	w := &wire{budget: budget, deaf: deaf, struck: make(chan struct{})}
 	for i := range w.way {
@@ -40,7 +40,7 @@ func newWire(budget int, deaf bool) (*wire, io.ReadWriteCloser, io.ReadWriteClos
 	return w, &wireEnd{w, 0}, &wireEnd{w, 1}
 }
 
-// cut breaks the wire now.
+// cut cuts the wire now.
 func (w *wire) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -50,11 +50,10 @@ func (w *wire) cut() {
 	w.change.Broadcast()
 }
 
-// silent is whether the wire is deaf already. w.mu is held.
+// silent reports whether the wire already loses data. w.mu is held.
 func (w *wire) silent() bool { return w.deaf && w.budget == 0 }
 
-// spend takes up to n bytes of the budget and returns how many still pass.
-// w.mu is held.
+// spend uses up to n bytes of the budget, and returns how many bytes can still pass. w.mu is held.
 func (w *wire) spend(n int) int {
 	if w.budget < 0 {
 		return n
@@ -76,7 +75,7 @@ func (w *wire) spend(n int) int {
 
 type wireEnd struct {
 	*wire
-	from int // the way that this end writes to
+	from int // the direction in which this end writes
 }
 
 func (e *wireEnd) Read(p []byte) (int, error) {

@@ -95,7 +95,7 @@ func TestSeveralSessions(t *testing.T) {
 	all.Wait()
 }
 
-// TestSessionLimit has a host that takes one session at a time.
+// TestSessionLimit tests a host that allows one session at a time.
 func TestSessionLimit(t *testing.T) {
 	s, d := sshtest.OneHost(t, "MaxSessions 1")
 	c := dial(t, dialer(s), "n1")
@@ -117,7 +117,7 @@ func TestSessionLimit(t *testing.T) {
 	}
 }
 
-// TestCloseSession leaves a command behind, which ends badly when its input does.
+// TestCloseSession closes a session while its command still runs.
 func TestCloseSession(t *testing.T) {
 	s, _ := sshtest.OneHost(t)
 	c := dial(t, dialer(s), "n1")
@@ -138,7 +138,7 @@ func TestCloseSession(t *testing.T) {
 func TestHostEnds(t *testing.T) {
 	s, _ := sshtest.OneHost(t)
 	c := dial(t, dialer(s), "n1")
-	session, err := c.Exec(t.Context(), "kill -9 $PPID; cat") // its sshd
+	session, err := c.Exec(t.Context(), "kill -9 $PPID; cat") // kills the sshd of the session
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +157,8 @@ func TestHostEnds(t *testing.T) {
 	}
 }
 
-// A relay passes connections on to a host until it is cut: then it drops all
-// without a word, as a broken network does.
+// relay passes connections on to a host until it is cut. It then drops all data without closing the connections, as a
+// broken network does.
 type relay struct {
 	port int
 	cut  atomic.Bool
@@ -176,7 +176,7 @@ func newRelay(t *testing.T, to string) *relay {
 		mu.Lock()
 		fars = append(fars, far)
 		mu.Unlock()
-		pass := func(dst, src net.Conn) { // until src ends, which dst is told unless cut
+		pass := func(dst, src net.Conn) { // copies until src ends; dst is then closed, unless the relay is cut
 			buffer := make([]byte, 32<<10)
 			for {
 				n, err := src.Read(buffer)
@@ -206,8 +206,8 @@ func newRelay(t *testing.T, to string) *relay {
 	return r
 }
 
-// quiet is after how much silence a line is dead, in tests of that: more than what this
-// machine may stand still for.
+// quiet is the silence after which a line counts as dead in these tests. It is longer than this machine may stand
+// still.
 const quiet = 8 * time.Second
 
 func TestSilence(t *testing.T) {
@@ -223,7 +223,7 @@ func TestSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Idle for longer than the limit it stays, since it is asked.
+	// An idle connection must stay open for longer than the limit, because the keep-alive messages are answered.
 	select {
 	case <-c.Done():
 		t.Fatalf("an idle connection ends: %v", c.Err())
@@ -242,8 +242,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestExecOnSilentLine bounds the start of a command by its context, and Close
-// ends what is left of it.
+// TestExecOnSilentLine checks that the end of ctx ends Exec on a silent line, and that Close works after that.
 func TestExecOnSilentLine(t *testing.T) {
 	s, host := sshtest.OneHost(t)
 	r := newRelay(t, host.Address())
@@ -261,7 +260,7 @@ func TestExecOnSilentLine(t *testing.T) {
 	}
 }
 
-// TestLostJump loses the jump host under a connection.
+// TestLostJump loses the connection to the jump host of a connection.
 func TestLostJump(t *testing.T) {
 	t.Parallel()
 	s := sshtest.New(t)
@@ -284,14 +283,14 @@ func TestLostJump(t *testing.T) {
 		t.Errorf("%T: %v", c.Err(), c.Err())
 	}
 	r.cut.Store(false)
-	dial(t, d, "n1") // by a new connection to the gate, while the dead one is still held
+	dial(t, d, "n1") // over a new connection to the gate, while the dead connection is still open
 	c.Close()
 	jumps := func() int {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.jumps)
 	}
-	for deadline := time.Now().Add(sshtest.Longest); jumps() > 1; time.Sleep(20 * time.Millisecond) { // none where the living one was the dying one
+	for deadline := time.Now().Add(sshtest.Longest); jumps() > 1; time.Sleep(20 * time.Millisecond) { // there is no jump left if c had the new connection
 		if time.Now().After(deadline) {
 			t.Fatalf("%d jumps, want the living one at most", jumps())
 		}

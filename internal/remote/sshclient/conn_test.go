@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What has ended by a read takes no more: the kernel might, once.
+// TestLineThatHasEnded checks that nothing can be written after a read has found the end of a connection. The kernel
+// might accept one more write.
 func TestLineThatHasEnded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

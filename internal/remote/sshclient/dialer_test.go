@@ -33,8 +33,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// hints checks what every error must have: the host's name, its port and user
-// in its text, and a hint.
+// hints checks that the text of an error has the host's name, port and user. It returns the hint of the error.
 func hints(t *testing.T, err error, name string, port int, user string) string {
 	t.Helper()
 	var h interface{ Hint() string }
@@ -90,7 +89,7 @@ func TestDialErrors(t *testing.T) {
 	})
 }
 
-// serve answers connections by handle until the test ends, and returns its port.
+// serve calls handle for each connection until the test ends. It returns its port.
 func serve(t *testing.T, handle func(net.Conn)) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

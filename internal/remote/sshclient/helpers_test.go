@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is that of the user of a site.
+// config returns the SSH configuration of the user of a site.
 func config(s *sshtest.Site) sshconfig.Config {
 	return sshconfig.Config{
 		UserFile:   s.Path(".ssh/config"),
@@ -50,7 +50,7 @@ func done(t testing.TB, c *Client) {
 	}
 }
 
-// output runs a command and returns what it prints.
+// output runs a command and returns its output.
 func output(t testing.TB, c *Client, command string) string {
 	t.Helper()
 	s, err := c.Exec(context.Background(), command)

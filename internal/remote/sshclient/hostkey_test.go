@@ -23,7 +23,7 @@ func TestHostKeyUnknown(t *testing.T) {
 	if _, fingerprint, _ := strings.Cut(s.Tool("ssh-keygen", "-lf", d.HostKey+".pub"), " "); !strings.Contains(hint, strings.Fields(fingerprint)[0]) {
 		t.Errorf("hint %q has not the fingerprint %q", hint, fingerprint)
 	}
-	// The hint's own command makes the host known.
+	// The command in the hint must make the host known.
 	_, command, ok := strings.Cut(hint, "if it is the same: ")
 	if !ok || !strings.HasPrefix(command, "ssh-keyscan ") {
 		t.Fatalf("hint %q", hint)
@@ -56,8 +56,7 @@ func TestHostKeyChanged(t *testing.T) {
 	dial(t, dialer(s), "n1")
 }
 
-// TestHostKeyKinds knows one kind of key of a host that has two, and prefers to
-// show the other.
+// TestHostKeyKinds tests a host with two kinds of keys. Only one of them is known, and the host prefers the other one.
 func TestHostKeyKinds(t *testing.T) {
 	for _, kind := range []string{"ed25519", "ecdsa", "rsa"} {
 		t.Run(kind, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestProxyJump(t *testing.T) {
 	for _, jump := range []*sshtest.Server{outer, gate} {
 		n := 0
 		for limit := time.Now().Add(sshtest.Longest); n == 0 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-			n = strings.Count(jump.Said(), "Accepted publickey") // which sshd may say later than to who logs in
+			n = strings.Count(jump.Said(), "Accepted publickey") // sshd may log this after the login has succeeded
 		}
 		if n != 1 {
 			t.Errorf("%d logins on %s, which all share", n, jump.Name)

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asker counts the questions and answers them.
+// asker answers questions and counts them.
 type asker struct {
 	asked  atomic.Int32
 	answer func(n int) (string, error)
@@ -95,7 +95,8 @@ func TestPassphraseNotGiven(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotAskedForInVain has a host that does not take the encrypted key.
+// TestKeyIsNotAskedForInVain checks that there is no question for the passphrase of a key that the host does not
+// accept.
 func TestKeyIsNotAskedForInVain(t *testing.T) {
 	s := sshtest.New(t)
 	s.NewKey(".ssh/id_ecdsa", "ecdsa", secret)
@@ -113,7 +114,7 @@ func TestReadKeyOfFIFO(t *testing.T) {
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readKey(fifo); err == nil || err.Error() != "it is not a file" { // and it does not wait
+	if _, err := readKey(fifo); err == nil || err.Error() != "it is not a file" { // and readKey does not wait
 		t.Errorf("error %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// knownFor reads known_hosts text for a host and a port.
+// knownFor returns what the text of a known_hosts file says about a host and a port.
 func knownFor(t *testing.T, s *sshtest.Site, text, host string, port int) (sshconfig.Endpoint, knownHost) {
 	t.Helper()
 	s.Write("known", text)
@@ -36,7 +36,7 @@ func TestKnownHosts(t *testing.T) {
 		name, text, host string
 		port             int
 		shown            string
-		want             HostKeyProblem // "" for none
+		want             HostKeyProblem // "" if there is no problem
 	}{
 		{"plain", "n1 ED\n", "n1", 22, ed, ""},
 		{"case of the name", "N1 ED\n", "n1", 22, ed, ""},
@@ -85,7 +85,7 @@ func TestKnownHosts(t *testing.T) {
 			} else if wrong.Hint() == "" {
 				t.Error("no hint")
 			}
-			// ssh-keygen finds a line for the host exactly where we do.
+			// ssh-keygen must find a line for the host exactly if gangrun does.
 			name, _ := lookup(e)
 			found := exec.Command("ssh-keygen", "-F", name, "-f", s.Path("known")).Run() == nil
 			if ours := len(known.keys)+len(known.authorities) > 0; ours && !found {
@@ -178,14 +178,14 @@ func FuzzKnownHosts(f *testing.F) {
 				t.Fatalf("names %q of %q", hosts, line)
 			}
 		}
-		// What is not spoken of is not known.
+		// A host whose name does not occur in the text must have no key.
 		if !strings.ContainsAny(text, "*?|") && !strings.Contains(strings.ToLower(text), name) && len(k.keys) > 0 {
 			t.Fatalf("%q is known by %q", name, text)
 		}
 	})
 }
 
-// TestKeyIsNotShown prints what holds a key in every way.
+// TestKeyIsNotShown formats values that have a private key with all verbs. The key must not be in the text.
 func TestKeyIsNotShown(t *testing.T) {
 	s := sshtest.New(t)
 	path := s.NewKey("k", "ed25519", "")

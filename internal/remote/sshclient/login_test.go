@@ -67,8 +67,8 @@ func TestAuthErrors(t *testing.T) {
 	})
 }
 
-// TestLoginThatBreaks: a host that hangs up while it is asked to let the user in has
-// refused nobody.
+// TestLoginThatBreaks checks that a host that closes the connection during the login does not count as refusing the
+// login.
 func TestLoginThatBreaks(t *testing.T) {
 	for name, settings := range map[string]func(hangUp func() error) *xssh.ServerConfig{
 		"before a key": func(hangUp func() error) *xssh.ServerConfig {
@@ -141,7 +141,7 @@ func TestUserCertificate(t *testing.T) {
 	dial(t, dialer(s), "n1")
 }
 
-// agentProcess starts a real ssh-agent and returns its socket.
+// agentProcess starts a real ssh-agent and returns the path of its socket.
 func agentProcess(t *testing.T, s *sshtest.Site) string {
 	t.Helper()
 	socket := s.Path("agent.sock")
@@ -178,12 +178,12 @@ func TestAgent(t *testing.T) {
 		key := s.NewKey("k_"+kind, kind, "")
 		addToAgent(t, s, socket, key)
 		s.Authorize(key)
-		if err := os.Remove(key); err != nil { // the agent alone has it
+		if err := os.Remove(key); err != nil { // only the agent has the key now
 			t.Fatal(err)
 		}
 	}
 	d := s.Start("n1", "MaxAuthTries 2").Known().Named()
-	for i := range 3 { // keys that the host does not take, before the right ones
+	for i := range 3 { // keys that the host does not accept come before the right one
 		addToAgent(t, s, socket, s.NewKey(fmt.Sprintf("x%d", i), "ed25519", ""))
 	}
 	dialer := dialer(s)
@@ -191,7 +191,7 @@ func TestAgent(t *testing.T) {
 	dial(t, dialer, "n1")
 
 	for _, kind := range []string{"ed25519", "rsa"} {
-		// A public key as IdentityFile means: that one of the agent's, first.
+		// If IdentityFile is a public key, the agent's key with this public key is used first.
 		s.Write(".ssh/config", "IdentitiesOnly yes\nIdentityFile "+s.Path("k_"+kind)+".pub\n")
 		d.Named()
 		dial(t, dialer, "n1")
@@ -213,7 +213,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// TestSilentAgent bounds an agent that never answers.
+// TestSilentAgent checks that an agent that never answers delays the login only for a limited time.
 func TestSilentAgent(t *testing.T) {
 	s, d := sshtest.OneHost(t)
 	l, err := net.Listen("unix", s.Path("agent.sock"))

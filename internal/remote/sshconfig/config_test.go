@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
-// config is that of the user of a site.
+// config returns the SSH configuration of the user of a site.
 func config(s *sshtest.Site) Config {
 	return Config{
 		UserFile:   s.Path(".ssh/config"),
@@ -27,7 +27,7 @@ func config(s *sshtest.Site) Config {
 	}
 }
 
-// resolve resolves host by the text of a user's ssh_config.
+// resolve resolves host with text as the user's ssh_config.
 func resolve(t *testing.T, text, host string) (Endpoint, []string, error) {
 	t.Helper()
 	s := sshtest.New(t)
@@ -195,7 +195,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// TestResolveAsOpenSSH compares with what ssh itself makes of the same file.
+// TestResolveAsOpenSSH compares the result with that of ssh for the same file.
 func TestResolveAsOpenSSH(t *testing.T) {
 	const files = `
 Host plain
@@ -259,7 +259,7 @@ Host *
 			key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
 			theirs[key] = append(theirs[key], value)
 		}
-		expand := func(paths []string) (all []string) { // ssh -G shows most tokens as they are
+		expand := func(paths []string) (all []string) { // ssh -G does not expand most tokens
 			for _, p := range paths {
 				p, err := c.path(e, p)
 				if err != nil {
@@ -287,7 +287,7 @@ Host *
 		if theirs["connecttimeout"][0] == "none" {
 			theirs["connecttimeout"] = []string{"10"}
 		}
-		if strings.Contains(theirs["userknownhostsfile"][0], "/.ssh/") { // their default
+		if strings.Contains(theirs["userknownhostsfile"][0], "/.ssh/") { // the default of ssh
 			theirs["userknownhostsfile"] = []string{filepath.Join(s.Dir, ".ssh/known_hosts")}
 		}
 		for key, value := range ours {
@@ -330,7 +330,7 @@ func FuzzResolve(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text, host string) {
 		path := filepath.Join(dir, "config")
-		if strings.Contains(strings.ToLower(text), "include") { // of this machine's files
+		if strings.Contains(strings.ToLower(text), "include") { // the text could include files of this machine
 			return
 		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -26,7 +26,7 @@ func TestReadSetting(t *testing.T) {
 	if _, err := ReadFile(filepath.Join(dir, "nosuch")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
-	if _, err := ReadFile(fifo); !errors.As(err, new(*safefile.KindError)) { // and it does not wait
+	if _, err := ReadFile(fifo); !errors.As(err, new(*safefile.KindError)) { // and ReadFile does not wait
 		t.Errorf("error %v", err)
 	}
 }

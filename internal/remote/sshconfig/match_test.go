@@ -7,7 +7,7 @@ func FuzzMatchPattern(f *testing.F) {
 	f.Add("", "*")
 	f.Add("aaaaaaaaaaaaaaaa", "*a*a*a*a*b")
 	f.Fuzz(func(t *testing.T, s, pattern string) {
-		if len(s) > 30 || len(pattern) > 12 { // the plain rule below takes its time
+		if len(s) > 30 || len(pattern) > 12 { // matchSlowly would take too long
 			return
 		}
 		if got, want := MatchPattern(s, pattern), matchSlowly(s, pattern); got != want {
@@ -16,7 +16,7 @@ func FuzzMatchPattern(f *testing.F) {
 	})
 }
 
-// matchSlowly is the rule as it is written down.
+// matchSlowly matches by the plain rule, without the optimisations of match.
 func matchSlowly(s, pattern string) bool {
 	switch {
 	case pattern == "":

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// started is a server in a process of its own.
+// started is a server that runs in a process of its own.
 type started struct {
 	cmd    *exec.Cmd
 	report Report
@@ -90,8 +90,8 @@ func run1(t *testing.T, c *sshclient.Client, line, input string) (string, int) {
 	return string(out) + s.Stderr(), code
 }
 
-// TestServer runs commands for the one client, and ends when it is asked to and its orphans
-// have ended.
+// TestServer lets the only client run commands. The server must end when the client asks for it and the orphans of the
+// commands have ended.
 func TestServer(t *testing.T) {
 	s := start(t, time.Hour)
 	d := &sshclient.Dialer{}
@@ -124,7 +124,8 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(orphan, unix.SIGKILL); err != nil { // not through the server, which may end before it has answered
+	// The server may end before it has answered, so this is no command of the server.
+	if err := unix.Kill(orphan, unix.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	_ = c.Close()
@@ -138,7 +139,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// TestOthers are refused: another client, and a client that expects another server.
+// TestOthers checks that a second client, and a client that expects another server, are refused.
 func TestOthers(t *testing.T) {
 	s := start(t, time.Hour)
 	_, other, err := ed25519.GenerateKey(nil)
@@ -158,8 +159,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestAlone: a server without a client ends after its grace, and not by signals of the
-// batch system.
+// TestAlone checks that a server without a client ends after its grace. Signals of the batch system must not end it.
 func TestAlone(t *testing.T) {
 	s := start(t, 300*time.Millisecond)
 	d := &sshclient.Dialer{}

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
-// TestMain lets the test's own binary be the program bed.
+// TestMain makes the test binary serve as the program bed.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == bedName {
 		os.Exit(ask(os.Args[1:]))
@@ -65,7 +65,7 @@ func TestRunEndsAsItsCommandDoes(t *testing.T) {
 	}
 }
 
-// TestRunWithSlurm runs a job of bob's on a cluster of which a node was switched off and on.
+// TestRunWithSlurm runs a job of bob on a cluster after a node was switched off and on.
 func TestRunWithSlurm(t *testing.T) {
 	slurm.Need(t)
 	out := filepath.Join(t.TempDir(), "out")

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestCluster runs jobs on two hosts. A test of the limit on memory would put a record into the
-// kernel's log, where gangs of other tests see it: TestSlurm of cmd/gangrun has one.
+// TestCluster runs jobs on two hosts. It does not test the limit on memory, because gangs of other tests would see the
+// record in the log of the kernel. TestSlurmMemory of cmd/gangrun tests that limit.
 func TestCluster(t *testing.T) {
 	Need(t)
 	begun := time.Now()

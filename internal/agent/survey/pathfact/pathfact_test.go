@@ -23,7 +23,7 @@ func sum(text string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// TestInputChanged changes a file of a directory without changing the directory.
+// TestInputChanged changes a file in a directory. The time of the directory does not change.
 func TestInputChanged(t *testing.T) {
 	dir := t.TempDir()
 	file := agenttest.WriteFile(t, dir+"/data", "12345", 0o644)
@@ -61,7 +61,7 @@ func TestReadable(t *testing.T) {
 		"none":     {Empty: true},
 		"full":     {Dir: true},
 		"bare":     {Dir: true, Empty: true},
-		"fifo":     {}, // and nobody waits for who writes to it
+		"fifo":     {}, // the agent must not wait for a writer
 		"absent":   {Kind: job.ErrorMissing, Error: "no such file or directory"},
 		"dangling": {Kind: job.ErrorMissing, Error: "no such file or directory"},
 		"data/x":   {Kind: job.ErrorMissing, Error: "not a directory"},
@@ -70,7 +70,7 @@ func TestReadable(t *testing.T) {
 		got := Readable(filepath.Join(dir, name))
 		want.Path = filepath.Join(dir, name)
 		if got.Dir {
-			got.Bytes = 0 // the file system's own affair
+			got.Bytes = 0 // the size depends on the file system
 		}
 		if got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// newGang returns a gang whose logs are in dir, on the host of mpirun or on another.
+// newGang returns a gang whose logs are in dir. Its host is the host of mpirun or another one.
 func newGang(dir string, mpirun *wire.Mpirun) *gang.Gang {
 	return gang.New(gang.Config{Host: "h2", Start: &wire.Start{Gang: "r/1", LogDir: []byte(dir), Mpirun: mpirun}, Reports: &report.Queue{}})
 }
@@ -26,7 +26,7 @@ func TestLogName(t *testing.T) {
 	}
 }
 
-// Texts of ranks that mpirun has not printed are in its log at the end.
+// TestLogIsCompleted checks that the log has the messages of ranks that mpirun has not printed.
 func TestLogIsCompleted(t *testing.T) {
 	for name, c := range map[string]struct {
 		printed string

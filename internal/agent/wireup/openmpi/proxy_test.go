@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// pmixServer answers everybody who connects with a welcome, waits for something
-// to be said, and hangs up. It returns its address.
+// pmixServer answers each connection with a welcome, waits for data, and closes the connection. It returns its
+// address.
 func pmixServer(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func pmixServer(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// redirected returns a proxy before rank 3's server, its address, and a channel of the losses
-// that it reports.
+// redirected returns a proxy in front of the server of rank 3, the address of the proxy, and a channel that gets a
+// value for each loss that the proxy reports.
 func redirected(t *testing.T) (*proxy, string, chan struct{}) {
 	t.Helper()
 	lost := make(chan struct{}, 8)
@@ -55,8 +55,8 @@ func redirected(t *testing.T) (*proxy, string, chan struct{}) {
 	return x, address, lost
 }
 
-// TestProxyOfAnotherProcess: the proxy hangs up on a process that is not below this one, and
-// takes nothing that it says for the rank's.
+// TestProxyOfAnotherProcess checks that the proxy closes the connection of a process that does not descend from this
+// process, and does not use its data.
 func TestProxyOfAnotherProcess(t *testing.T) {
 	x, address, lost := redirected(t)
 	conn, err := net.Dial("tcp4", address)
@@ -79,7 +79,7 @@ func TestProxyOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestProxyServerGone: a server that hangs up on a rank is lost.
+// TestProxyServerGone checks that the proxy reports a loss if the server closes the connection of a rank.
 func TestProxyServerGone(t *testing.T) {
 	x, address, lost := redirected(t)
 	host, port, _ := net.SplitHostPort(address)
@@ -88,7 +88,7 @@ func TestProxyServerGone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	select {
-	case <-lost: // before the rank saw it
+	case <-lost: // the proxy may report the loss before the rank sees it
 	default:
 		t.Error("the server does not count as lost")
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-// TestLinks: what is still open to peers, and who of them asks.
+// TestLinks checks which connections to peers are still open, and which peers ask for something.
 func TestLinks(t *testing.T) {
 	at := func(state tcpState, unread uint64) connection {
 		return connection{state: state, local: "here", remote: "there", unread: unread}
@@ -79,7 +79,7 @@ func FuzzParseTCP(f *testing.F) {
 	})
 }
 
-// TestOwnConnections: what a process has open, and has not read, is seen.
+// TestOwnConnections checks that the open connections of a process, and their unread data, are found.
 func TestOwnConnections(t *testing.T) {
 	client, server := agenttest.Connected(t)
 	if _, err := client.Write(make([]byte, flushRequest)); err != nil {
@@ -90,7 +90,7 @@ func TestOwnConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var name string
-	err = raw.Read(func(fd uintptr) bool { // it arrives, and stays unread
+	err = raw.Read(func(fd uintptr) bool { // the data arrives, but stays unread
 		name, _ = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 		n, _, _ := unix.Recvfrom(int(fd), make([]byte, 2*flushRequest), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		return n == flushRequest
