@@ -23,7 +23,7 @@ const announceBytes = 400
 
 var (
 	// errorWord finds the word that announces an error.
-	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
+	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical|(?-i:PANIC))\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
 	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]>-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that is marked only by its capitals.
@@ -39,7 +39,7 @@ var (
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |^\s*#\d+ +\S|^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
@@ -66,7 +66,7 @@ const decoration = "*#%!|\\/_=~ \t"
 // announcers are words. Every announcement has one of them.
 var announcers = sync.OnceValue(func() *textmatch.Index {
 	x := &textmatch.Index{}
-	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
+	for i, word := range []string{"error", "fatal", "abort", "critical", "panic", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
 		x.Add(word, i)
 	}
 	return x
