@@ -125,8 +125,13 @@ func hydra(text []string, i int) (Report, int, bool) {
 			r.Signal, at = logtext.Number(m[1]+m[2]), j
 		}
 	}
-	if slices.Contains(crashes, r.Code) && r.Signal > 0 {
+	switch {
+	case slices.Contains(crashes, r.Code) && r.Signal > 0:
 		r.Signal = r.Code // that of the first process that ended; hydra itself has sent the other to the rest
+	case r.Signal == 0 && (r.Code == 9 || r.Code == 11): // an old hydra, which does not name the signal
+		r.Signal = r.Code
+	case r.Signal == 0 && r.Code > shellSignal && slices.Contains(append(crashes, 9), r.Code-shellSignal):
+		r.Signal = r.Code - shellSignal
 	}
 	if r.Signal > 0 {
 		r.Code = 0

@@ -120,18 +120,42 @@ func Tracebacks(text []string) []Exception {
 				note(e)
 			}
 			i = next
-		case ErrorLine(t):
+		case ErrorLine(t), represents(t):
 			e := Headless(text, i)
 			e.Ignored = e.From > 0 && Harmless(text[e.From-1])
 			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // else Python only warns
 				note(e)
 			}
 			i = max(e.To, i+1)
+		case strings.HasPrefix(t, "  ") && (strings.Contains(t, "Error") || strings.Contains(t, "Exception")):
+			if e, ok := shifted(text, i); ok {
+				note(e)
+			}
+			i = max(end, i+1)
 		default:
 			i++
 		}
 	}
 	return all
+}
+
+// shifted reads an exception without a line "Traceback" if all of its lines are indented further than Python indents them.
+func shifted(text []string, i int) (Exception, bool) {
+	pad := text[i][:len(text[i])-len(strings.TrimLeft(text[i], " "))]
+	if !ErrorLine(text[i][len(pad):]) {
+		return Exception{}, false
+	}
+	from := i
+	for from > 0 && from > i-60 && strings.HasPrefix(text[from-1], pad+"  ") {
+		from--
+	}
+	inner := make([]string, 0, i-from+1)
+	for _, t := range text[from : i+1] {
+		inner = append(inner, t[len(pad):])
+	}
+	e := Headless(inner, i-from)
+	e.From, e.At, e.To = e.From+from, e.At+from, e.To+from
+	return e, !e.Bare
 }
 
 // ErrorLine reports whether a line that is not indented looks like the message of an exception, even
@@ -276,6 +300,7 @@ func opens(class, t string) bool {
 func Headless(text []string, i int) Exception {
 	e := Exception{From: i, At: i, Bare: true}
 	e.named(text[i])
+	e.represented()
 	e.rest(text, i)
 	e.original(text)
 	for j := i - 1; j >= 0 && j >= i-60; j-- {
