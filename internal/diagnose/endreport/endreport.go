@@ -273,7 +273,7 @@ func alone(text []string, i int) (Report, int, bool) {
 }
 
 // signalCode is a line of a script, a shell or Kubernetes about an exit code by which a shell shows a signal.
-var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+:? ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?(1[34]\d)\s*(?:\(.*)?$`)
+var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+[\]:]{0,2} ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?\(?(1[34]\d)\)?[.,]?\s*(?:\(.*|reason.*)?$`)
 
 // coded reads the exit code of a process that a signal has ended.
 func coded(text []string, i int) (Report, int, bool) {

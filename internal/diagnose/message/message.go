@@ -50,6 +50,8 @@ var (
 	lastCommand = textmatch.New(`^Last command: [^(]`)
 	// unfinishedLine is a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
+	// heading is a line with the title of a box.
+	heading = textmatch.New(`^\s*[-=*#!]{4,} *\pL[^:]{2,40}[^:\s] *[-=*#!]{4,}\s*$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |Error msg: (?:Process failed with exitcode|Signal \d+ \()|\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
@@ -208,8 +210,8 @@ func endOfMessage(text []string, taken []bool, from int) int {
 
 // unfinished reports whether a line announces an error without saying which.
 func unfinished(t string) bool {
-	t = plainWords(t)
-	return t == "" || unfinishedLine.MatchString(t)
+	words := plainWords(t)
+	return words == "" || unfinishedLine.MatchString(words) || heading.MatchString(t)
 }
 
 // Read returns the message in text[from:to]. It returns nil if these lines say only that the program
@@ -256,7 +258,7 @@ func Read(text []string, from, to int) *Message {
 
 // inFrame reports whether a line is between two separators.
 func inFrame(text []string, at int) bool {
-	above := false
+	above := heading.MatchString(text[at])
 	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
 		if Separator(text[i]) {
 			above = true

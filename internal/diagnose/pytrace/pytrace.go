@@ -256,8 +256,8 @@ func (e *Exception) rest(text []string, at int) {
 			continue
 		case strings.HasSuffix(t, header) || FrameLine.MatchString(t):
 			return
-		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && e.Message == "" && opens(text[at], t):
-			if e.Message == "" || strings.HasSuffix(e.Message, ":") {
+		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && (e.Message == "" || strings.HasSuffix(strings.TrimRight(e.Message, " "), ":") && !ErrorLine(t)) && opens(text[at], t):
+			if e.Message = strings.TrimRight(e.Message, " "); e.Message == "" || strings.HasSuffix(e.Message, ":") {
 				e.Message = strings.TrimSpace(e.Message + " " + strings.TrimSpace(t))
 			}
 			e.Text += "\n" + t
