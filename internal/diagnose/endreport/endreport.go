@@ -59,6 +59,7 @@ var parsers = []struct {
 	{"exits with return code = ", deepSpeed},
 	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" on signal ", ofRank}, {": signal ", ofRank}, {" (signal ", ofRank}, {" of signal ", ofRank}, {" exited with ", ofRank},
 	{"exit code", coded}, {"exit status", coded},
+	{"received signal ", byNumber}, {"got signal ", byNumber}, {"caught signal ", byNumber},
 	{"segmentation fault", bySignal}, {"bus error", bySignal}, {" sigkill", bySignal}, {" sigsegv", bySignal}, {" sigbus", bySignal}, {" sigabrt", bySignal}, {" sigfpe", bySignal}, {" sigill", bySignal},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
@@ -238,6 +239,33 @@ func bySignal(text []string, i int) (Report, int, bool) {
 		return Report{}, 0, false
 	}
 	return Report{Rank: logtext.Number(m[1]), Signal: signals[strings.ToUpper(m[2])]}, i, true
+}
+
+var (
+	// signalNumber is a line about the number of the signal that has ended a rank, which the line or one just above it names.
+	signalNumber = textmatch.New(`(?i)^(?:[\w.-]+: )*(?:\W*error\W+)?(?:(?:rank|task|PE|process) (\d{1,5}) (?:has |was )?)?(?:received|got|caught) signal (\d{1,2})\b[^\d:(]*$`)
+	leftEarly    = textmatch.New(`\brank (\d+) has terminated without calling MPI_Finalize`)
+)
+
+// namedAbove is how many lines above such a line the rank may be named.
+const namedAbove = 3
+
+// byNumber reads such a line.
+func byNumber(text []string, i int) (Report, int, bool) {
+	m := signalNumber.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := Report{Rank: -1, Signal: logtext.Number(m[2])}
+	for _, t := range text[max(0, i-namedAbove):i] {
+		if n := leftEarly.FindStringSubmatch(t); n != nil && m[1] == "" {
+			m[1] = n[1]
+		}
+	}
+	if m[1] != "" {
+		r.Rank = logtext.Number(m[1])
+	}
+	return r, i, r.Signal == 9 || slices.Contains(crashes, r.Signal)
 }
 
 func gasnet(text []string, i int) (Report, int, bool) {

@@ -55,7 +55,7 @@ var (
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |Error msg: (?:Process failed with exitcode|Signal \d+ \()|\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
-		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
+		`frame #|\s*(?:-?\d+:)?MPT(?: ERROR)?: |INTERNAL ERROR: Invalid error class|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// Advance matches a line of a program that goes on with its work.
 	Advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + Numbers.String())
 	// Numbers matches a row of a table of numbers.
