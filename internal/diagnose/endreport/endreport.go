@@ -243,7 +243,7 @@ func bySignal(text []string, i int) (Report, int, bool) {
 
 var (
 	// signalNumber is a line about the number of the signal that has ended a rank, which the line or one just above it names.
-	signalNumber = textmatch.New(`(?i)^(?:[\w.-]+: )*(?:\W*error\W+)?(?:(?:rank|task|PE|process) (\d{1,5}) (?:has |was )?)?(?:received|got|caught) signal (\d{1,2})\b[^\d:(]*$`)
+	signalNumber = textmatch.New(`(?i)^\s*(?:[\w.-]+: )*(?:\W*error\W+)?(?:(?:rank|task|PE|process) (\d{1,5}) (?:has |was )?)?(?:received|got|caught) signal (\d{1,2})\b[^\d:(]*$`)
 	leftEarly    = textmatch.New(`\brank (\d+) has terminated without calling MPI_Finalize`)
 )
 
