@@ -111,7 +111,7 @@ func (s *suspect) tellsMore(strong *suspect) bool {
 		return true
 	case !strong.sign.Plain:
 		return false
-	case strong.stream == s.stream && strong.sign.From >= s.sign.To && strong.rule.Is(rule.Peer|rule.Cascade):
+	case strong.stream == s.stream && strong.sign.From >= s.sign.To && (strong.rule.Is(rule.Peer|rule.Cascade) || strong.tier() == tierAbort):
 		return true
 	case strong.stream == s.stream:
 		return strong.sign.To+adjacentLines < s.sign.From

@@ -1,6 +1,9 @@
 package endreport
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestCoded: the code of a process that a signal has ended is read on a line of its own.
 func TestCoded(t *testing.T) {
@@ -40,6 +43,38 @@ func TestOfRank(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestByNumber: a signal may be named by its number only, and the rank on a line above it.
+func TestByNumber(t *testing.T) {
+	for text, want := range map[string][2]int{
+		"sup: rank 7 has terminated without calling MPI_Finalize()\n     ending job\nsup: Received signal 11": {7, 11},
+		"runner: task 3 got signal 9":                     {3, 9},
+		"ERROR: PE 12 caught signal 7, ending":            {12, 7},
+		"Received signal 15":                              {-1, 0},
+		"rank 3 received signal 10 (reload)":              {-1, 0},
+		"worker pool: caught signal 11 handler installed": {-1, 0},
+	} {
+		lines := strings.Split(text, "\n")
+		got := [2]int{-1, 0}
+		if all := Find(lines, make([]bool, len(lines))); len(all) > 0 {
+			got = [2]int{all[0].Rank, all[0].Signal}
+		}
+		if got != want {
+			t.Errorf("%q: got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// TestOldHydra: an old hydra shows a signal as an exit code and does not name it.
+func TestOldHydra(t *testing.T) {
+	for code, want := range map[string]int{"9": 9, "11": 11, "139": 11, "137": 9, "134": 6, "1": 0, "2": 0, "143": 0} {
+		lines := []string{"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   EXIT CODE: " + code, "=   CLEANING UP REMAINING PROCESSES"}
+		all := Find(lines, make([]bool, len(lines)))
+		if len(all) != 1 || all[0].Signal != want {
+			t.Errorf("code %s: got %+v, want signal %d", code, all, want)
 		}
 	}
 }

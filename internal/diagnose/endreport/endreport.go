@@ -59,6 +59,7 @@ var parsers = []struct {
 	{"exits with return code = ", deepSpeed},
 	{" with exit code ", ofRank}, {" with status ", ofRank}, {" with code ", ofRank}, {" with signal ", ofRank}, {" with exit status ", ofRank}, {" by signal ", ofRank}, {" on signal ", ofRank}, {": signal ", ofRank}, {" (signal ", ofRank}, {" of signal ", ofRank}, {" exited with ", ofRank},
 	{"exit code", coded}, {"exit status", coded},
+	{"received signal ", byNumber}, {"got signal ", byNumber}, {"caught signal ", byNumber},
 	{"segmentation fault", bySignal}, {"bus error", bySignal}, {" sigkill", bySignal}, {" sigsegv", bySignal}, {" sigbus", bySignal}, {" sigabrt", bySignal}, {" sigfpe", bySignal}, {" sigill", bySignal},
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
@@ -125,8 +126,13 @@ func hydra(text []string, i int) (Report, int, bool) {
 			r.Signal, at = logtext.Number(m[1]+m[2]), j
 		}
 	}
-	if slices.Contains(crashes, r.Code) && r.Signal > 0 {
+	switch {
+	case slices.Contains(crashes, r.Code) && r.Signal > 0:
 		r.Signal = r.Code // that of the first process that ended; hydra itself has sent the other to the rest
+	case r.Signal == 0 && (r.Code == 9 || r.Code == 11): // an old hydra, which does not name the signal
+		r.Signal = r.Code
+	case r.Signal == 0 && r.Code > shellSignal && slices.Contains(append(crashes, 9), r.Code-shellSignal):
+		r.Signal = r.Code - shellSignal
 	}
 	if r.Signal > 0 {
 		r.Code = 0
@@ -235,6 +241,33 @@ func bySignal(text []string, i int) (Report, int, bool) {
 	return Report{Rank: logtext.Number(m[1]), Signal: signals[strings.ToUpper(m[2])]}, i, true
 }
 
+var (
+	// signalNumber is a line about the number of the signal that has ended a rank, which the line or one just above it names.
+	signalNumber = textmatch.New(`(?i)^\s*(?:[\w.-]+: )*(?:\W*error\W+)?(?:(?:rank|task|PE|process) (\d{1,5}) (?:has |was )?)?(?:received|got|caught) signal (\d{1,2})\b[^\d:(]*$`)
+	leftEarly    = textmatch.New(`\brank (\d+) has terminated without calling MPI_Finalize`)
+)
+
+// namedAbove is how many lines above such a line the rank may be named.
+const namedAbove = 3
+
+// byNumber reads such a line.
+func byNumber(text []string, i int) (Report, int, bool) {
+	m := signalNumber.FindStringSubmatch(text[i])
+	if m == nil {
+		return Report{}, 0, false
+	}
+	r := Report{Rank: -1, Signal: logtext.Number(m[2])}
+	for _, t := range text[max(0, i-namedAbove):i] {
+		if n := leftEarly.FindStringSubmatch(t); n != nil && m[1] == "" {
+			m[1] = n[1]
+		}
+	}
+	if m[1] != "" {
+		r.Rank = logtext.Number(m[1])
+	}
+	return r, i, r.Signal == 9 || slices.Contains(crashes, r.Signal)
+}
+
 func gasnet(text []string, i int) (Report, int, bool) {
 	m := gasnetProc.FindStringSubmatch(text[i])
 	if m == nil || m[1]+m[3] == "" {
@@ -268,7 +301,7 @@ func alone(text []string, i int) (Report, int, bool) {
 }
 
 // signalCode is a line of a script, a shell or Kubernetes about an exit code by which a shell shows a signal.
-var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+:? ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?(1[34]\d)\s*(?:\(.*)?$`)
+var signalCode = textmatch.New(`(?i)^\W*(?:[\w./-]+[\]:]{0,2} ){0,5}?exit(?:ed)?(?: with)? (?:code|status):? *(?:is |was )?\(?(1[34]\d)\)?[.,]?\s*(?:\(.*|reason.*)?$`)
 
 // coded reads the exit code of a process that a signal has ended.
 func coded(text []string, i int) (Report, int, bool) {

@@ -23,7 +23,7 @@ const announceBytes = 400
 
 var (
 	// errorWord finds the word that announces an error.
-	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
+	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical|(?-i:PANIC))\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
 	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]>-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that is marked only by its capitals.
@@ -39,7 +39,7 @@ var (
 	// measured is the name and value of a quantity.
 	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|(?:nan|inf)\b\s*(?:$|[,;|)\]]))`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = textmatch.New(`(?i)^==\d+== |^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|(?:no|0|zero|without)\s+(?:\w+\s+)?(?:fatals?|errors?|aborts?)|` +
+	harmlessWords = textmatch.New(`(?i)^==\d+== |^\s*#\d+ +\S|^(?:wandb|comet|swanlab|neptune|clearml):? (?:error|warning)\b|\berror summary\b|\babort on error\b|^error in cpuinfo: |\bwill be (?:retried|synced|uploaded|sent) later\b|\bthey will be synced|not a git repository|systemexit was raised from the worker|unsafe repository|\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|(?:no|0|zero|without)\s+(?:\w+\s+)?(?:fatals?|errors?|aborts?)|` +
 		`(?:any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
@@ -50,10 +50,12 @@ var (
 	lastCommand = textmatch.New(`^Last command: [^(]`)
 	// unfinishedLine is a line whose message is on the lines after it.
 	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
+	// heading is a line with the title of a box.
+	heading = textmatch.New(`^\s*[-=*#!]{4,} *\pL[^:]{2,40}[^:\s] *[-=*#!]{4,}\s*$`)
 	// Teardown matches what launchers, MPI and others print about the end of other processes.
 	Teardown = textmatch.New(`^(?:MPI_ABORT was |Error msg: (?:Process failed with exitcode|Signal \d+ \()|\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|error message you will receive is|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd\S*|gangrun|make|ninja)(?:\[\d+\])?[: ]|(?:ERROR|WARNING|INFO):torch\.distributed|\[[\d :,-]+\] \[(?:ERROR|INFO)\] \[launch\.py|[EWI]\d{4} .*(?:torch/distributed|elastic)|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
-		`frame #|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
+		`frame #|\s*(?:-?\d+:)?MPT(?: ERROR)?: |INTERNAL ERROR: Invalid error class|Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// Advance matches a line of a program that goes on with its work.
 	Advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + Numbers.String())
 	// Numbers matches a row of a table of numbers.
@@ -66,7 +68,7 @@ const decoration = "*#%!|\\/_=~ \t"
 // announcers are words. Every announcement has one of them.
 var announcers = sync.OnceValue(func() *textmatch.Index {
 	x := &textmatch.Index{}
-	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
+	for i, word := range []string{"error", "fatal", "abort", "critical", "panic", "stop ", "illegal value", "giving up", "bailing out", "cannot continue"} {
 		x.Add(word, i)
 	}
 	return x
@@ -208,8 +210,8 @@ func endOfMessage(text []string, taken []bool, from int) int {
 
 // unfinished reports whether a line announces an error without saying which.
 func unfinished(t string) bool {
-	t = plainWords(t)
-	return t == "" || unfinishedLine.MatchString(t)
+	words := plainWords(t)
+	return words == "" || unfinishedLine.MatchString(words) || heading.MatchString(t)
 }
 
 // Read returns the message in text[from:to]. It returns nil if these lines say only that the program
@@ -256,7 +258,7 @@ func Read(text []string, from, to int) *Message {
 
 // inFrame reports whether a line is between two separators.
 func inFrame(text []string, at int) bool {
-	above := false
+	above := heading.MatchString(text[at])
 	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
 		if Separator(text[i]) {
 			above = true

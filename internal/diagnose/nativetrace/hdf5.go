@@ -20,7 +20,7 @@ const hdf5Lines = 80
 // counts most.
 func hdf5(text []string, i int) *Death {
 	g := &Death{Class: "HDF5 error", From: i, At: -1}
-	file := ""
+	file, creates := "", false
 	for j := i + 1; j < len(text) && j <= i+hdf5Lines; j++ {
 		t := text[j]
 		m := hdf5Frame.FindStringSubmatch(t)
@@ -31,6 +31,7 @@ func hdf5(text []string, i int) *Death {
 		if f := hdf5File.FindStringSubmatch(t); f != nil {
 			file = f[1]
 		}
+		creates = creates || strings.Contains(t, " in H5Fcreate")
 		switch {
 		case c != nil:
 			g.Title, g.At = c[1], j
@@ -44,6 +45,9 @@ func hdf5(text []string, i int) *Death {
 	}
 	if g.At < 0 {
 		return nil
+	}
+	if creates {
+		g.Title = "cannot create file: " + g.Title
 	}
 	g.Title = "HDF5 error: " + g.Title
 	if file != "" {

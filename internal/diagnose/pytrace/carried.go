@@ -26,3 +26,19 @@ func (e *Exception) Carried() *Exception {
 	inner.Text = e.Message + "\n" + e.Text
 	return &inner
 }
+
+// represents reports whether a line is the report of an exception by its representation.
+func represents(t string) bool {
+	said, ok := strings.CutPrefix(t, "Exception: ")
+	return ok && representation.MatchString(said)
+}
+
+// represented reads the exception whose representation is the message of a worker: "Exception: 'KeyError(1)'".
+func (e *Exception) represented() {
+	if m := representation.FindStringSubmatch(e.Message); m != nil {
+		e.Class, e.Message = m[1], strings.Trim(m[2], `'"\\`)
+		e.Text = strings.TrimSuffix(e.Class+": "+e.Message, ": ")
+	}
+}
+
+var representation = textmatch.New(`^['"]?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt))\((.*?),?\)['"]?$`)

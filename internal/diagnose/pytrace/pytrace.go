@@ -120,13 +120,18 @@ func Tracebacks(text []string) []Exception {
 				note(e)
 			}
 			i = next
-		case ErrorLine(t):
+		case ErrorLine(t), represents(t):
 			e := Headless(text, i)
 			e.Ignored = e.From > 0 && Harmless(text[e.From-1])
 			if !e.Bare || !strings.HasSuffix(e.Class, "Warning") { // else Python only warns
 				note(e)
 			}
 			i = max(e.To, i+1)
+		case strings.HasPrefix(t, "  ") && (strings.Contains(t, "Error") || strings.Contains(t, "Exception")):
+			if e, ok := shifted(text, i); ok {
+				note(e)
+			}
+			i = max(end, i+1)
 		default:
 			i++
 		}
@@ -232,8 +237,8 @@ func (e *Exception) rest(text []string, at int) {
 			continue
 		case strings.HasSuffix(t, header) || FrameLine.MatchString(t):
 			return
-		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && e.Message == "" && opens(text[at], t):
-			if e.Message == "" || strings.HasSuffix(e.Message, ":") {
+		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && (e.Message == "" || strings.HasSuffix(strings.TrimRight(e.Message, " "), ":") && !ErrorLine(t)) && opens(text[at], t):
+			if e.Message = strings.TrimRight(e.Message, " "); e.Message == "" || strings.HasSuffix(e.Message, ":") {
 				e.Message = strings.TrimSpace(e.Message + " " + strings.TrimSpace(t))
 			}
 			e.Text += "\n" + t
@@ -276,6 +281,7 @@ func opens(class, t string) bool {
 func Headless(text []string, i int) Exception {
 	e := Exception{From: i, At: i, Bare: true}
 	e.named(text[i])
+	e.represented()
 	e.rest(text, i)
 	e.original(text)
 	for j := i - 1; j >= 0 && j >= i-60; j-- {

@@ -62,3 +62,22 @@ func shape(t string) string {
 		return r
 	}, t)
 }
+
+// shifted reads an exception without a line "Traceback" if all of its lines are indented further than Python indents them.
+func shifted(text []string, i int) (Exception, bool) {
+	pad := text[i][:len(text[i])-len(strings.TrimLeft(text[i], " "))]
+	if !ErrorLine(text[i][len(pad):]) {
+		return Exception{}, false
+	}
+	from := i
+	for from > 0 && from > i-60 && strings.HasPrefix(text[from-1], pad+"  ") {
+		from--
+	}
+	inner := make([]string, 0, i-from+1)
+	for _, t := range text[from : i+1] {
+		inner = append(inner, t[len(pad):])
+	}
+	e := Headless(inner, i-from)
+	e.From, e.At, e.To = e.From+from, e.At+from, e.To+from
+	return e, !e.Bare
+}

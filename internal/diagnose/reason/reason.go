@@ -31,7 +31,7 @@ var faults = []fault{
 	{"file-system-gone", []int{107, 108}, []string{"ENOTCONN", "ESHUTDOWN"}, []string{"transport endpoint is not connected", "cannot send after transport endpoint shutdown"}},
 	{"bad-message", []int{74, 117}, []string{"EBADMSG", "EUCLEAN"}, []string{"structure needs cleaning"}},
 	{"file-lock", []int{37}, []string{"ENOLCK"}, []string{"no locks available"}},
-	{"read-only", []int{30}, []string{"EROFS", "ReadOnlyFilesystem", "ReadOnlyFileSystemException"}, []string{"read-only file system"}},
+	{"read-only", []int{30}, []string{"EROFS", "ReadOnlyFilesystem", "ReadOnlyFileSystemException"}, []string{"read-only file system", "write to readonly file", "write to file opened for read"}},
 	{"file-size-limit", []int{27}, []string{"EFBIG", "FileTooLarge"}, []string{"file too large"}},
 	{"open-files-limit", []int{23, 24}, []string{"EMFILE", "ENFILE"}, []string{"too many open files"}},
 	{"permission-denied", []int{1, 13}, []string{"EACCES", "EACCESS", "EPERM", "PermissionDenied", "AccessDeniedException", "AccessControlException"}, []string{"permission denied", "operation not permitted", "permission to access file denied", "access is denied"}},
@@ -67,7 +67,7 @@ var (
 	// writes matches messages about a file that is written.
 	writes = textmatch.New(`(?i)\b(?:writ(?:e|es|ing|ten)|sav(?:e|es|ing)|creat(?:e|es|ing)|mk_?dirs?|export\w*|outputs?|stor(?:e|ing)|dump(?:ing)?|flush\w*|append\w*|archiv\w+|publish\w*|renam\w+|(?:nf90|nc|nfmpi|ncmpi)_create)\b|_create\b|(?:^|[\s"'/(=])(?:outputs?|results?|res|out|published|archive|figures|plots|reports?|snapshots?)/[^\s"']|for (?:output|writing)`)
 	// reads matches messages about a file that is read.
-	reads = textmatch.New(`(?i)\b(?:read(?:s|ing)?|load(?:s|ing)?|pars(?:e|ing)|import\w*|inputs?|for reading)\b`)
+	reads = textmatch.New(`(?i)\b(?:read(?:s|ing)?|load(?:s|ing)?|pars(?:e|ing)|import\w*|inputs?|for reading)\b|\b(?:rm|ls|du|stat|cat): `)
 )
 
 // index has what is needed to look up reasons.
@@ -128,6 +128,9 @@ func Of(text string) string {
 		return ""
 	}
 	signature := faults[best].signature
+	if signature == "file-system-gone" && !strings.ContainsAny(text, "/[") { // of a socket
+		return "peer-closed"
+	}
 	if signature == "missing-file" && executes.MatchString(text) {
 		return "command-not-found"
 	}

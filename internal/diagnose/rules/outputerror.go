@@ -87,7 +87,7 @@ var outputError = []rule.Rule{{
 	Find:    existing,
 }, {
 	Category: job.OutputError, Signature: "read-only", Confidence: 0.95,
-	Meaning: "the file system that the job writes to is mounted read-only",
+	Meaning: "the file or the file system that the job writes to is read-only",
 	Hint:    "write elsewhere; a disk that turned read-only by itself has failed: see the host's kernel log",
 	Needles: []string{"read-only file system"},
 	Find:    textmatch.New(`file system: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: [Rr]ead-only`),

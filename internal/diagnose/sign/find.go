@@ -59,6 +59,7 @@ func Find(t Text, book *rule.Book) Found {
 	for _, g := range reports(t.Lines, f.covered) {
 		f.add(g)
 	}
+	f.passOver()
 	for i := range t.Lines {
 		f.line(i)
 	}
