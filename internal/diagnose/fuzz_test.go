@@ -140,11 +140,18 @@ func FuzzReadLog(f *testing.F) {
 		if len(data) > 0 && data[len(data)-1] != '\n' {
 			want++
 		}
-		if want <= logtext.KeepLast && len(lines) != want {
-			t.Errorf("%d lines of %d", len(lines), want)
+		// A line with a tag of Open MPI inside is read as several lines with one number.
+		tagged := bytes.Count(data, []byte(">:")) > 1
+		numbers := map[int]bool{}
+		for _, l := range lines {
+			numbers[l.Line] = true
+		}
+		if want <= logtext.KeepLast && (len(numbers) != want || len(lines) != want && !tagged) {
+			t.Errorf("%d lines with %d numbers of %d", len(lines), len(numbers), want)
 		}
 		for i, l := range lines {
-			if l.Line <= 0 || i > 0 && l.Line <= lines[i-1].Line || l.File != name || l.Rank < -1 || len(l.Text) > logtext.KeepBytes*3 || strings.ContainsAny(l.Text, "\r\n") {
+			again := i > 0 && l.Line == lines[i-1].Line && tagged
+			if l.Line <= 0 || i > 0 && l.Line <= lines[i-1].Line && !again || l.File != name || l.Rank < -1 || len(l.Text) > logtext.KeepBytes*3 || strings.ContainsAny(l.Text, "\r\n") {
 				t.Fatalf("line %d: %+v", i, l)
 			}
 		}
