@@ -47,7 +47,7 @@ type corpusCase struct {
 
 // parts are the parts of the corpus: the one that rules are written with, the one that is only measured, and
 // those that were made later. Work and held share the directory cases; each other part has its own.
-var parts = []string{"work", "held", "later", "fresh", "unseen", "last", "final", "exam", "proof", "calm", "blind"}
+var parts = []string{"work", "held", "later", "fresh", "unseen", "last", "final", "exam", "proof", "calm", "blind", "sealed"}
 
 // corpus reads a part of the corpus. Of those in cases, the name decides which part they belong to.
 func corpus(t testing.TB, part string) (cases []corpusCase) {
