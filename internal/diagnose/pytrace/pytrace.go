@@ -89,7 +89,8 @@ func Tracebacks(text []string) []Exception {
 	var all []Exception
 	end := 0 // line after the last exception
 	note := func(e Exception) {
-		e.Linked = len(all) > 0 && !e.Bare && linked(text, end, e.From)
+		e.From = max(e.From, min(end, e.At)) // two exceptions have no line in common
+		e.Linked = len(all) > 0 && !e.Bare && end <= e.From && linked(text, end, e.From)
 		all = append(all, e)
 		end = e.To
 	}
