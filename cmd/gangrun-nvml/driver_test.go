@@ -22,7 +22,7 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// patience limits every wait for the program. If a test waits longer, it has failed.
+// patience is how long a test waits for the program. A test that waits longer fails.
 const patience = 2 * time.Minute
 
 // driver builds the library of testdata/driver.c. It returns an environment in which programs load this library in

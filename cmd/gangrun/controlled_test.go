@@ -29,7 +29,7 @@ const (
 	exitLimit = time.Minute
 )
 
-// patience limits every other wait. It says nothing about speed: if a test waits longer, it has failed.
+// patience is how long a test waits for anything else. A test that waits longer fails.
 const patience = 2 * time.Minute
 
 // controlled is a gangrun run that a test has started.

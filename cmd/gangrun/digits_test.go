@@ -54,8 +54,8 @@ func (b *bench) hold(attempt int) (goOn func()) {
 	}
 }
 
-// digits returns a bench that has the example digits, and a function that returns the arguments to run it. The
-// training has 24 steps, fewer than that of the example. The function adds options to its command.
+// digits returns a bench that has the example digits, and a function. The function returns the arguments of gangrun run
+// for a training of 24 steps, which is shorter than the example's, and appends its options to them.
 func digits(t *testing.T) (*bench, func(options ...string) []string) {
 	t.Helper()
 	needPython(t, "numpy, torch")

@@ -52,7 +52,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"start":   start,
 }
 
-// waitLimit limits every wait of a script. Only scripts that fail reach it.
+// waitLimit is how long a script waits for anything. Only scripts that fail wait so long.
 const waitLimit = 3 * time.Minute
 
 // goneLooks is how often scriptProcesses looks for processes of a script before they count as left behind. All looks

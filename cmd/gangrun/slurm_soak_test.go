@@ -80,8 +80,9 @@ var slurmFaults = []slurmFault{
 	}},
 }
 
-// TestSoakSlurmFaults makes COUNT faults happen to jobs in a real Slurm, one fault to each job. Each job must end with
-// the right result, or fail if the fault allows that. Nothing may be left on any node. SEED repeats the choices.
+// TestSoakSlurmFaults starts COUNT jobs in a real Slurm and makes one fault happen to each. Each job must end with the
+// right result. If the fault may end the job, the job may fail. No job may leave anything on a node. A run with the
+// same SEED makes the same choices.
 func TestSoakSlurmFaults(t *testing.T) {
 	seed, count := testseed.Number(t, "SEED", uint64(time.Now().UnixNano())), testseed.Number(t, "COUNT", 50)
 	t.Logf("SEED=%d COUNT=%d", seed, count)

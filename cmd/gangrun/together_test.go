@@ -15,9 +15,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// detached is shell code that leaves five processes behind. Each of them writes the number of its attempt to the file
-// order again and again. They are a child, a child that ignores SIGTERM, an orphan with closed streams, an orphan with
-// all of this in a session of its own, and one that also has an empty environment.
+// detached is shell code that leaves five processes behind. Each writes the number of its attempt to the file order
+// again and again. In the order of the code they are: a child; a child that ignores SIGTERM; an orphan with closed
+// streams; an orphan with closed streams in a session of its own, which ignores signals; and an orphan that has an empty
+// environment in addition.
 const detached = `
 loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.05; done'
 sh -c "$loop" &

@@ -53,7 +53,7 @@ func (x *topRun) types(keys string, want ...string) {
 	x.shows(before, want...)
 }
 
-// shows waits until the screen has shown these texts. It ignores the first after bytes of the output.
+// shows waits until the output has all texts of want. It ignores the first after bytes of the output.
 func (x *topRun) shows(after int, want ...string) {
 	x.t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {

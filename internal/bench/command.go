@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	limit  = time.Minute      // the most time that a command may take
+	limit  = time.Minute      // the most time that a command, or the start of its ranks, may take
 	parted = 10 * time.Second // the most time that the processes which a command leaves behind may take to end
 )
 

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit limits every wait of a test that fails.
+// limit is how long a test waits for anything. A test that waits longer fails.
 const limit = time.Minute
 
 // add appends text to a file.

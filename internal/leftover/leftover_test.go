@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// machine parses a table of processes: "PID PARENT NAME [GANG] [agent] [zombie] [other's]".
-func machine(t *testing.T, text string) Table {
+// parse reads a table of processes, one a line: "PID PARENT NAME [GANG] [agent] [zombie] [other's]".
+func parse(t *testing.T, text string) Table {
 	t.Helper()
 	table := Table{}
 	for line := range strings.Lines(text) {
@@ -79,7 +79,7 @@ func TestFind(t *testing.T) {
 			"100 1 sh old/1\n101 100 gangrun old/1\n102 101 gang-watchdog old/1 agent\n103 102 gangrun inner/1 agent\n104 103 python inner/1", "", []int{100, 101},
 		},
 	} {
-		if got := pids(machine(t, asking+c.processes).Find(40, c.run)); !slices.Equal(got, c.want) {
+		if got := pids(parse(t, asking+c.processes).Find(40, c.run)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}
@@ -87,7 +87,7 @@ func TestFind(t *testing.T) {
 
 // TestFindInLeftScript checks the case that a script that a dead gang has left runs gangrun.
 func TestFindInLeftScript(t *testing.T) {
-	table := machine(t, `
+	table := parse(t, `
 1 0 init
 10 1 bash old/1
 11 10 monitor old/1
@@ -126,7 +126,7 @@ func TestFindNested(t *testing.T) {
 		"before the run is known":                      {"100 32 sh inner/1", "", nil},
 		"of another inner run, which the outer ends":   {"100 32 sh other/1", "inner", nil},
 	} {
-		if got := pids(machine(t, nested+c.processes).Find(80, c.run)); !slices.Equal(got, c.want) {
+		if got := pids(parse(t, nested+c.processes).Find(80, c.run)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}
@@ -146,7 +146,7 @@ func TestAlive(t *testing.T) {
 		"ended":                                  {other + "100 92 sh run/1 zombie", nil},
 		"an orphan, which Find finds":            {"100 1 sh run/1", nil},
 	} {
-		if got := pids(machine(t, asking+c.processes).Alive(40, "run/2")); !slices.Equal(got, c.want) {
+		if got := pids(parse(t, asking+c.processes).Alive(40, "run/2")); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}

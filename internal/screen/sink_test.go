@@ -67,7 +67,7 @@ func TestWriteError(t *testing.T) {
 	}
 }
 
-// TestSayError checks that an error in Say is returned by the next call that can return an error.
+// TestSayError checks that a failed write of Say is reported once, by the next call that returns an error.
 func TestSayError(t *testing.T) {
 	s := New(Options{Ranks: 1, Prefix: true, Out: Stream{W: io.Discard}, Err: Stream{W: &breaking{short: true}}})
 	s.Say("a")

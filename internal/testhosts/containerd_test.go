@@ -28,7 +28,7 @@ func load(t *testing.T, h *Host) {
 	}
 }
 
-// startBox starts a container with the name box. It shares the network and the PID namespace of the host.
+// startBox starts a container with the name box. The container shares the network and the PID namespace of the host.
 func startBox(t *testing.T, h *Host) {
 	t.Helper()
 	on(t, h, "ctr", "run", "--detach", "--net-host", "--with-ns", "pid:/proc/1/ns/pid", imageName, "box", "sleep", "1000")

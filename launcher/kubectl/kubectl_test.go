@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit limits every wait. A test that reaches it has failed.
+// limit is how long a test waits for anything. A test that waits longer fails.
 const limit = time.Minute
 
 // fake is a kubectl. It prints the file stderr and exits with the code in the file code, or runs the command. It

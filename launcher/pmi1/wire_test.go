@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// limit limits every wait. It says nothing about speed: if a test waits longer, it has failed.
+// limit is how long a test waits for anything. A test that waits longer fails.
 const limit = 2 * time.Minute
 
 // barriers gets the barriers that a server reports.

@@ -164,7 +164,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestRankHints checks that variables that nothing else sets have the values that torchrun gives them.
+// TestRankHints checks the variables of lowest precedence. Those that torchrun sets, too, have the values of torchrun.
 func TestRankHints(t *testing.T) {
 	a := placed()
 	a.NoMPI, a.Hints = true, []string{"WANDB_MODE=disabled"}

@@ -127,7 +127,7 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// TestNodeDown checks that the other nodes can be used if one node cannot.
+// TestNodeDown checks that the other nodes can be used if one node is down.
 func TestNodeDown(t *testing.T) {
 	s := open(t, "h1", "down2", "h3")
 	if got := on(t, s, "h1", "echo there"); got != "there" {

@@ -23,7 +23,7 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// limit limits every wait of the suite. A test that waits longer fails.
+// limit is how long the suite waits for anything. A test that waits longer fails.
 const limit = 2 * time.Minute
 
 // Bed is the test bed on which the suite runs.

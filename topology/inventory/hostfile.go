@@ -12,11 +12,11 @@ import (
 // is an error. If the name of a host is repeated, the file counts as a list with a line for each slot. name is
 // the name of the file for errors.
 func Hostfile(name string, text []byte) (List, error) {
-	c, nothing, err := hostfile(name, text)
+	c, hint, err := hostfile(name, text)
 	if err != nil {
 		return List{}, err
 	}
-	return c.done(nothing)
+	return c.done(hint)
 }
 
 // Line is one line of a hostfile.
@@ -29,18 +29,18 @@ type Line struct {
 // HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one. It is for callers that
 // need the order of repeated hosts.
 func HostfileLines(name string, text []byte) ([]Line, error) {
-	c, nothing, err := hostfile(name, text)
+	c, hint, err := hostfile(name, text)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.done(nothing); err != nil {
+	if _, err := c.done(hint); err != nil {
 		return nil, err
 	}
 	return c.stated, nil
 }
 
-// hostfile reads a hostfile. The result nothing is the hint that the caller prints if the file names no host.
-func hostfile(name string, text []byte) (c *collector, nothing string, err error) {
+// hostfile reads a hostfile. The caller prints hint if the file names no host.
+func hostfile(name string, text []byte) (c *collector, hint string, err error) {
 	text, err = clean(name, text, MaxSize)
 	if err != nil {
 		return nil, "", err

@@ -106,6 +106,9 @@ func ompiExit(text []string, i int) (Report, int, bool) {
 // exit code.
 var crashes = []int{4, 6, 7, 8, 11}
 
+// ends reports whether a signal is that of a crash or SIGKILL.
+func ends(signal int) bool { return signal == 9 || slices.Contains(crashes, signal) }
+
 func hydra(text []string, i int) (Report, int, bool) {
 	r, at := Report{Rank: -1}, i
 	for j := i + 1; j < len(text) && j <= i+9; j++ {
@@ -131,7 +134,7 @@ func hydra(text []string, i int) (Report, int, bool) {
 		r.Signal = r.Code // that of the first process that ended; hydra itself has sent the other to the rest
 	case r.Signal == 0 && (r.Code == 9 || r.Code == 11): // an old hydra, which does not name the signal
 		r.Signal = r.Code
-	case r.Signal == 0 && r.Code > shellSignal && slices.Contains(append(crashes, 9), r.Code-shellSignal):
+	case r.Signal == 0 && r.Code > shellSignal && ends(r.Code-shellSignal):
 		r.Signal = r.Code - shellSignal
 	}
 	if r.Signal > 0 {
@@ -265,7 +268,7 @@ func byNumber(text []string, i int) (Report, int, bool) {
 	if m[1] != "" {
 		r.Rank = logtext.Number(m[1])
 	}
-	return r, i, r.Signal == 9 || slices.Contains(crashes, r.Signal)
+	return r, i, ends(r.Signal)
 }
 
 func gasnet(text []string, i int) (Report, int, bool) {

@@ -260,7 +260,7 @@ func TestExecOnSilentLine(t *testing.T) {
 	}
 }
 
-// TestLostJump loses the connection to the jump host of a connection.
+// TestLostJump checks a connection through a jump host when the connection to the jump host is lost.
 func TestLostJump(t *testing.T) {
 	t.Parallel()
 	s := sshtest.New(t)
