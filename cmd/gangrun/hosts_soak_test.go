@@ -93,9 +93,9 @@ there before gangrun starts.
 
 - suspect: the time until gangrun warns of a silent host. It warns after 3 s without contact.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
-  A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
+  A silent host counts as lost after --host-timeout (%d s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. Before that, gangrun waits until no rank can be left on a
-  lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
+  lost host: until the host confirms that, or until --orphan-grace (%d s here, 20 s by
   default) and 5 s have passed since gangrun closed its last connection to the host. Another attempt would
   have to wait in the same way.
 - left: the time from the end of gangrun until no process and no lease of the run was
@@ -109,7 +109,7 @@ fails, a log may lack its end, but has no gap and no changed byte. There are no 
 
 | fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
-`, farRanks, farTimeout, farGrace)
+`, farRanks, farTimeout/time.Second, farGrace/time.Second)
 	for _, c := range slices.Concat(cells...) {
 		fmt.Fprintf(&b, "%s %s | %s | %s | %s |\n", c.row(), figure(c.suspect), figure(c.known), figure(c.ended), figure(c.gone))
 	}

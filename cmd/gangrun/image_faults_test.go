@@ -24,7 +24,7 @@ func TestImageFaults(t *testing.T) {
 		"a rank is killed":                              {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
 		"the agent in a container is killed":            {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
 		"the agent of the host is killed":               {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
-		"the shim of a container is killed":             {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
+		"containerd's shim of a container is killed":    {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
 		"containerd is killed and started again":        {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
 		"containerd is killed":                          {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
 		"the controller is killed":                      {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},

@@ -43,7 +43,7 @@ var imageEndings = docTable{
 		"the ranks need more than `--container-memory`",
 		"the agent in a container is killed",
 		"the agent of the host is killed",
-		"the shim of a container is killed",
+		"containerd's shim of a container is killed",
 		"containerd is killed",
 		"containerd is killed and started again",
 		"the controller is killed",

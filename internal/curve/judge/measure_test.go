@@ -137,7 +137,7 @@ type measured struct {
 }
 
 // ruleNames are the rules with which the plateau is compared.
-var ruleNames = []string{"Lightning: patience 3", "Keras: patience 0", "Hugging Face: patience 1", "patience 10", "median of earlier runs", "with knowledge of the whole run: the first check within 0.1 %"}
+var ruleNames = []string{"Lightning: patience 3", "Keras: patience 0", "Hugging Face: patience 1", "patience 10", "median of earlier runs", "with knowledge of the whole run: the first validation within 0.1 %"}
 
 func measure(half, all []training) *measured {
 	m := &measured{advice: map[Kind]*tally{}, sure: map[Kind]*tally{}, rules: map[string]*stops{}, schedules: map[string]int{}, kinds: map[string]int{}}

@@ -35,7 +35,7 @@ var hostLost = []rule.Rule{{
 	Text:    "lost: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonAgentGone}},
 }, {
 	Category: job.HostLost, Signature: "container-ended", Confidence: 1, Retry: job.RetryAgain,
-	Meaning: "the container of ranks ended while they ran: somebody killed it, its shim, or the agent in it",
+	Meaning: "the container of ranks ended while they ran: somebody killed it, its shim (a process of containerd), or the agent in it",
 	Hint:    "see on the host who killed it: containerd's log (journalctl -u containerd), the OOM killer (dmesg) or a person",
 	Text:    "lost: ${title}", Ends: rule.Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonContainerEnded}},
 }, {

@@ -85,7 +85,7 @@ func Document(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, `# Categories of failures
 
-Written by the rules in internal/diagnose/rules; do not edit. Category slugs and
+Generated from the rules in internal/diagnose/rules; do not edit. Category slugs and
 signatures are an API: they appear as `+"`category` and `signature`"+` of a cause in
 reports and in `+"`gangrun diagnose -o json`"+`. A job file's `+"`policy:`"+` replaces the
 default action of a category. [How often gangrun retries](#how-often-gangrun-retries)
