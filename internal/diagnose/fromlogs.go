@@ -43,7 +43,7 @@ func (m *member) ofLog(st *stream) []*suspect {
 			s.time = time.Time{} // the launcher learned of it later
 		}
 		switch {
-		case g.Weak && (st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || st.leftAlike()), st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g):
+		case g.Weak && (st.Plain[len(st.text)]-st.Plain[g.To] > weakTrail || st.leftAlike()), st.afterwards(g, ended), st.toldToEnd(g), st.outlived(g), st.scriptWentOn(g):
 		case g.Plain && g.Rule.Category == job.StoppedEarly:
 			if st.cutShort(g) {
 				all = append(all, s)
@@ -106,7 +106,7 @@ func (s *stream) cutShort(g *sign.Sign) bool {
 	failed := func(o *stream) bool {
 		return o.log().Failed() || o != s && (o.reportedEnd() >= 0 || outlook.StopCode(o.text[len(o.text)-1]))
 	}
-	return s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
+	return outlook.StopCode(s.text[g.At]) || s.reportedEnd() > g.At || s.log().Failed() || slices.ContainsFunc(s.beside, failed) || slices.ContainsFunc(s.partners, failed) ||
 		s.Plain[len(s.text)]-s.Plain[g.To] <= ordinaryRun && slices.ContainsFunc(s.text[g.To:], outlook.StopCode)
 }
 
@@ -128,6 +128,20 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 		}
 	}
 	return false
+}
+
+// ofScript matches what a shell says about a command of a script, which by default goes on after it.
+var ofScript = textmatch.New(`^\S+: line \d+: `)
+
+// scriptWentOn reports whether a sign is what a shell says about a command of a script, and the script started a program
+// after it that ended with an exception.
+func (s *stream) scriptWentOn(g *sign.Sign) bool {
+	return ofScript.MatchString(g.Title) && slices.ContainsFunc(s.beside, func(o *stream) bool {
+		return slices.ContainsFunc(o.Signs, func(later *sign.Sign) bool {
+			exception := later.Class != "" && later.Class != rule.Message && !later.Rule.Is(rule.Cascade) && !later.Caught(o.text)
+			return exception && o.lines[later.From].Line > s.lines[g.To-1].Line
+		})
+	})
 }
 
 // messages returns suspects for the error messages anywhere in the log of several ranks. The other

@@ -172,7 +172,7 @@ var noErrors = textmatch.New(`(?i)^\s*no errors\b\W*\d*\W*$|\b\d+ (?:tests?|chec
 const longLine = 400
 
 // oneOfMany is a test or trial that passed, or a checkpoint that was saved, while others may follow.
-var oneOfMany = textmatch.New(`(?i)^\s*\d+/\d+ Test +#\d+:.*\bPassed\b|\bPASSED +\[ *\d+%\]|\bcheckpoint\b.{0,20}\bfor (?:step|iteration|epoch) \d+.*\bsuccessfully`)
+var oneOfMany = textmatch.New(`(?i)^\s*\d+/\d+ Test +#\d+:.*\bPassed\b|\bPASSED +\[ *\d+%\]|^\s*PASSED +\S+::|::\S+ +PASSED\b|\bcheckpoint\b.{0,20}\bfor (?:step|iteration|epoch) \d+.*\bsuccessfully`)
 
 // studied ends a search of parameters, of which some trials may have failed.
 var studied = textmatch.New(`(?i)\b(?:study|search|sweep|tuning|optimi[sz]ation) (?:is )?(?:finished|completed?|done)\b.*\b[1-9]\d* (?:complete|finished|succe|pruned)\w*`)

@@ -132,7 +132,7 @@ var outputError = []rule.Rule{{
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.8,
 	Hint:    outputHint,
 	Classes: []string{"fortran runtime error", "forrtl severe"},
-	Match:   textmatch.New(`Cannot open file '(?P<artefact>[^']*(?:outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
+	Match:   textmatch.New(`(?i)Cannot open file '(?P<artefact>[^']*(?:\bout|outputs?|results?|archive|dump|logs?|rst|history)[^']*/[^']*)': No such file`),
 }, {
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.7, Traits: rule.Weak,
 	Hint:    outputHint,
