@@ -10,8 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Marked returns the rank that marks the decisive line of a sign, or its first, as its own, or -1. Between them may be
-// lines of other ranks.
+// Marked returns the rank that the decisive line of a sign marks as its own. If that line has no mark, Marked returns
+// the rank that the first line of the sign marks as its own, or -1. It ignores the lines between these two, because
+// other ranks may have printed them. It also ignores a first line in which a traceback follows the words of another
+// rank.
 func (s Sign) Marked() int {
 	if s.Lanes == nil {
 		return -1
@@ -168,7 +170,7 @@ func FirstSilent(lanes []int) int {
 }
 
 // Closing looks at the last line of each rank of a log. If all these lines have the same form, and no other line of the
-// log has it, every rank has come to its end. Closing then returns the first of these lines, and else -1.
+// log has it, every rank has come to its end. Closing then returns the first of these lines. Otherwise it returns -1.
 func Closing(text []string, lanes []int) int {
 	last := map[int]int{}
 	for i, r := range lanes {

@@ -271,7 +271,7 @@ func (c *Census) OfPID(pid int) int {
 // Size returns the number of ranks of the job, as a line names it, or 0.
 func (c *Census) Size() int { return c.size }
 
-// Heard reports how many ranks the job has at least.
+// Heard returns how many ranks the job has at least, according to the logs.
 func (c *Census) Heard() int {
 	n := c.size
 	for r := range c.heard {
