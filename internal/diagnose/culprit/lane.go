@@ -73,8 +73,8 @@ func Ended(logs []roster.Log, title string) int {
 // numbered is a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
-// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines begin
-// in the same form with other numbers, one of which is 0.
+// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines
+// begin in the same form with other numbers, one of which is 0.
 func (s Sign) Numbered() int {
 	m := numbered.FindStringSubmatch(s.Text[s.At])
 	if m == nil {
@@ -238,9 +238,9 @@ func (s Sign) Speaker() int {
 // notFinite is a number that has become useless.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
-// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other words.
-// They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or if the
-// title of the sign names a rank.
+// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other
+// words. They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or
+// if the title of the sign names a rank.
 func FirstNaN(logs []roster.Log, title string) int {
 	if roster.Own(title) >= 0 {
 		return -1

@@ -21,7 +21,7 @@ type Line struct {
 	Rank   int // that has printed it, or -1
 	Text   string
 	Mark   outlook.Mark
-	Sign   bool // part of a sign of failure, unless that is weak, was only logged, or the program goes on after it
+	Sign   bool // part of a sign of failure that is neither weak nor only logged, and that the program did not survive
 }
 
 // Job has the logs of a job.
@@ -116,7 +116,7 @@ const maxForm = 160
 
 // AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done. If
 // the rank that printed a line of a log ended with these words before that line, AllEndWell returns false. If rank is
-// -1, this holds for every rank.
+// -1, this applies to every rank.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false
@@ -172,7 +172,7 @@ func (j *Job) StartedAgain(file string, number int) bool {
 // it is not known. The last word of the log must say that the work is done, or the log must end with a table of
 // results. No line after the given line may tell of a failure. At least n lines after it must count work, with the
 // number of a step or the like. If the rank printed lines before the given line but none after it, and other ranks did,
-// its work is not done. If rank is -1, this holds for every rank.
+// its work is not done. If rank is -1, this applies to every rank.
 func (j *Job) EndsWell(file string, number, rank, n int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {

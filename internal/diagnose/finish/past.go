@@ -16,8 +16,8 @@ type Event struct {
 	Ended    bool // a launcher reports afterwards that a rank failed
 }
 
-// Past reports whether an event does not count as the failure of the job. That is so if the job finished its planned work
-// after the event, or if the event happened while the finished job was clearing up.
+// Past reports whether an event does not count as the failure of the job. That is so if the job finished its planned
+// work after the event, or if the event happened while the finished job was clearing up.
 func (j *Job) Past(file string, number, owner int, e Event) bool {
 	switch e.Category {
 	case job.ModelDiverged, job.Straggler, job.StoppedEarly:
@@ -142,8 +142,8 @@ func (j *Job) LeaderLeft(file string, number int) bool {
 	return false
 }
 
-// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor a
-// failure follows that line.
+// Declared reports whether one of the lines just before a line says that the whole job succeeded, and neither work nor
+// a failure follows that line.
 func (j *Job) Declared(file string, number int) bool {
 	l := j.files[file]
 	if l == nil || !l.calm(number) || advances(l.after(number)) > 0 {

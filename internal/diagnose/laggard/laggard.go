@@ -1,5 +1,5 @@
-// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact with,
-// or that called something else than they did.
+// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact
+// with, or that called something else than they did.
 package laggard
 
 import (
@@ -72,8 +72,8 @@ func absent(text []string, i int) int {
 	return first(absentRank.FindStringSubmatch(t))
 }
 
-// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end, or
-// -1.
+// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end,
+// or -1.
 func Listed(text []string, from, to int) int {
 	for k := from; k < to; k++ {
 		if !listHead.MatchString(text[k]) {

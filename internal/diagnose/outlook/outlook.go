@@ -267,8 +267,8 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || ignored.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Waits reports whether a line that looks like a recovery only says that a process waits. That shows no recovery, because
-// ranks also wait for a rank that has ended.
+// Waits reports whether a line that looks like a recovery only says that a process waits. That shows no recovery,
+// because ranks also wait for a rank that has ended.
 func Waits(t string) bool { return waits.MatchString(t) && !Recovers(waits.ReplaceAllString(t, "")) }
 
 var waits = textmatch.New(`(?i)\bwait(?:ing|ed|s)?\b`)

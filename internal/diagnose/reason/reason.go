@@ -1,5 +1,5 @@
-// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names and
-// numbers in which the runtimes of all languages show it.
+// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names
+// and numbers in which the runtimes of all languages show it.
 package reason
 
 import (
