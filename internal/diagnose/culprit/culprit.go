@@ -97,9 +97,12 @@ func (s Sign) OfPID(census *roster.Census) int {
 	return -1
 }
 
-// Beside returns the rank that the last lines of a sign, or lines beside it, name as its own, or -1. Of the lines that
-// are more than loose lines above the sign, Beside uses only those that report a failure.
-func (s Sign) Beside(loose int) int {
+// Beside returns the rank that a sign, or one of the nearest lines above or below it, names as its own, or -1. In the
+// sign, Beside skips the lines before the decisive line, except headings that begin with "-- ": other ranks may have
+// printed them. Above and below the sign, it uses only lines that report a failure. The n lines just above the sign
+// need not report one, unless they are progress lines, such as "step 12: error 0.1". A progress line above the sign
+// must report a severe failure. Beside uses no stack frames above the sign.
+func (s Sign) Beside(n int) int {
 	for i := s.To - 1; i >= max(0, s.From-near); i-- {
 		t := s.Text[i]
 		between := i >= s.From && i < s.At && !strings.HasPrefix(t, "-- ") // other ranks may have printed these lines
@@ -107,7 +110,7 @@ func (s Sign) Beside(loose int) int {
 		if message.Advance.MatchString(t) { // with an error that it only measures
 			told = severe.MatchString(t)
 		}
-		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-loose) && !told)
+		above := i < s.From && (pytrace.FrameLine.MatchString(t) || (message.Advance.MatchString(t) || i < s.From-n) && !told)
 		if between || above {
 			continue
 		}
@@ -142,7 +145,8 @@ func (s Sign) Elsewhere() int {
 	return -1
 }
 
-// Source returns the rank that the source lines of a traceback require, as "if rank == 2: raise ..." does, or -1.
+// Source returns the rank for which the code in a traceback tests, as the source line "if rank == 2: raise ..." tests
+// for rank 2. It returns -1 if no source line does so. If several do, the last one counts.
 func Source(frames string) int {
 	for _, f := range slices.Backward(strings.Split(frames, "\n")) {
 		if r := first(onlyRank.FindStringSubmatch(f)); r >= 0 {
@@ -189,7 +193,8 @@ func LowestGPU(text []string) int {
 }
 
 // LocalRank returns the rank of which torchrun reports only the local rank, its number on its host. It returns -1 if
-// there is none, or if the logs do not show how many ranks the hosts before its host have. If restarted is true, it looks only at logs in which torchrun reports several failures.
+// there is none, or if the logs do not show how many ranks the hosts before its host have. If restarted is true, it
+// looks only at logs in which torchrun reports several failures.
 func LocalRank(logs []roster.Log, restarted bool) int {
 	var all roster.Torchrun
 	for _, l := range logs {
@@ -228,7 +233,9 @@ const longTitle = 1000
 // bySignal is how a launcher names the signal that ended a process. The launcher itself may have sent that of another.
 var bySignal = textmatch.New(`\bsignal (\d+)\b`)
 
-// Lowest returns rank, or the lowest rank that prints the same words as the sign in the same log.
+// Lowest returns the lowest of rank and the ranks that print a line like the decisive line of the sign in the same log.
+// Two lines are alike if they differ only in numbers. If one of them names a signal, the other must name the same one.
+// Lowest returns -1 if rank is -1.
 func (s Sign) Lowest(rank int, census *roster.Census) int {
 	for i, t := range s.Text {
 		if rank <= 0 || len(t) >= longTitle || !logtext.Alike(t, s.Text[s.At]) || first(bySignal.FindStringSubmatch(t)) != first(bySignal.FindStringSubmatch(s.Text[s.At])) {

@@ -10,8 +10,10 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// Marked returns the rank that marks the decisive line of a sign, or its first, as its own, or -1. Between them may be
-// lines of other ranks.
+// Marked returns the rank that the decisive line of a sign marks as its own. If that line has no mark, Marked returns
+// the rank that the first line of the sign marks as its own, or -1. It ignores the lines between these two, because
+// other ranks may have printed them. It also ignores a first line in which a traceback follows the words of another
+// rank.
 func (s Sign) Marked() int {
 	if s.Lanes == nil {
 		return -1
@@ -71,8 +73,8 @@ func Ended(logs []roster.Log, title string) int {
 // numbered is a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
-// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines begin
-// in the same form with other numbers, one of which is 0.
+// Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines
+// begin in the same form with other numbers, one of which is 0.
 func (s Sign) Numbered() int {
 	m := numbered.FindStringSubmatch(s.Text[s.At])
 	if m == nil {
@@ -168,7 +170,7 @@ func FirstSilent(lanes []int) int {
 }
 
 // Closing looks at the last line of each rank of a log. If all these lines have the same form, and no other line of the
-// log has it, every rank has come to its end. Closing then returns the first of these lines, and else -1.
+// log has it, every rank has come to its end. Closing then returns the first of these lines. Otherwise it returns -1.
 func Closing(text []string, lanes []int) int {
 	last := map[int]int{}
 	for i, r := range lanes {
@@ -236,9 +238,9 @@ func (s Sign) Speaker() int {
 // notFinite is a number that has become useless.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
-// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other words.
-// They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or if the
-// title of the sign names a rank.
+// FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other
+// words. They have probably received the number from the first rank. FirstNaN returns -1 if there is no such rank, or
+// if the title of the sign names a rank.
 func FirstNaN(logs []roster.Log, title string) int {
 	if roster.Own(title) >= 0 {
 		return -1

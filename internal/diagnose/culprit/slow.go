@@ -35,8 +35,8 @@ var slowUnit = textmatch.New(`(?i)\b(?:(?:rank|worker|member|replica|trainer|sha
 // silentFrom is the number of a rank that a watcher has not heard of.
 var silentFrom = textmatch.New(`(?i)\b(?:from|of|on|by) (\d{1,5})(?:$|[,;.:)] ?|(?: since| for| in| after)\b)`)
 
-// Hung returns the rank that the message of a supervising program calls silent or stuck. It returns -1 if there is none,
-// or if the rank is not in ranks, which are the ranks that the logs name.
+// Hung returns the rank that the message of a supervising program calls silent or stuck. It returns -1 if there is
+// none, or if the rank is not in ranks, which are the ranks that the logs name.
 func Hung(title string, ranks map[int]bool) int {
 	title = title[:min(len(title), 200)]
 	for _, p := range []*textmatch.Pattern{slowUnit, silentFrom} {

@@ -21,7 +21,7 @@ type Line struct {
 	Rank   int // that has printed it, or -1
 	Text   string
 	Mark   outlook.Mark
-	Sign   bool // a part of a sign of failure that is no weak one
+	Sign   bool // part of a sign of failure that is neither weak nor only logged, and that the program did not survive
 }
 
 // Job has the logs of a job.
@@ -114,8 +114,9 @@ func (j *Job) times(f string) (n int) {
 // maxForm is how many bytes the form of a last word has at most.
 const maxForm = 160
 
-// AllEndWell reports whether all ranks, and also the one that printed a line, end with the same words, which say that
-// their work is done.
+// AllEndWell reports whether the outputs of all ranks end with the same words, which say that their work is done. If
+// the rank that printed a line of a log ended with these words before that line, AllEndWell returns false. If rank is
+// -1, this applies to every rank.
 func (j *Job) AllEndWell(file string, number, rank int) bool {
 	if j.form == "" || rank >= 0 && j.ends[rank] == nil {
 		return false
@@ -157,8 +158,7 @@ func (l *log) read() {
 	}
 }
 
-// GoesOnWithLess reports whether the job lost ranks at a line of a log, went on with fewer or other ranks, and ended
-// well.
+// GoesOnWithLess reports whether the job went on with fewer or other ranks after a line of a log, and then ended well.
 func (j *Job) GoesOnWithLess(file string, number int) bool {
 	return j.files[file] != nil && j.files[file].less > number
 }
@@ -168,16 +168,18 @@ func (j *Job) StartedAgain(file string, number int) bool {
 	return j.files[file] != nil && j.files[file].again > number
 }
 
-// EndsWell reports whether the last word of a log, after a line that a rank has printed, says that the work is done, and
-// nothing after the line tells of a failure. If the rank fell silent with the line, and others did not, its work is not
-// done. The rank is -1 if it is not known. At least work lines after the line must have the number of a step or the like.
-func (j *Job) EndsWell(file string, number, rank, work int) bool {
+// EndsWell reports whether a log shows that the work was done after a line that a rank has printed. The rank is -1 if
+// it is not known. The last word of the log must say that the work is done, or the log must end with a table of
+// results. No line after the given line may tell of a failure. At least n lines after it must count work, with the
+// number of a step or the like. If the rank printed lines before the given line but none after it, and other ranks did,
+// its work is not done. If rank is -1, this applies to every rank.
+func (j *Job) EndsWell(file string, number, rank, n int) bool {
 	l := j.files[file]
 	if l == nil || l.failed >= 0 && l.lines[l.failed].Number > number {
 		return false
 	}
 	lines := l.after(number)
-	if l.word <= number && !results(lines) || work > 0 && advances(lines) < work {
+	if l.word <= number && !results(lines) || n > 0 && advances(lines) < n {
 		return false
 	}
 	before, after := map[int]bool{}, map[int]bool{}
@@ -202,8 +204,9 @@ func (j *Job) EndsWell(file string, number, rank, work int) bool {
 	return true
 }
 
-// Concluded reports whether the last word of one of the logs says that the work is done, after work was counted, and no
-// log tells of a failure after work was counted.
+// Concluded reports whether the logs that count work show that the job came to a good end. At least one of them must
+// end with the word that the work is done, or show that the planned work is done. None of them may tell of a failure.
+// Concluded ignores logs that do not count work.
 func (j *Job) Concluded() bool {
 	done := false
 	for _, l := range j.files {

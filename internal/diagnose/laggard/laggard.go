@@ -1,5 +1,5 @@
-// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact with,
-// or that called something else than they did.
+// Package laggard finds, from the lines of logs, the rank that the other ranks of a job waited for or lost contact
+// with, or that called something else than they did.
 package laggard
 
 import (
@@ -36,7 +36,8 @@ var (
 	joined    = textmatch.New(`\b(\d{1,5})/(\d{1,5}) (?:clients|workers|ranks) joined`)
 )
 
-// Group returns the rank that a line of PyTorch's watchdog names as that of its process, or -1.
+// Group returns the rank in the tag of a line that PyTorch's watchdog has written, as in "[PG ID 0 PG GUID 0 Rank 3]",
+// or -1. It is the rank of the process that has written the line.
 func Group(t string) int { return first(groupRank.FindStringSubmatch(t)) }
 
 // first returns the first group of a match that is not empty as a number, or -1 if there is none.
@@ -71,8 +72,8 @@ func absent(text []string, i int) int {
 	return first(absentRank.FindStringSubmatch(t))
 }
 
-// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end, or
-// -1.
+// Listed looks at text[from:to] and at the lines below. It returns the rank that they say was lost or was told to end,
+// or -1.
 func Listed(text []string, from, to int) int {
 	for k := from; k < to; k++ {
 		if !listHead.MatchString(text[k]) {
@@ -123,9 +124,10 @@ func Near(text []string, from, to int) int {
 }
 
 // Find returns the rank for which the others waited when they gave up, or -1 if the logs do not show it. waiting has
-// the ranks that waited, ended those of which a launcher reports the end. The rank is, in this order: the one that a
-// report names; the one that is behind in the count of its collectives; the only one that did not wait; the one that
-// made the fewest steps.
+// the ranks that waited. ended has the ranks whose end a launcher reports. Find returns the first of these ranks that
+// the logs show: the one that a report names; the one that is behind in the count of its collectives; the only one that
+// did not wait; the only one that has printed nothing; the only one whose end no launcher reports; the only one that
+// did not print what all others printed; the one that made the fewest steps.
 func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool) int {
 	behind, seen, groups := map[int]int{}, map[int]int{}, map[string]bool{}
 	for _, l := range logs {
@@ -175,10 +177,10 @@ func Find(logs []roster.Log, census *roster.Census, waiting, ended map[int]bool)
 // clearlyBehind is how many steps one of two ranks must be behind if it may only be slow.
 const clearlyBehind = 3
 
-// Behind returns the rank with the fewest steps if sure is true: a rank that has failed makes no further steps. It returns
-// -1 if sure is false, or if no rank has fewer steps than the others.
-func Behind(logs []roster.Log, sure bool) int {
-	if !sure {
+// Behind returns the rank with the fewest steps, or -1 if no rank has fewer steps than the others. A rank that has
+// failed makes no further steps. Behind also returns -1 if failed is false: then perhaps no rank has failed.
+func Behind(logs []roster.Log, failed bool) int {
+	if !failed {
 		return -1
 	}
 	return FewestSteps(logs, 1)

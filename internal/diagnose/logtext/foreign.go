@@ -74,7 +74,7 @@ func lowered(t string) string {
 	}, t)
 }
 
-// English returns a line in which what the C library and the shell say is in English.
+// English returns a line with the messages of the C library and of shells translated into English.
 func English(t string) string {
 	if !foreignWords().Contains(t) {
 		return t

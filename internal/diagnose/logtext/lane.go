@@ -151,7 +151,7 @@ func (l *lane) ranks(key string, lines int) bool {
 }
 
 // Lanes returns, for each line of a log, the number of the rank that the line marks as its own, or -1. It learns from
-// the log with which word the program marks its lines. It returns nil if the program does not do so.
+// the log with which word the program marks its lines. It returns nil if the program does not mark them.
 func Lanes(text []string) []int {
 	best, ranks := laneKey(text), make([]int, len(text))
 	if best == "" {

@@ -14,7 +14,7 @@ type Level int
 // The levels of records. NoLevel is that of a line that is no record.
 const (
 	NoLevel Level = iota
-	Info          // or less: the program tells what it does
+	Info          // also for notice, debug and trace
 	Warning
 	Error
 	Fatal
@@ -32,8 +32,9 @@ var (
 	logfmtError = textmatch.New(`(?:^| )(?:err|error|exception|reason|cause)=(?:"((?:[^"\\]|\\.)*)"|(\S+))`)
 )
 
-// Record returns the level of a line that is the record of a log, and what the record says. Its text is empty if that
-// is the line itself.
+// Record returns the level of a line that is the record of a log. It returns NoLevel for other lines. text is the
+// message of a record in JSON or of the form key=value. For all other lines, text is empty, because the line itself has
+// the message.
 func Record(t string) (level Level, text string) {
 	if len(t) > 4*announceBytes {
 		return NoLevel, ""
@@ -127,7 +128,8 @@ func Calls(text []string) string {
 	return ""
 }
 
-// Last returns the last line of a text that is neither a launcher's nor empty.
+// Last returns the last line of a text that may say what went wrong. It skips blank lines, separators, and lines that
+// match Teardown or Aside. It returns an empty text if no line is left.
 func Last(text []string) string {
 	for _, t := range slices.Backward(text) {
 		if strings.TrimSpace(t) != "" && !Teardown.MatchString(t) && !Separator(t) && !Aside.MatchString(t) {

@@ -24,7 +24,8 @@ var ofTests = textmatch.New(`^100% tests passed,? 0 tests failed out of [1-9]|^\
 // it ended with code 0.
 var leader = textmatch.New(`(?i)^\W*(?:container |service |process )?(?:[\w/]*[-_./])?(?:driver|main|master|head|launcher|chief|trainer|coordinator|controller|leader|manager|client|runner|app)(?:[-_.]\d+)?\s.{0,24}\bexit(?:ed|s)?(?: with)? (?:code |status )?0\b`)
 
-// LeaderLeft reports whether a line says that the process that leads a job ended with code 0. The others are ended then.
+// LeaderLeft reports whether a line says that the process that leads a job ended with code 0. The other processes then
+// have nothing left to do.
 func LeaderLeft(t string) bool { return len(t) < longLine && leader.MatchString(t) }
 
 // failedTests is a result of a tool that runs tests which says that one has failed.

@@ -19,8 +19,8 @@ var back = textmatch.New(`(?i)server \S+ OK$|\bConnection restored to\b|\brecove
 // ofR is what R prints after an error without which it may have gone on.
 var ofR = textmatch.New(`^(?:In addition: |Warning messages?:|Calls: |In .* :|\d+: |\s|$)`)
 
-// OnInR reports whether an R program goes on after an error. text has the lines after the error. If a script ends because
-// of the error, R says so there ("Execution halted").
+// OnInR reports whether an R program goes on after an error. text has the lines after the error. If a script ends
+// because of the error, R says so there ("Execution halted").
 func OnInR(text []string) bool {
 	warns := false // the line before heads a warning
 	on := slices.ContainsFunc(text, func(t string) bool {

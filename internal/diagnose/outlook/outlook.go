@@ -22,9 +22,9 @@ const (
 	Done                      // the work is done, or a process ended with code 0
 	All                       // all of several things are done
 	Zero                      // a process ended with code 0, or nothing failed
-	Epilogue                  // the line may also be printed after a failure
+	Epilogue                  // closing words that scripts and programs also print after a failure
 	Recovery                  // the program goes on in another way
-	Advance                   // a count grows
+	Advance                   // the line counts work, as with the number of a step
 	Error                     // an error is announced
 	Bad                       // the script or job failed
 )
@@ -152,7 +152,8 @@ var runStop = textmatch.New(`"key": "(?:run_stop|status)".*"(?:status|value)": "
 // helper is how a shell reports that a command that only helps a script was ended: it waits, watches or copies.
 var helper = textmatch.New(`^\S+: line \d+: +\d+ (?:Killed|Terminated|Hangup|Interrupt|Quit|Broken pipe)(?: \(core dumped\))? {2,}(?:[({] )?(?:(?:exec|nohup|setsid|sudo|nice|timeout) (?:-\S+ )*(?:\S+ )??)?(?:\S*/)?(?:sleep|nvidia-smi|rocm-smi|dcgmi|tail|watch|vmstat|iostat|mpstat|pidstat|dstat|sar|top|htop|free|tcpdump|tensorboard|mlflow|jupyter\S*|inotifywait|rsync|rclone|tee|ssh|while|yes|stress(?:-ng)?|\S*(?:monitor|sampler|(?:gpu|cpu|mem|net|io|disk|sys|power|perf|node|host|temp|smi|nv)[_-]?mon|logger|heartbeat|keep-?alive|prefetch|progress|telemetry|exporter|collector)\S*)\b`)
 
-// Helper reports whether a line is how a shell reports the end of a command that only helps a script.
+// Helper reports whether a line is the report of a shell that a command has ended which only helps a script, such as
+// sleep or nvidia-smi.
 func Helper(t string) bool { return helper.MatchString(t) }
 
 // scriptFailed is how torchrun names the script that failed.
@@ -266,8 +267,8 @@ func Recovers(t string) bool {
 	return len(t) < 400 && !pytrace.Harmless(t) && (asWanted.MatchString(t) || ignored.MatchString(t) || recovery.MatchString(t) && !givesUp.MatchString(t))
 }
 
-// Waits reports whether a line that looks like a recovery only says that a process waits. That shows no recovery, because
-// ranks also wait for a rank that has ended.
+// Waits reports whether a line that looks like a recovery only says that a process waits. That shows no recovery,
+// because ranks also wait for a rank that has ended.
 func Waits(t string) bool { return waits.MatchString(t) && !Recovers(waits.ReplaceAllString(t, "")) }
 
 var waits = textmatch.New(`(?i)\bwait(?:ing|ed|s)?\b`)
@@ -275,7 +276,7 @@ var waits = textmatch.New(`(?i)\bwait(?:ing|ed|s)?\b`)
 // ignored is how a line about a failure says that nobody minds.
 var ignored = textmatch.New(`(?i)(?:[,;(]|--?) ?(?:error |failure |this (?:is|was) )?(?:ignored|ignoring|harmless|not fatal|non-?fatal)\W*$`)
 
-// Ignored reports whether a line about a failure says itself that nobody minds.
+// Ignored reports whether a line about a failure itself says that the failure does no harm.
 func Ignored(t string) bool { return len(t) < longLine && ignored.MatchString(t) }
 
 // Wanted reports whether a line says that a failure is part of a test.
@@ -288,7 +289,8 @@ func Troubled(t string) bool { return trouble.MatchString(t) }
 // figures is a row of a table: words, and numbers after them.
 var figures = textmatch.New(`^[^:=\[\]/()]*\pL[^:=\[\]/()]* +(?:\d+\.\d+|\d+(?: +\d+)+) *$`)
 
-// Figures reports whether a line is a row of a table with a name and numbers. What the name says has not happened.
+// Figures reports whether a line is a row of a table with a name and numbers. Such a line reports no failure, even if
+// the name is that of an error.
 func Figures(t string) bool { return figures.MatchString(t) }
 
 // echo is a line with which a script or program shows how it was started.
@@ -298,8 +300,10 @@ var echo = textmatch.New(`^(?:git|commit|HEAD|revision|config|args?|argv|cmd|dep
 // tries to get much memory of a GPU before it takes less, and the client of Lustre sends a request again.
 var fallback = textmatch.New(`\bL(?:ustre|Net): \d+:\d+:\(\w+\.c:\d+|xla_bridge\.py:\d+\] Unable to initialize backend '(?:tpu|rocm|axon|neuron|interpreter)'|cuda_driver\.cc:\d+\] failed to allocate \d|conv_algorithm_picker\.cc:\d+\]|^device: CUDA_ERROR_OUT_OF_MEMORY: out of memory$|bfc_allocator\.cc:\d+\] (?:Garbage collection|Allocator .* ran out of memory trying .*not a failure)|The caller indicates that this is not a failure`)
 
-// Echo reports whether a line shows only how the program was started, or how it goes on. What it says has not happened, or
-// is no failure.
+// Echo reports whether a line reports no failure of the job, although words in it may name one. Such a line shows how a
+// script or program was started, quotes a sample or a prompt in JSON, or tells of the past, as in "3 days ago". Or it
+// is an error of a tool that records experiments, such as wandb or Comet, or of a library that then goes on in another
+// way.
 func Echo(t string) bool { return echo.MatchString(t) || fallback.MatchString(t) }
 
 // CountForm returns the beginning of a line, with each of its numbers as "#".

@@ -31,8 +31,8 @@ func Cleanups(text []string, chain []Exception) (n int) {
 	return n
 }
 
-// Harmless reports whether an exception is no failure: the program ends itself with code 0, or the thread that sends the
-// items of a queue finds that the process which reads the queue has ended.
+// Harmless reports whether an exception is no failure: the program ends itself with code 0, or the thread that sends
+// the items of a queue finds that the process which reads the queue has ended.
 func (e *Exception) Harmless() bool {
 	switch e.Base() {
 	case "SystemExit":

@@ -158,11 +158,11 @@ const loadingLines = 3
 
 var loadsCheckpoint = textmatch.New(`(?i)\b(?:load\w*|restor\w*|resum\w*|restart\w*|continu\w*)\b.{0,40}(?:checkpoint|ckpt|\bstate\b|snapshot|\brestart|weights|\.pth?\b|\.npz|\.h5|from)`)
 
-// Harmless reports whether before, the line above a traceback, says that Python has ignored or only logged
-// the exception. Such an exception does not end the program.
-func Harmless(before string) bool {
-	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
-		strings.HasPrefix(before, "Error in sys.excepthook")
+// Harmless reports whether the line above a traceback says that Python has ignored or only logged the exception. Such
+// an exception does not end the program.
+func Harmless(line string) bool {
+	return strings.HasPrefix(line, "Exception ignored in") || strings.HasPrefix(line, "--- Logging error") || strings.HasPrefix(line, "Error in atexit") ||
+		strings.HasPrefix(line, "Error in sys.excepthook")
 }
 
 // traced reads the traceback whose header is line i. Lines of other processes may be among its own.

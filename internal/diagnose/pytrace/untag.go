@@ -12,11 +12,11 @@ const longestTag = 120
 // maxTagged is how many lines of a trace are read below its first line.
 const maxTagged = 200
 
-// Untag returns the lines from line i on that begin with the same tag as line i, without the tag, and the length of the
-// tag in line i. The tag is the text before the match of the pattern first. Numbers in it may differ. The length is 0 if line i has no tag,
-// or the next line does not have it.
-func Untag(text []string, i int, first *textmatch.Pattern) (inner []string, head int) {
-	at := first.FindStringIndex(text[i])
+// Untag returns, without their tag, line i and the lines just after it that begin with the same tag. The tag is the
+// text of line i before the match of p. The numbers in it may differ from line to line. head is the length of the tag
+// in line i. It is 0 if line i has no tag, or if the next line does not begin with it.
+func Untag(text []string, i int, p *textmatch.Pattern) (inner []string, head int) {
+	at := p.FindStringIndex(text[i])
 	if at == nil || at[0] == 0 || at[0] > longestTag {
 		return nil, 0
 	}

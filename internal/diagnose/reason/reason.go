@@ -1,5 +1,5 @@
-// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names and
-// numbers in which the runtimes of all languages show it.
+// Package reason finds the reason that an error message gives: the error of the operating system, in the words, names
+// and numbers in which the runtimes of all languages show it.
 package reason
 
 import (
@@ -91,8 +91,8 @@ var index = sync.OnceValue(func() (x struct {
 	return x
 })
 
-// Of returns the signature of the rule that says what the reason in an error message means. It is empty if the message
-// gives no reason that is known.
+// Of returns the signature of the rule for the reason that an error message gives. It returns an empty text if the
+// message gives no known reason.
 func Of(text string) string {
 	x, best := index(), len(faults)
 	for _, i := range x.words.Find(text, nil) {

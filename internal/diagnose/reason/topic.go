@@ -37,8 +37,8 @@ var topics = []topic{
 	{"program-input", textmatch.New(`(?i)\b(?:files?|data ?sets?|tables?|sheet|namelist|line \d+|columns?|rows?|headers?|sections?|groups?|attributes?)\b.{0,60}\b(?:has no|have no|lacks?|is missing|are missing|is empty|is not an?|or not an?|malformed|truncated)\b|\bnumber of (?:ranks|processes|processors|tasks)\b.{0,40}\b(?:is not|must|should|does not|cannot)\b|\b\d+ (?:ranks|processes|processors|tasks|parts)\b.{0,30}\bbut\b.{0,40}\d|\bnot a (?:power of|multiple of|divisor of)\b|\b(?:cannot|can't|could not|couldn't|unable to|failed to) (?:find|locate) (?:the |an? )?(?:\w+ )?(?:entry|patch|keyword|key|field|section|group|block|parameter|option|variable|column|species|element|region|boundary|material|zone)\b|\b(?:use|try|needs?|requires?) (?:\w+ ){0,3}(?:more|fewer|less) (?:than \d+ )?(?:ranks|processes|processors|cores|tasks)\b|\bparallel\b.{0,20}\bon (?:1|one) (?:processor|process|rank)\b`), true},
 }
 
-// About returns the signature of the rule that says what a message is about, or an empty text. Own is true for a message
-// that the program itself has printed.
+// About returns the signature of the rule that says what a message is about, or an empty text. own says whether the
+// program itself has printed the message.
 func About(text string, own bool) string {
 	for _, t := range topics {
 		if (own || !t.own) && t.what.MatchString(text) {

@@ -13,8 +13,8 @@ var verdicts = []topic{
 // noVerdict matches words with which a program says that all is well.
 var noVerdict = textmatch.New(`(?i)\b(?:no|0|zero|none|without|never) (?:\w+ )?(?:slow\w*|straggl\w*|stall\w*|hang\w*|hung|stuck|dead-?lock\w*|early)\b|\bconverged\b|\ball (?:is )?(?:well|good|healthy|ok)\b`)
 
-// Verdict returns the signature of the rule that says why a program that supervises others ended them, by its words, or
-// an empty text.
+// Verdict returns the signature of the rule for the reason with which a supervising program has ended other programs.
+// text is what the supervising program says. Verdict returns an empty text if text gives no such reason.
 func Verdict(text string) string {
 	if noVerdict.MatchString(text) {
 		return ""

@@ -271,7 +271,7 @@ func (c *Census) OfPID(pid int) int {
 // Size returns the number of ranks of the job, as a line names it, or 0.
 func (c *Census) Size() int { return c.size }
 
-// Heard reports how many ranks the job has at least.
+// Heard returns how many ranks the job has at least, according to the logs.
 func (c *Census) Heard() int {
 	n := c.size
 	for r := range c.heard {
@@ -306,8 +306,8 @@ func (c *Census) OfHost(host string) int {
 	return -1
 }
 
-// OfNode returns the lowest rank of a host. It returns -1 if the logs do not say which number the host has among the hosts,
-// or how many ranks each host has.
+// OfNode returns the lowest rank of a host. It returns -1 if the logs do not say which number the host has among the
+// hosts, or how many ranks each host has.
 func (c *Census) OfNode(host string) int {
 	if n, ok := c.nodes[host]; ok && c.each > 0 {
 		return n * c.each
@@ -331,8 +331,8 @@ func (c *Census) Unheard() int {
 // All returns the ranks of which the logs say something.
 func (c *Census) All() map[int]bool { return c.heard }
 
-// OnHost reports whether the logs say that a rank is on a host. If they do not name the rank's host, OnHost assumes that a
-// host has all ranks from its lowest known rank up to the lowest known rank of the next host.
+// OnHost reports whether the logs say that a rank is on a host. If they do not name the rank's host, OnHost assumes
+// that a host has all ranks from its lowest known rank up to the lowest known rank of the next host.
 func (c *Census) OnHost(rank int, host string) bool {
 	mine := c.ranksOf(host)
 	if len(mine) == 0 || slices.Contains(mine, rank) {

@@ -59,7 +59,7 @@ func Printer(t string) int {
 // pe is how Charm++ names a part of a rank.
 var pe = textmatch.New(`\bPe \d|\bProcessor \d+ Exiting`)
 
-// NamesPE reports whether a message names a part of a rank as Charm++ does.
+// NamesPE reports whether a message names a PE of Charm++, which is a part of a rank.
 func NamesPE(t string) bool { return pe.MatchString(t) }
 
 // titlePID is how a message names its own process.
@@ -102,7 +102,7 @@ func first(m []string) int {
 	return -1
 }
 
-// Own returns the rank that a line names as that of its program, or -1.
+// Own returns the rank that a line names as the one that has printed it, or -1.
 func Own(t string) int {
 	if len(t) > 500 && !strings.HasPrefix(t, `{"`) || othersRank.MatchString(t) {
 		return -1

@@ -135,7 +135,8 @@ var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|
 // example matches a line that shows how to start a program, with any number of ranks.
 var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
-// Doubtful reports whether words of a line that ask for a number of things may not mean ranks.
+// Doubtful reports whether the words of a line that ask for a number of ranks may mean something else. They may ask for
+// GPUs or workers, of which one rank may have several. Or the line only shows an example of how to start a program.
 func Doubtful(words, line string) bool {
 	return otherUnits.MatchString(words) || example.MatchString(line)
 }
