@@ -130,13 +130,10 @@ func (s *stream) loggedBefore(g *sign.Sign) bool {
 	return false
 }
 
-// ofScript matches what a shell says about a command of a script, which by default goes on after it.
-var ofScript = textmatch.New(`^\S+: line \d+: `)
-
 // scriptWentOn reports whether a sign is what a shell says about a command of a script, and the script started a program
 // after it that ended with an exception.
 func (s *stream) scriptWentOn(g *sign.Sign) bool {
-	return ofScript.MatchString(g.Title) && slices.ContainsFunc(s.beside, func(o *stream) bool {
+	return g.OfScript() && slices.ContainsFunc(s.beside, func(o *stream) bool {
 		return slices.ContainsFunc(o.Signs, func(later *sign.Sign) bool {
 			exception := later.Class != "" && later.Class != rule.Message && !later.Rule.Is(rule.Cascade) && !later.Caught(o.text)
 			return exception && o.lines[later.From].Line > s.lines[g.To-1].Line

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/diagnose/message"
 	"github.com/gangrun/gangrun/internal/diagnose/outlook"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -36,3 +37,9 @@ func (g *Sign) Above(text []string) int {
 func (g *Sign) OfChild(text []string) bool {
 	return g.From > 0 && strings.HasPrefix(text[g.From-1], "Process ") && strings.HasSuffix(text[g.From-1], ":")
 }
+
+// ofScript matches what a shell says about a command of a script.
+var ofScript = textmatch.New(`^\S+: line \d+: `)
+
+// OfScript reports whether a shell says the title about a command of a script. By default, the script goes on.
+func (g *Sign) OfScript() bool { return ofScript.MatchString(g.Title) }
