@@ -9,7 +9,8 @@ import (
 
 var attemptName = textmatch.New(`(?:^|/)attempts?[_-]?/?(\d+)/`)
 
-// LastAttempt leaves out the logs of attempts that were followed by another one, which their names show.
+// LastAttempt leaves out the logs of attempts that were followed by another attempt. The names of logs show their
+// attempts.
 func LastAttempt(lines []job.Line) []job.Line {
 	last, of := -1, map[string]int{}
 	for _, l := range lines {
