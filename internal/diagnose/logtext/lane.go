@@ -214,7 +214,8 @@ func laneKey(text []string) string {
 	}
 	best := ""
 	for key, l := range found {
-		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 { // any process of a pool may do the work of any rank
+		// Any process of a pool may do any part of the work.
+		if strings.HasSuffix(word(key), "poolworker") && l.lines > 1 {
 			return ""
 		}
 		if !l.ranks(key, lines) {

@@ -54,7 +54,8 @@ func legended(lines []job.Line, processes bool) bool {
 	for i, t := range tags {
 		if r, ok := ranks[t]; ok && t != "" {
 			lines[i].Rank = r
-			if !prefixes.MatchString(lines[i].Text) { // otherwise the tag stays, because it names the process; Plain removes it
+			// Plain removes the other tags later. Until then, they name the process.
+			if !prefixes.MatchString(lines[i].Text) {
 				lines[i].Text = lines[i].Text[nameTag.FindStringIndex(lines[i].Text)[1]:]
 			}
 		}
@@ -98,7 +99,8 @@ func explained(lines []job.Line, names map[string]int) map[string]int {
 // legend returns the ranks of the names that the line t explains.
 func legend(t string, names map[string]int) map[string]int {
 	found := map[string]int{}
-	if m := nameTag.FindStringSubmatch(t); m != nil && strings.Contains(m[1], " ") { // the name has a space, so that it is none of the fields below
+	// The name has a space, so that it is none of the fields below.
+	if m := nameTag.FindStringSubmatch(t); m != nil && strings.Contains(m[1], " ") {
 		_, named := names[m[1]]
 		if r := legendRank.FindStringSubmatch(t[nameTag.FindStringIndex(t)[1]:]); r != nil && named {
 			return map[string]int{m[1]: Number(r[1])}

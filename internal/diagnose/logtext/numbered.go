@@ -17,10 +17,12 @@ var numbers = []*textmatch.Pattern{
 
 // Limits on what counts as numbers of lines.
 const (
-	numberedLines = 4  // least number of lines
-	fromFirst     = 12 // least number of lines if the first number is 1, because the numbers may be those of ranks with one line each
-	aboveRanks    = 20 // numbers whose first is higher than this are not those of ranks
-	numberedGap   = 40 // largest step from one number to the next
+	numberedLines = 4 // least number of lines
+	// fromFirst is the least number of lines if the first number is 1. Fewer numbers may be those of ranks that have
+	// printed one line each.
+	fromFirst   = 12
+	aboveRanks  = 20 // numbers whose first is higher than this are not those of ranks
+	numberedGap = 40 // largest step from one number to the next
 )
 
 // unnumber removes the numbers of lines if they increase from line to line, mostly by one. It also removes the "$" that

@@ -19,7 +19,7 @@ var frame = textmatch.New(`0x[0-9a-f]|\(\)| at \S+:\d|^ +in `)
 
 // begun is the opening of one line.
 type begun struct {
-	shape  string // the opening without its number
+	shape  string // what stands around the number
 	word   string
 	plain  bool // there is neither a word nor a bracket or the like beside the number
 	total  bool // the number of all ranks follows the number
@@ -56,8 +56,8 @@ func open(t string) (b begun, ok bool) {
 	return b, (b.word != "" || m[3] == "") && strings.TrimSpace(t[b.end:]) != ""
 }
 
-// turn counts the lines with one shape of opening. turns is how often the number is lower than the one before, and odd
-// how often it is neither the same nor the next, as when ranks print in any order.
+// turn counts the lines with one shape of opening. turns is how often the number is lower than the one before. odd is
+// how often the number jumps to one that is neither the next nor the lowest, as when ranks print in any order.
 type turn struct {
 	begun                   // that of the first line
 	lines, turns, odd, last int

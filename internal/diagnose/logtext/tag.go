@@ -46,22 +46,34 @@ var (
 
 var tags = []tag{
 	{line: textmatch.New(mpirunTag), sure: true},
-	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},                                                        // torchrun
-	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true}, // Horovod
+	// torchrun
+	{line: textmatch.New(`^\[default(?P<local>\d+)\]: ?`), sure: true},
+	// Horovod
+	{line: textmatch.New(`^(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4})?\[(?P<rank>\d+)\]<(?P<stream>stdout|stderr)>: ?`), sure: true},
 	torchTag, // torch
-	{line: textmatch.New(`^ *From worker (?P<rank>\d+):(?:\t| {1,6}|$)`), sure: true}, // Distributed of Julia
-	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},        // gangrun
+	// Distributed of Julia
+	{line: textmatch.New(`^ *From worker (?P<rank>\d+):(?:\t| {1,6}|$)`), sure: true},
+	// gangrun
+	{line: textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`)},
 	{line: textmatch.New(`^<(?P<rank>\d+)>:? ?`)},
-	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},                                 // hydra, Intel MPI
-	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},                      // srun
-	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)}, // TensorFlow
-	{line: podTag}, // kubectl logs --prefix
-	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)}, // of programs
+	// hydra, Intel MPI
+	{line: textmatch.New(`^\[(?P<rank>\d+)\]:? ?`), inner: true},
+	// srun
+	{line: textmatch.New(`^ *(?P<rank>\d+)(?:[:>]| [|│›»]| [-=]>)(?: |$)`)},
+	// TensorFlow
+	{line: textmatch.New(`^\[(?:(?P<master>chief|master)(?:-0)?|worker[-_:](?P<rank>\d+))\] ?`)},
+	// kubectl logs --prefix
+	{line: podTag},
+	// of programs
+	{line: textmatch.New(`^[\[(<]?(?:[Rr]ank|RANK|[Tt]ask|[Ww]orker|[Pp]roc(?:ess)?|[Pp][Ee]|[RrWwPp])[ _=#:-]?(?P<rank>\d+)[\])>]?\s?[:|>]? ?`)},
 	{line: textmatch.New(`^[\[(<]?(?:pid[ =]\d+,? )?(?:slot|shard|replica|container|member|client|actor|trainer|learner|instance|peer|child|[Ss]lot|[Ss]hard|[Ww]orker)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true},
 	{line: textmatch.New(`^[\[(<]?(?:node|host)[ _:#=-]?(?P<rank>\d+)(?:[\])>]:?|:| | [|›»]| ->)(?: |$)`), host: true, machine: true},
-	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)}, // docker compose
-	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)}, // stern
-	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},                                                    // pdsh
+	// docker compose
+	{line: textmatch.New(`^[\w.-]*[-_](?P<rank>\d+) +\| ?`)},
+	// stern
+	{line: textmatch.New(`^(?:\+ )?[a-z][\w.-]*(?:worker|replica|rank|node|trainer|executor)s?-(?P<rank>\d+) (?:› )?[a-z][\w-]* (?:[│|] ?)?`)},
+	// pdsh
+	{line: textmatch.New(`^(?P<host>[A-Za-z][\w.-]*\d[\w.-]*|\d{1,3}(?:\.\d{1,3}){3}): ?`)},
 }
 
 // launchers matches the beginning of lines that launchers themselves print.
