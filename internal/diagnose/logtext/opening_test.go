@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestOpenings: a program may begin the lines of its ranks with a number, with a name that a line explains, or with two
-// numbers. What a program counts is no rank.
+// TestOpenings checks programs that begin the lines of their ranks with a number, with two numbers, or with a name that
+// a line explains. Numbers of other things are not ranks.
 func TestOpenings(t *testing.T) {
-	cycle := func(form string, ranks ...any) string { // three lines of each
+	cycle := func(form string, ranks ...any) string { // three lines of each rank
 		var b strings.Builder
 		for i := range 3 {
 			for _, r := range ranks {
@@ -57,7 +57,7 @@ func TestOpenings(t *testing.T) {
 	}
 }
 
-// TestLanesOfOpenings: the lines keep their openings if the program does not mark all of its lines.
+// TestLanesOfOpenings checks that Lanes finds the ranks even if the program does not mark all of its lines.
 func TestLanesOfOpenings(t *testing.T) {
 	text := []string{"(0) a", "(2) a", "(1) a", "(2) b", "(0) b", "(1) b", "Traceback (most recent call last):", "(0) c"}
 	if got, want := Lanes(text), []int{0, 2, 1, 2, 0, 1, -1, 0}; !slices.Equal(got, want) {
