@@ -8,9 +8,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// choose returns the first suspect that is not a consequence of another failure (rule.Cascade), with three exceptions. A
-// consequence that was clearly earlier counts more than a suspect that says little. The death of another rank counts more
-// than a suspect that it may have caused. A rank that printed a reason counts more than a rank that ended without one.
+// choose returns the first suspect that is not a consequence of another failure (rule.Cascade), with three exceptions.
+// A consequence that was clearly earlier counts more than a suspect that says little. The death of another rank counts
+// more than a suspect that it may have caused. A rank that printed a reason counts more than a rank that ended without
+// one.
 func choose(all []*suspect) *suspect {
 	var root, consequence *suspect
 	for _, s := range all {

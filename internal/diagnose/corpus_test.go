@@ -35,7 +35,7 @@ type label struct {
 	Ranks    []int        `json:"ranks"`
 	Retry    job.Action   `json:"retry"`
 	Decisive string       `json:"decisive"` // a part of the line that states the cause
-	Made     string       `json:"made"`     // "run", or "documented" for logs that were written by hand in a documented format
+	Made     string       `json:"made"`     // "run", or "documented": written after a documented format
 }
 
 // corpusCase is a job with its logs.
@@ -118,11 +118,12 @@ func (c corpusCase) standsThere(found job.Cause) bool {
 // rankRight reports whether a cause names the right rank.
 func (l label) rankRight(found job.Cause) bool { return found.Rank == *l.Rank }
 
-// score counts what gangrun finds correctly in one part of the corpus.
+// score counts what gangrun finds correctly in one part of the corpus. confusion counts pairs of wanted and found
+// categories.
 type score struct {
 	failed, run, right, ranked, rankRight, retryRight, placed int
 	passed, alarms                                            int
-	confusion                                                 map[[2]job.Category]int // by the wanted and the found category
+	confusion                                                 map[[2]job.Category]int
 }
 
 func (s score) String() string {

@@ -21,7 +21,7 @@ func TestOpenings(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, text string
-		want       string // rank and text of the last line
+		want       string // the rank and the text of the last line
 	}{
 		{"brackets", cycle("(%d) day %d", 0, 2, 1) + "(2) bad day\n", "2|bad day"},
 		{"one of several", cycle("%d/3 part %d", 0, 2, 1) + "1/3 no part\n", "1|no part"},
