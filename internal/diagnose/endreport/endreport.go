@@ -285,7 +285,7 @@ func deepSpeed(text []string, i int) (Report, int, bool) {
 	if m == nil {
 		return Report{}, 0, false
 	}
-	r := ended(m[2]) // deepSpeed always prints the command line of the last rank, whichever rank failed
+	r := ended(m[2]) // DeepSpeed always prints the command line of the last rank, whichever rank failed
 	return r, i, r.Signal > 0 || r.Code > 0
 }
 
