@@ -195,8 +195,8 @@ func (m *member) outlived(st *stream, g *sign.Sign) bool {
 	return m.exit.Time.Sub(st.time(g.At)) > limit
 }
 
-// quietAfter reports whether the member's other streams have at most limit ordinary lines that were printed clearly
-// later than the sign.
+// quietAfter reports whether the member's other streams have at most limit ordinary lines that were printed more than a
+// second after the sign.
 func (m *member) quietAfter(st *stream, g *sign.Sign, limit int) bool {
 	seen := st.time(g.At)
 	if seen.IsZero() {

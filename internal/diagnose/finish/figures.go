@@ -44,7 +44,7 @@ func figures(t string) (all []figure) {
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
-// number returns the number at byte i of a text, and the byte after it.
+// number returns the number that begins at byte i of a text, and the index of the byte after it.
 func number(t string, i int) (n, end int) {
 	for end = i; end < len(t) && t[end] >= '0' && t[end] <= '9'; end++ {
 	}

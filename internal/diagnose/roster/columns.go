@@ -70,8 +70,7 @@ func (c *Census) tables(text []string) {
 // hostLine matches a line of a list of ranks and their hosts.
 var hostLine = textmatch.New(`(?i)^\W{0,3}(?:rank|task|proc)?[ =:#]{0,2}(\d{1,5})(?: is)?(?: on| at| ?[-=]+>| ?=|:|,)? +(?:host[ =:])?([A-Za-z][\w.-]{0,60})$`)
 
-// named reads lists of ranks and their hosts. A list counts only if there are several logs and some are named after
-// hosts.
+// named reads lists of ranks and their hosts. A host counts only if one of several logs is named after it.
 func (c *Census) named(logs []Log) {
 	files := map[string]bool{}
 	for _, l := range logs {
