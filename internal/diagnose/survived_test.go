@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestGoesOn: what follows a sign of failure shows whether the program went on, and not the words of the script that
-// has started the program.
+// TestGoesOn checks that the lines after a sign of failure show whether the program went on. The words of the script
+// that started the program do not show it.
 func TestGoesOn(t *testing.T) {
 	const steps = "step 1 loss 3\nstep 2 loss 2\nstep 3 loss 1\n"
 	const raised = "Traceback (most recent call last):\n  File \"train.py\", line 8, in <module>\n    step()\nKeyError: 'label'\n"
@@ -104,7 +104,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// numbered returns the lines of a log that belong to no rank.
+// numbered returns the lines of a log without ranks.
 func numbered(log string) (lines []job.Line) {
 	for i, text := range strings.Split(strings.TrimSuffix(log, "\n"), "\n") {
 		lines = append(lines, job.Line{Rank: -1, File: "job.log", Line: i + 1, Text: text})

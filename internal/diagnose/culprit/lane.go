@@ -21,16 +21,17 @@ func (s Sign) Marked() int {
 	if r := s.Lanes[s.At]; r >= 0 {
 		return r
 	}
-	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") { // after what another rank had begun to print
+	// The line begins with what another rank had begun to print.
+	if strings.Index(s.Text[s.From], "Traceback (most") > 0 && !strings.Contains(s.Text[s.From], " Traceback") {
 		return -1
 	}
 	return s.Lanes[s.From]
 }
 
 var (
-	// finished is a word of the last line of a rank that has done its work.
+	// finished matches a word in the last line of a rank that has done its work.
 	finished = textmatch.New(`(?i)\b(?:done|finished|complete[d]?|converged|closed|flushed|idle|bye|success\w*|ok|exit(?:ing|ed)? (?:normally|with code 0|0)|status[ =]0|waiting for (?:the )?others|all \d+ \w+ (?:written|stored|served))\b`)
-	// ended is how a launcher or a script says that a numbered process has failed.
+	// ended matches the words with which a launcher or a script says that a numbered process failed.
 	ended = textmatch.New(`(?i)\b(?:rank|worker|shard|child|process|proc|chain|runner|trial|replica|node|index|member|slot|task|pe|instance|client|actor|executor|reader|part)[ #:_=-]{1,2}(\d{1,5})(?::|,| -|\b) ?(?:\w+ ){0,2}?(?:exit(?:ed)?|status|returned|rc|failed|died|crashed|killed)\b(?:(?: (?:with|exit|code|status))*[ :=]{1,2}(-?\d{1,3})\b)?|(?i)\bfailed: (?:index|rank|shard|worker|task|member) (\d{1,5})$`)
 )
 
@@ -70,7 +71,7 @@ func Ended(logs []roster.Log, title string) int {
 	return only
 }
 
-// numbered is a line that begins with the number of a rank in brackets or before a bar.
+// numbered matches a line that begins with the number of a rank in brackets or before a bar.
 var numbered = textmatch.New(`^ {0,3}([\[(<]?)(\d{1,5})([\])>|])[:|]? \S`)
 
 // Numbered returns the number at the beginning of the decisive line of a sign. It returns -1 unless two other lines
@@ -92,7 +93,7 @@ func (s Sign) Numbered() int {
 	return logtext.Number(m[2])
 }
 
-// margin is how many lines every other rank prints after the last line of a rank that has fallen silent.
+// margin is how many lines every other rank must print after the last line of a rank that has fallen silent.
 const margin = 2
 
 // Quiet returns the rank that prints nothing more after a sign, or that fell silent before it while the others went on.
@@ -140,7 +141,8 @@ func (s Sign) Quiet() int {
 	return earliest
 }
 
-// routine reports whether a rank has printed lines like line at before: it prints them for each part of its work.
+// routine reports whether a rank has already printed several lines like line at: it prints such a line for each part of
+// its work.
 func (s Sign) routine(rank, at int) bool {
 	same := 0
 	for i := at - 1; i >= 0 && same < often; i-- {
@@ -151,7 +153,7 @@ func (s Sign) routine(rank, at int) bool {
 	return same >= often
 }
 
-// often is how many lines of one form before it make a line one of many.
+// often is how many earlier lines of the same form make a line routine.
 const often = 2
 
 // FirstSilent returns the last line of the rank that fell silent first.
@@ -197,13 +199,13 @@ func Closing(text []string, lanes []int) int {
 	return first
 }
 
-// numbers are the numbers of a line.
+// numbers matches the numbers of a line.
 var numbers = textmatch.New(`\d+`)
 
-// recent is how many lines of each rank before a sign show which ranks print at that time.
+// recent is how many lines per rank before a sign show which ranks were printing at that time.
 const recent = 4
 
-// thread is a line of a trace of one of the threads of a program. All its threads end together.
+// thread matches a line of a trace of one of the threads of a program. All threads of a program end together.
 var thread = textmatch.New(`^goroutine \d+ \[|^thread '[^']*' .*panicked at|\bon Worker instance at|^\s+at MessagePort`)
 
 // Speaker returns the rank that has printed the line just above a sign, if other ranks were printing at that time, too.
@@ -235,7 +237,7 @@ func (s Sign) Speaker() int {
 	return -1
 }
 
-// notFinite is a number that has become useless.
+// notFinite matches the words for a number that is not finite.
 var notFinite = textmatch.New(`(?i)\bnan\b|\bnon-?finite\b|\bnot (?:a )?finite\b`)
 
 // FirstNaN returns the first rank that reports a number that is not finite, if the other ranks report it in other

@@ -27,7 +27,8 @@ func (j *Job) Past(file string, number, owner int, e Event) bool {
 		if j.LeaderLeft(file, number) || asked && (j.Declared(file, number) || e.Farewell && j.Over(file, number)) {
 			return true
 		}
-	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError: // of a host, and perhaps not of the job
+	// The event may be one of the host that did not affect the job.
+	case job.GPUHardware, job.HostLost, job.NetworkError, job.StorageError:
 		if e.Verdict && j.Counts(file) && (j.Over(file, number) || j.EndsWell(file, number, owner, 2*several)) {
 			return true
 		}
@@ -90,7 +91,7 @@ func (j *Job) Over(file string, number int) bool {
 	return false
 }
 
-// alike reports whether one of some lines differs from a line only in numbers.
+// alike reports whether one of the lines is from the rank of l and differs from l only in numbers.
 func alike(lines []Line, l Line) bool {
 	f := form(l.Text)
 	return slices.ContainsFunc(lines, func(o Line) bool { return o.Rank == l.Rank && len(o.Text) < maxLine && form(o.Text) == f })
@@ -170,7 +171,7 @@ func (l *log) done() bool {
 	return last > 0 && !l.plan.behind && len(l.plan.reached) == len(l.plan.first) && l.calm(last)
 }
 
-// calm reports whether no line after a number says that something ended badly.
+// calm reports whether no line after the line with a number says that something ended badly.
 func (l *log) calm(number int) bool {
 	for _, o := range l.after(number) {
 		if o.Mark&outlook.Bad != 0 || o.Sign && outlook.Fatal(o.Text) && !outlook.Farewell(o.Text) {

@@ -21,13 +21,13 @@ const (
 )
 
 var (
-	// glog is the head of a record of glog, absl and klog.
+	// glog matches the head of a record of glog, absl and klog.
 	glog = textmatch.New(`^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\]]{1,80}\] `)
-	// leveled is the head of a record with its level after a time or in brackets.
+	// leveled matches the head of a record that has its level after a time or in brackets.
 	leveled = textmatch.New(`^(?:\W*\d{2,4}[-/.:]\d\d[-/.:T ]?\d[\d:.,TZ+-]*(?: [\d:.,]+Z?)?[\]|:,]? *|(?:\[[^\[\]]{1,40}\] ?){1,4})(?:[-|:] ?)?(?:\[[^\[\]]{1,40}\] ?){0,3}(?:[-|:] ?)?(?:[\w.:-]{1,40} ){0,2}(?:[-|:] )?[\[<(]?(?i:(debug|trace|info|notice)|(warn|warning)|(error|erro|err|severe)|(fatal|critical|panic|alert|emerg))[\])>]?(?:[:|]| -| |$)`)
-	// logfmt finds the level in a record of the form key=value.
+	// logfmt matches the level in a record of the form key=value.
 	logfmt = textmatch.New(`(?:^| )(?:level|lvl|severity)="?(?i:(debug|trace|info|notice)|(warn|warning)|(error|err)|(fatal|critical|panic|dpanic|alert|emerg))"?(?: |$)`)
-	// quoted finds values in it.
+	// logfmtText and logfmtError match the text and the error in such a record.
 	logfmtText  = textmatch.New(`(?:^| )(?:msg|message|event)=(?:"((?:[^"\\]|\\.)*)"|(\S+))`)
 	logfmtError = textmatch.New(`(?:^| )(?:err|error|exception|reason|cause)=(?:"((?:[^"\\]|\\.)*)"|(\S+))`)
 )
@@ -73,7 +73,7 @@ func value(p *textmatch.Pattern, t string) string {
 	return strings.ReplaceAll(m[1]+m[2], `\"`, `"`)
 }
 
-// join joins what a record says and the error that it names.
+// join joins the text of a record and the error that the record names.
 func join(text, err string) string {
 	if err == "" || strings.Contains(text, err) {
 		return text

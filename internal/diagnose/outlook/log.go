@@ -13,9 +13,9 @@ type Log struct {
 	Marks []Mark
 	// Number returns the number that line i has in its file.
 	Number func(i int) int
-	// forms has, for each form of a line, the lines of that form.
+	// forms has, for each form of a line, the indexes of the lines of that form.
 	forms map[string][]int
-	// counted has, for each form of a line that counts something, the first line of that form.
+	// counted has, for each form of a line that counts something, the index of the first line of that form.
 	counted map[string]int
 }
 
@@ -32,7 +32,8 @@ func NewLog(text []string, aside []bool, reader *Reader) *Log {
 	return l
 }
 
-// table takes the mark Done from lines that report the code of one process each, if such a line reports a failure.
+// table changes the mark Done to Aside for lines that each report the code of one process, if another line of the same
+// form reports a failure.
 func (l *Log) table() {
 	bad := map[string]bool{}
 	for i, m := range l.Marks {
@@ -47,12 +48,12 @@ func (l *Log) table() {
 	}
 }
 
-// whole returns a line with each of its numbers as "#".
+// whole returns a line with each of its numbers replaced by "#".
 func whole(t string) string { return numeral.ReplaceAllString(t, "#") }
 
 var numeral = textmatch.New(`\d+`)
 
-// worker is how a line names one of several processes of a job.
+// worker matches the words with which a line names one of several processes of a job.
 var worker = textmatch.New(`(?i)\b(rank|task|proc|process|chain|shard|replica|member|pe|tile|block|peer|trainer|actor|\w*worker)["']?[ _#:=-]{0,2}(\d{1,5})\b`)
 
 // Unfinished reports whether several workers say in the log that they are done, and at least one other worker does not.
@@ -143,7 +144,7 @@ func (l *Log) Familiar(sign, i int) bool {
 	return l.counted[CountForm(l.Text[i])] < sign
 }
 
-// usual is how many lines of one form show how the program reports its work.
+// usual is how many lines of one form show that the program reports its work in this form.
 const usual = 3
 
 // Usual reports whether several lines before line j have the same form as line i (see CountForm). Line i then shows
@@ -193,7 +194,7 @@ func (l *Log) RecoversAfter(n, count int) bool {
 	return false
 }
 
-// last returns the last line that has none of these marks, or -1.
+// last returns the last line that has none of the marks in not, or -1.
 func (l *Log) last(not Mark) int {
 	for i := len(l.Marks) - 1; i >= 0; i-- {
 		if l.Marks[i]&not == 0 {
@@ -219,8 +220,8 @@ func (l *Log) Concludes(i int) bool {
 	return !oneOfMany.MatchString(l.Text[i]) && !OfScript(l.Text[i]) && Conclusive(l.Text[i]) && !l.routine(i)
 }
 
-// routine reports whether a line is one of several that differ only in numbers, and is not the last word of each of
-// several processes: the program says of each part of its work that it is done.
+// routine reports whether several of the lines before a line differ from it only in numbers: the program prints such a
+// line for each part of its work. Lines that name a process do not count, because each process may print its last word.
 func (l *Log) routine(at int) bool {
 	if process.MatchString(l.Text[at]) {
 		return false
@@ -234,10 +235,10 @@ func (l *Log) routine(at int) bool {
 	return same >= usual
 }
 
-// routineLines is how far before a line the others may be.
+// routineLines is how far before a line the similar lines may be.
 const routineLines = 200
 
-// process is how a line names one of the processes of a job.
+// process matches the words with which a line names one of the processes of a job.
 var process = textmatch.New(`(?i)\b(?:rank|worker|task|proc|process|pe|node|member|replica|\w*worker)["']?[ _#:=-]{0,2}\d|^\[\d+\]`)
 
 // Ended returns the line after the last one with the mark Done, or -1.
@@ -265,8 +266,8 @@ func (l *Log) Failed() bool {
 	return false
 }
 
-// resumes reports whether one of the lines just after line i says that what has failed is started or loaded again, and
-// ordinary lines follow.
+// resumes reports whether one of the lines just after line i says that what failed is started or loaded again, and a
+// line without an error follows.
 func (l *Log) resumes(i int) bool {
 	seen, again := 0, false
 	for k := i + 1; k < len(l.Marks) && seen <= resumeLines; k++ {
@@ -283,7 +284,7 @@ func (l *Log) resumes(i int) bool {
 	return false
 }
 
-// resumeLines is how many lines after a failure may say so.
+// resumeLines is how many lines after a failure may say that what failed is started again.
 const resumeLines = 3
 
 var restores = textmatch.New(`(?:^|[-:\]] )[Rr]estoring \w+`)

@@ -39,7 +39,7 @@ func Farewell(t string) bool { return farewell.MatchString(t) }
 
 var farewell = textmatch.New(`(?i)\b(?:shm_)?un-?link(?:ing|ed)?\b|\brm(?:tree|dir)\b|_?clean(?:ing)?[ _-]?up\b|_?finali[sz](?:e|er|ers|ing|ation)\b|_?at_?exit\b|\b(?:at|on) (?:exit|close|shutdown)\b|\btear(?:ing)?[ _-]?down\b|\bshut(?:ting)?[ _-]?down\b|\bdisconnect\w*|\b(?:de|un)-?register\w*|\b(?:close|closing) (?:the )?(?:\w+ )?(?:connection|socket|session|channel|client|pool|stream)s?\b|\b(?:not|never|un)[ -]?(?:freed|released|closed)\b|\bleak(?:s|ed|ing)?\b|\b(?:could ?n[o']t|cannot|can't|failed to|unable to) (?:remove|delete|free|release|destroy)\b|\balready (?:complete|finished|ended|closed|gone|stopped|exited|terminated)\b|\badministrator command\b|\bop heartbeat_worker\b|Stream is closed|\b_bootstrap_inner\b|\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*$|\[\S+\] (?:PMIX|PRTE|ORTE) ERROR\b|__del__|\bCancelledError\b`)
 
-// sigterm is a report that a worker was asked to end.
+// sigterm matches a report that a worker was asked to end.
 var sigterm = textmatch.New(`(?i)\bexit ?code:? -15\b|signal(?: |: )15\b|\bSIGTERM\b`)
 
 // Sigterm reports whether a line is a report that a worker was asked to end.

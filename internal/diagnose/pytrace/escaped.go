@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// recordMessage is the message of a record in JSON, on a line of its own.
+// recordMessage matches the message of a record in JSON, on a line of its own.
 var recordMessage = textmatch.New(`^\s*"(?:message|msg|error|exception)": "(.*)",?$`)
 
 // Recorded returns the exception that the message of a log record in JSON names. lines has the lines above the
@@ -35,10 +35,10 @@ func Recorded(lines []string, last Exception) []Exception {
 
 var unescape = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t")
 
-// fatalLevel is the level of a message with which a program ends.
+// fatalLevel matches the level of a message with which a program ends.
 var fatalLevel = textmatch.New(`(?i)"(?:fatal|critical|panic)"`)
 
-// afterEscaped is how many lines may follow an exception in one line if the exception ended the program.
+// afterEscaped is how many lines may follow a traceback in one line if its exception ended the program.
 const afterEscaped = 3
 
 // Escaped reads a line that has a whole traceback, as a logger writes it in a string of JSON or of Python. found

@@ -2,16 +2,16 @@ package reason
 
 import "github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
-// topic is what a message may be about.
+// topic is a subject that a message may have.
 type topic struct {
 	signature string
 	what      *textmatch.Pattern
-	// own is true if only a program's own message counts. An exception that nothing caught may have such words, too, and
-	// be about something else.
+	// own is true if only a message of the program itself counts. An uncaught exception may have the same words and
+	// another subject.
 	own bool
 }
 
-// topics are what messages are about that give no reason of the operating system. If several match, the first counts.
+// topics has the subjects of messages that give no reason of the operating system. If several match, the first counts.
 var topics = []topic{
 	{"cuda-mismatch", textmatch.New(`(?i)\b(?:cudnn|nccl|cublas|cuda|rocm|hip)\b(?: runtime)? version (?:mismatch|conflict)|\b(?:cuda|rocm) ?[\d.]+ (?:is )?(?:older|newer) than\b|\b(?:cuda|rocm|toolkit|nvcc)\b.{0,60}\b(?:(?:does|do|did)(?: not|n't) match|differs? from|different from|is not the|mismatch\w*)\b.{0,80}\b(?:built|compiled|linked|build|version)\b|\b(?:built|compiled|linked) (?:for|with|against) (?:cuda|rocm) ?[\d.]+\b.{0,60}\b(?:but|while|found|installed)\b.{0,60}\b(?:cuda|rocm|toolkit|[\d.]+)\b`), false},
 	{"no-kernel-image", textmatch.New(`(?i)\b(?:built|compiled)\b.{0,20}\bfor (?:sm_|gfx|compute_)\w+.{0,60}\b(?:sm_|gfx|compute_)\w+`), false},

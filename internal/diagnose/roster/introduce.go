@@ -25,7 +25,8 @@ func Introduce(logs []Unranked) []int {
 	return ranks
 }
 
-// assign returns the rank of each log according to find, or -1, and how many logs have one.
+// assign returns the rank of each log according to find, or -1, and how many logs have a rank. A rank that find returns
+// for several logs of the same stream does not count.
 func assign(logs []Unranked, find func(text []string) int) (ranks []int, found int) {
 	type of struct {
 		rank   int
@@ -48,7 +49,7 @@ func assign(logs []Unranked, find func(text []string) int) (ranks []int, found i
 	return ranks, found
 }
 
-// soleRank returns the only rank that lines of a log name as their own, or -1.
+// soleRank returns the only rank that lines of a log name as their own. It returns -1 if they name none or several.
 func soleRank(text []string) int {
 	rank := -1
 	for _, t := range text[:min(len(text), soleLines)] {
@@ -61,5 +62,5 @@ func soleRank(text []string) int {
 	return rank
 }
 
-// soleLines is how many lines of a log are looked at for ranks.
+// soleLines is how many lines of a log soleRank reads.
 const soleLines = 400

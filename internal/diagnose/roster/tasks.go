@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
-// tasksRow is a row of the table of processes that the kernel writes when it ends one: the process and its name.
+// tasksRow matches a row of the table of processes that the kernel prints when it kills one: the PID and the name.
 var tasksRow = textmatch.New(`\[ *(\d{2,8})\] +\d+ +\d+ +\d+ .* (\S+)$`)
 
 // InTasks returns the rank of a process that the kernel's table of processes lists, or -1. The table must list one

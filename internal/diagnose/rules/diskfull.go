@@ -51,15 +51,14 @@ var diskFull = []rule.Rule{{
 	Needles: []string{"mdb_map_full", "environment mapsize limit reached"},
 }}
 
-// otherRefusals are reasons other than space for which a file system accepts no more bytes.
+// otherRefusals matches reasons other than a lack of space for which a file system accepts no more bytes.
 var otherRefusals = textmatch.New(`(?i)file too large|read-only file system|input/output error|stale (?:NFS )?file handle|disk quota exceeded`)
 
-// ownWords match faults that have their own rule, whatever the reason.
+// ownWords matches faults that have a rule of their own, whatever the reason.
 var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
-// refused returns the rule for a file system that refused something to gangrun itself, for the
-// reason that the operating system names. Because of that, ranks could not be started, were lost,
-// or not all of their output was kept.
+// refused returns a rule for a file system that refused something to gangrun itself, for one of the operating system's
+// reasons. Ranks could then not be started, were lost, or not all of their output was kept.
 func refused(category job.Category, signature, hint string, reasons ...string) rule.Rule {
 	return rule.Rule{
 		Category: category, Signature: signature, Confidence: 1, Hint: hint,

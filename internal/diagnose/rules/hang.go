@@ -8,13 +8,13 @@ import (
 
 const hangHint = "find out where the rank stands (py-spy dump, gdb): a lock, a read that never ends, a collective that another rank does not join"
 
-// ends matches what a program that supervises others says it does to them.
+// ends matches the words with which a supervising program says what it does to the program that hangs.
 var ends = textmatch.New(`(?i)\b(?:kill\w*|abort\w*|terminat\w*|exiting|_?exit\b|stopp?\w*|end(?:ing|ed) the|(?:run|job) (?:was |is )?(?:ended|stopped)|shut\w*|dump\w*|sending|sent|sig[a-z]{2,5}|qdel|scancel|giving up|restart\w*|evict\w*|drain\w*|cordon\w*|replac\w*|exclud\w*|remov\w*|(?:collect|tak|writ|gather)\w* (?:the )?stacks|stacks (?:taken|written|collected))\b`)
 
 const (
-	// still is what does not go on.
+	// still matches the words which say that something makes no progress.
 	still = `(?:\b(?:no|not|without|hasn't|haven't|did not|didn't|never|nothing)\b.{0,40}\b(?:progress\w*|output|stdout|heartbeats?|steps?|iterations?|complet\w*|advanc\w*|respon\w*|activity|written|printed|logged|updat\w*|finish\w*|moved|modified|touched|answer\w*|beat\w*|seen|heard)|\b(?:unresponsive|inactive|hung|hang|stuck|stalled|deadlock\w*|blocked|frozen|looks dead|last (?:heartbeat|output|line|step|update))\b|\b(?:has been|still|stayed|remained) at \S+(?: \d+)? (?:for|after|since)\b|\bbelow 1 ?%)`
-	// long is how long.
+	// long matches a duration or the time since when.
 	long = `(?:\b\d+(?:\.\d+)? ?(?:s|sec\w*|m|min\w*|h|hrs?|hours?)\b|\bsince \d{1,2}:\d\d)`
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rule"
 )
 
-// written returns every rule in the order of the files. The list, and what is made of it, are
-// built when they are first needed, like patterns.
+// written returns every rule in the order of the files. Like patterns, the list and what depends on it are built on
+// first use.
 var written = sync.OnceValue(func() []*rule.Rule {
 	var all []*rule.Rule
 	for _, list := range [][]rule.Rule{

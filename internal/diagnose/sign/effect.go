@@ -31,7 +31,7 @@ func (g *Sign) EffectOf(signs []*Sign) *Sign {
 	return nil
 }
 
-// transfer is how a program says that it could not read or write.
+// transfer matches the words with which a program says that it could not read or write.
 var transfer = textmatch.New(`(?i)\b(?:error|fail\w*|cannot|could not|unable)\b.{0,40}\b(?:read|writ|flush|clos|sync|sav|stor)(?:e|ing|ten)?\b|\b(?:read|writ|flush|clos|sync|sav|stor)(?:e|ing|ten)?\b.{0,60}\bfailed\b|\bnf(?:90)?_(?:put|get|sync|close)|\bI/?O error`)
 
 // lastFrames returns the last two frames of a traceback.
