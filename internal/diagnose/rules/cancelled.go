@@ -21,7 +21,8 @@ var cancelled = []rule.Rule{{
 	Category: job.Cancelled, Signature: "batch-cancelled", Confidence: 0.85, Traits: rule.Verdict,
 	Hint:    "somebody cancelled the pipeline, or a newer one for the same branch replaced it",
 	Needles: []string{"the operation was cancel", "since a higher priority waiting request", "job failed: cancel"},
-	Match:   textmatch.New(`##\[error\]The operation was cancell?ed|Cancell?ing since a higher priority waiting request|ERROR: Job failed: cancell?ed`), // of GitHub and GitLab
+	// Of GitHub and GitLab.
+	Match: textmatch.New(`##\[error\]The operation was cancell?ed|Cancell?ing since a higher priority waiting request|ERROR: Job failed: cancell?ed`),
 }, {
 	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.7, Traits: rule.Cascade | rule.Generic,
 	Meaning: "the user interrupted the program (Ctrl-C)",

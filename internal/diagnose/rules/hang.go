@@ -46,7 +46,8 @@ var hang = []rule.Rule{{
 	Category: job.Hang, Signature: "no-progress", Confidence: 0.8,
 	Hint:    hangHint,
 	Needles: []string{"***timeout", "(timeout)"},
-	Match:   textmatch.New(`^ *\d+/\d+ Test +#\d+: .*\*\*\*Timeout +\d|^\s+\d+ - \S+ \(Timeout\)`), // of CTest
+	// Of CTest.
+	Match: textmatch.New(`^ *\d+/\d+ Test +#\d+: .*\*\*\*Timeout +\d|^\s+\d+ - \S+ \(Timeout\)`),
 }, {
 	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75, Traits: rule.Generic,
 	Meaning: "the program did not end in time, and the timer of Python's faulthandler printed where it was",
