@@ -17,8 +17,8 @@ var innocent = []job.Category{
 	job.Straggler, job.TimeLimit, job.Cancelled, job.StoppedEarly,
 }
 
-// Moved reports whether an attempt has loaded its checkpoint: a rank printed a step above 0, or the attempt left a newer
-// checkpoint. A program may print step 0 before it loads a checkpoint.
+// Moved reports whether an attempt has loaded its checkpoint: a rank printed a step above 0, or the attempt left a
+// newer checkpoint. A program may print step 0 before it loads a checkpoint.
 func (p Past) Moved() bool { return p.Step > 0 || Newer(p.From, p.Saved) }
 
 // Stuck reports whether an attempt may have failed to load its checkpoint. This is so if the attempt started from a
