@@ -66,20 +66,20 @@ func TestCollectLimit(t *testing.T) {
 	}{
 		"nothing comes": {
 			output: stalls,
-			note:   []string{"output is missing of rank 1 on h2 after 6 bytes: nothing more of it has come for 600ms; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
+			note:   []string{"output from h2 is missing: only 6 bytes of rank 1 arrived: nothing more of it has come for 600ms; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
 			fault:  "its output did not all arrive from h2: nothing more of it has come for 600ms",
 		},
 		"full disk": {
 			output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }, full: true,
 			note: []string{
 				"a log cannot be written, its rank's output waits on its host: ", "no space left on device; free space in ",
-				"output is missing of rank 1 on h2 after 0 bytes: it could not be written for 600ms: ", "; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
+				"output from h2 is missing: only 0 bytes of rank 1 arrived: it could not be written for 600ms: ", "; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
 			},
 			fault: "its output did not all arrive from h2: it could not be written for 600ms: ",
 		},
 		"full disk, and nobody waits": {
 			output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }, full: true, hurry: true,
-			note:  []string{"output is missing of rank 1 on h2 after 0 bytes: it was not waited for; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
+			note:  []string{"output from h2 is missing: only 0 bytes of rank 1 arrived: it was not waited for; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
 			fault: "its output did not all arrive from h2: it was not waited for",
 		},
 		"slow": {
@@ -181,8 +181,8 @@ func TestAdoptTellsOfOutput(t *testing.T) {
 		want string
 	}{
 		"here":         {link: agents.Link{Local: true}},
-		"ended":        {agents.Link{}, "output is missing of rank 0 on h1 after 9 bytes: its agent was killed, or has ended because it had no controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
-		"started anew": {agents.Link{Restarted: true}, "output is missing of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
+		"ended":        {agents.Link{}, "output from h1 is missing: only 9 bytes of rank 0 arrived: its agent was killed, or has ended because it had no controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
+		"started anew": {agents.Link{Restarted: true}, "output from h1 is missing: only 9 bytes of rank 0 arrived: the host was started anew; the rest may be lost, since h1 was started anew"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := New(Options{Dialer: linked{c.link}})

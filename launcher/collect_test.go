@@ -117,30 +117,30 @@ func TestCollect(t *testing.T) {
 		"all of it": {output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }},
 		"one stream without an end": {
 			output: onH2(func(to wire.Agent_OutputServer) error { return say("h2", to, "hello\n", 1) }),
-			note:   "output is missing of rank 1 on h2 after 6 bytes: its agent has no more output; the agent deletes its logs when it ends",
-			fault:  "its output did not all arrive from h2: its agent has no more output",
+			note:   "output from h2 is missing: only 6 bytes of rank 1 arrived: the agent there has no more of it; the rest is lost, since the agent deletes its logs when it ends",
+			fault:  "its output did not all arrive from h2: the agent there has no more of it",
 		},
 		"the host is lost": {
 			output: onH2(func(to wire.Agent_OutputServer) error { return errors.Join(say("h2", to, "hello\n", 0), broken) }),
-			note:   "output is missing of rank 1 on h2 after 6 bytes: ",
+			note:   "output from h2 is missing: only 6 bytes of rank 1 arrived: ",
 			fault:  "its output did not all arrive from h2: ",
 		},
 		"ranks that had failed": {
 			code:   3,
 			output: onH2(func(wire.Agent_OutputServer) error { return broken }),
-			note:   "output is missing of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+			note:   "output from h2 is missing: only 0 bytes of rank 1 arrived: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 		},
 		"the host was started anew": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
 			output: onH2(func(wire.Agent_OutputServer) error { return broken }),
-			note:   "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+			note:   "output from h2 is missing: only 0 bytes of rank 1 arrived: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"the host was started anew, and has been given up already": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
 			output: onH2(func(wire.Agent_OutputServer) error {
 				return status.Error(codes.Canceled, "grpc: the client connection is closing")
 			}),
-			note: "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+			note: "output from h2 is missing: only 0 bytes of rank 1 arrived: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"nobody waits": {
 			hurry: true,
@@ -149,7 +149,7 @@ func TestCollect(t *testing.T) {
 				<-to.Context().Done()
 				return err
 			}),
-			note:  "output is missing of rank 1 on h2 after 6 bytes: it was not waited for; the agent deletes its logs when it ends",
+			note:  "output from h2 is missing: only 6 bytes of rank 1 arrived: it was not waited for; the rest is lost, since the agent deletes its logs when it ends",
 			fault: "its output did not all arrive from h2: it was not waited for", after: true,
 		},
 	} {

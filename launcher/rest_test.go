@@ -40,7 +40,7 @@ func TestRest(t *testing.T) {
 	broken := func(want agents.RestRequest) error {
 		return want.Take(out, true, io.MultiReader(strings.NewReader("and "), iotest.ErrReader(errors.New("cut"))))
 	}
-	const cut = "output is missing of rank 1 on h2 after "
+	const cut = "output from h2 is missing: only "
 	for name, c := range map[string]struct {
 		trouble error
 		runs    int // number of gangs; the first one loses h2
@@ -60,40 +60,40 @@ func TestRest(t *testing.T) {
 		},
 		"cut off there, too": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, false)}, last: true, fault: true,
-			notes: []string{cut + "15 bytes: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
+			notes: []string{cut + "15 bytes of rank 1 arrived: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
 		},
 		"only one of them is there": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n"}, true)}, last: true, fault: true,
-			notes: []string{cut + "15 bytes: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
+			notes: []string{cut + "15 bytes of rank 1 arrived: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
 		},
 		"what was not asked for": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
-			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: \"rank-0000.out\" was not asked for)"}, log: "hello\n",
+			notes: []string{cut + "6 bytes of rank 1 arrived: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: \"rank-0000.out\" was not asked for)"}, log: "hello\n",
 		},
 		"comes in pieces": {
 			trouble: agents.ErrGone, runs: 2, rests: []func(agents.RestRequest) error{broken, left(map[string]string{out: "more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
-				cut + "10 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: cut)",
+				cut + "10 bytes of rank 1 arrived: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: cut)",
 				"5 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away at first": {
 			runs: 2, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
-				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+				cut + "6 bytes of rank 1 arrived: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away, and for good": {
 			runs: 3, rests: []func(agents.RestRequest) error{func(agents.RestRequest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
 			notes: []string{
-				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+				cut + "6 bytes of rank 1 arrived: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched; the rest of their output is not there",
 			}, log: "hello\nand more\n",
 		},
 		"another has written": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n"}, true)}, other: "x", fault: true, last: true,
-			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: LOG has 7 bytes, and not the 6 that have come)"}, log: "hello\nx",
+			notes: []string{cut + "6 bytes of rank 1 arrived: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: LOG has 7 bytes, and not the 6 that have come)"}, log: "hello\nx",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestRuntimeLog(t *testing.T) {
 				return errors.Join(words(to, host+" says\n", host == "h1"), say(host, to, "hello\n", 2))
 			},
 			want: map[string]string{"mpirun.log": "h1 says\n", "daemon-h2.log": "h2 says\n"},
-			note: "h2 output is missing of daemon-h2.log of h2 after 8 bytes: its agent has no more output; the agent deletes its logs when it ends",
+			note: "h2 output from h2 is missing: only 8 bytes of daemon-h2.log arrived: the agent there has no more of it; the rest is lost, since the agent deletes its logs when it ends",
 		},
 		"it cannot be written": {
 			before: map[string]string{"mpirun.log/x": ""}, output: all, want: map[string]string{"daemon-h2.log": "h2 says\n"},

@@ -22,8 +22,8 @@ func Document(w io.Writer) error {
 		return fmt.Sprintf("1/%.0f", 1/warn)
 	}
 	_, note := compare.Limits(job.SpeedMatmul)
-	fmt.Fprintf(&b, introduction, job.HealthLimit, part(job.SpeedCPU), part(job.SpeedMemory), part(job.SpeedLog),
-		part(job.SpeedMatmul), fmt.Sprintf("%.0f/4", 4*note), part(job.SpeedLink), part(job.SpeedTrips), compare.SlowTrip)
+	fmt.Fprintf(&b, introduction, job.HealthLimit/time.Second, part(job.SpeedCPU), part(job.SpeedMemory), part(job.SpeedLog),
+		part(job.SpeedMatmul), fmt.Sprintf("%.0f/4", 4*note), part(job.SpeedLink), part(job.SpeedTrips), compare.SlowTrip.Microseconds())
 	for _, c := range checks {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Code, c.Asks)
 		if len(c.DependsOn) > 0 {
@@ -37,7 +37,11 @@ func Document(w io.Writer) error {
 			} else if p.Severity == job.SeverityError {
 				category = "the failure's"
 			}
-			hint := strings.TrimSuffix(strings.Replace(p.Hint, "{hint}", "the hint of the failure; ", 1), "; ")
+			of := "the hint of the failure"
+			if strings.Contains(p.Text, "{error}") {
+				of = "the hint for this error, if there is one"
+			}
+			hint := strings.TrimSuffix(strings.Replace(p.Hint, "{hint}", of+"; ", 1), "; ")
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.Signature, p.Severity, category, p.Text, hint)
 		}
 	}
@@ -94,7 +98,7 @@ times in nanoseconds.
 ## Measurements
 
 With ` + "`--health quick`" + `, or ` + "`health: quick`" + ` in the job file, the hosts also measure how fast they
-are. They do so after the static checks, if these found no error. The measurements take some seconds, and at most %[1]s.
+are. They do so after the static checks, if these found no error. The measurements take some seconds, and at most %[1]d s.
 If something is far slower than its peers, the check ` + "`health`" + ` reports that; the gang starts nevertheless.
 ` + "`gangrun preflight --health quick`" + ` measures without starting a gang.
 
@@ -105,7 +109,7 @@ If something is far slower than its peers, the check ` + "`health`" + ` reports 
 | disk of the checkpoint directory and of the logs (` + "`checkpoint-disk`" + `, ` + "`log-disk`" + `) | how many bytes a second the host writes and syncs, in files of 256 KiB to 8 MiB and of at most a twentieth of the free space; it then removes the files | %[4]s |
 | GPUs (` + "`gpu-matmul`" + `, ` + "`gpu-copy`" + `, ` + "`gpu-upload`" + `) | how fast a GPU multiplies matrices of 4096 x 4096 float16, copies 64 MiB within its memory, and copies 64 MiB from pinned memory of the host | %[5]s; below %[6]s a note |
 | network (` + "`link`" + `) | how many bytes a second go over one TCP connection, on the network that the ranks will use, in each direction | %[7]s |
-| network (` + "`round-trips`" + `) | how many round trips a second are possible: 1 s divided by the shortest of up to 200 round trips of one byte | %[8]s, and at least %[9]s longer |
+| network (` + "`round-trips`" + `) | how many round trips a second are possible: 1 s divided by the shortest of up to 200 round trips of one byte | %[8]s, and a round trip takes at least %[9]d µs longer than the median |
 
 All hosts measure at the same time. They measure the links between them in rounds: in each round, a host
 talks to only one other host. There are at most 6 rounds, so with more than 7 hosts not all links are measured. If something is slow,
@@ -133,7 +137,8 @@ the core, the NUMA node, the directory, the GPU or the other host; a link is lis
 ## Checks
 
 The names of checks and signatures do not change. ` + "`{path}`" + ` and the like in the
-texts stand for values that the check has found.
+texts stand for values that the check has found. One more warning, ` + "`checkpoint-dir-in-use`" + `, does not come
+from a check: see [checkpoints.md](checkpoints.md).
 `
 
 const trialDocument = `
@@ -153,8 +158,8 @@ The trial passes, and gangrun ends it, as soon as one of these holds:
 - the trial has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs, and does not end, therefore passes.
   Later, gangrun finds out if the gang hangs ([hangs.md](hangs.md)).
 
-` + "`" + `--trial off` + "`" + ` omits the trial. A gang of one rank has no trial, because it would be the
-same, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
+` + "`" + `--trial off` + "`" + ` omits the trial. If the gang has only one rank, there is no trial either, because the
+trial would do the same as the gang. ` + "`" + `gangrun preflight` + "`" + ` tries such a job nevertheless.
 
 ### What the trial writes is discarded
 

@@ -168,7 +168,7 @@ func TestTrial(t *testing.T) {
 			<-g.ctx.Done()
 			g.outcome.Unreaped = []job.Unreaped{{Rank: 0, Host: "h1"}}
 		}},
-			want: []string{"trial warning  h1: the trial is over, but rank 0 may still be running"},
+			want: []string{"trial warning  h1: the trial is over, but its rank 0 may still be running"},
 			said: []string{announced, "passed after 0.0 s (2 progress lines)"}},
 		{name: "a rank that waits for standard input", plays: []play{func(g *gang) {
 			g.start()

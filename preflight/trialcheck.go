@@ -51,13 +51,13 @@ func trialProblems(code string) []Problem {
 			"the trial was ended by an error that may be temporary: {cause}", leaveOut},
 		{code + "-stdin", job.SeverityWarning, "",
 			"the trial on {ranks} was ended after {elapsed}: the program waits for standard input, which is kept for the gang",
-			"give the input as a file, or in a pipe within a second: the trial reads it, and the gang reads it again; --trial off omits the trial"},
+			"give the input as a file, or in a pipe that has data within a second: the trial reads it, and the gang reads it again; --trial off omits the trial"},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
 			"look at the hosts and at the network between them if the gang does not start either; --trial off omits the trial"},
 		{code + "-unreaped", job.SeverityWarning, "",
-			"the trial is over, but {ranks} may still be running",
-			"look for it on that host, and end it there; --trial off omits the trial"},
+			"the trial is over, but its {ranks} may still be running",
+			"look for the process of this rank on the host, and end it; --trial off omits the trial"},
 	}
 }
 

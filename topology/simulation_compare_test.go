@@ -165,7 +165,7 @@ func table(w io.Writer, all [][]outcome, rows []row) {
 // how often gangrun is equal or better.
 func differences(w io.Writer, all [][]outcome, rows []string) {
 	for _, name := range rows {
-		words := "not more in"
+		words := "less or equal in"
 		if moreIsBetter[name] {
 			words = "more in"
 		}

@@ -65,7 +65,8 @@ On this page, a gang of n GPUs counts as on one island if it is on one host and 
 this host are better connected. This is the island as a level of locality of the [glossary](glossary.md): the
 gang need not be connected by the best kind of link that the host has. A gang on one island also counts as on one host,
 and a gang on one host also counts as in one rack. If all GPUs of a host are connected equally, the
-whole host is an island. Every figure
+whole host is an island. The ring of a gang is an order of its GPUs, chosen so that the slowest link between neighbours
+is as fast as possible; an all-reduce is no faster than that link. Every figure
 is the median of %d seeds, with the least and the greatest in brackets. Delays are in minutes.
 Each gang is followed until it has started.
 
@@ -75,8 +76,9 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on which share of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. The last two columns show on which share of the %d
-days it puts more there in none of the %d seeds, and in all of them.
+days) gangrun puts more gangs on an island, or fewer. The last two columns compare the seeds. One shows on how
+many of the %d days gangrun puts more gangs on an island in none of the %d seeds; the other shows on how many
+it does so in all seeds.
 
 A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
 one gang starts a little earlier, all later gangs get other places. The difference between

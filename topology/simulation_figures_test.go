@@ -35,7 +35,7 @@ const (
 	rowIsland = "on one island, % of gangs"
 	rowHost   = "on one host, % of gangs"
 	rowHosts  = "hosts, as a multiple of the fewest possible, mean"
-	rowLinks  = "NVLinks of its ring's weakest link, mean (0 over several hosts)"
+	rowLinks  = "NVLinks of the slowest link of the ring, mean (0 if the gang is on several hosts)"
 	rowMedian = "delay, median"
 	rowP90    = "delay, 90th percentile"
 	rowDelay  = "delay, mean"

@@ -133,7 +133,7 @@ func TestPodsUnreached(t *testing.T) {
 		"not running": {[]string{"--hosts", "ended"}, 69,
 			`no host can be reached: pod "ended": kubectl exec: Error from server (NotFound): container not found ("main")`, "see why the pod does not run: kubectl describe pod ended\n"},
 		"killed": {[]string{"--hosts", "killed"}, 69,
-			`pod "killed": gangrun does not answer there: the shell ended with code 137`, "see whether the container was ended: kubectl describe pod killed; see: kubectl exec -i killed -- true\n"},
+			`pod "killed": gangrun does not answer there: the shell ended with code 137`, "see whether the container was ended: kubectl describe pod killed; to test the connection: kubectl exec -i killed -- true\n"},
 		"a user": {[]string{"--hosts", "alice@gone"}, 64,
 			"alice@gone: kubectl exec runs programs as the user of the container", "write the name of the pod alone: gone\n"},
 	} {

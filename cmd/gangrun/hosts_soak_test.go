@@ -117,7 +117,7 @@ fails, a log may lack its end, but has no gap and no changed byte. There are no 
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then, the ranks may still write.\n")
+			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once.\nThe column \"left\" of the table has the time that this takes. Until then, the ranks may still write.\n")
 		}
 	}
 	return b.String()

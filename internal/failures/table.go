@@ -93,7 +93,7 @@ func rule(columns int) string { return "|" + strings.Repeat("---|", columns) + "
 // page returns the text of docs/failures.md.
 func page(rows []row, longest time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, pageTop, len(rows), ranks, tries, longest, reason{minutes: 1}.failAfter(longest).Round(time.Millisecond), late, runtime.NumCPU())
+	fmt.Fprintf(&b, pageTop, len(rows), ranks, tries, longest, reason{minutes: 1}.failAfter(longest).Milliseconds(), late/time.Second, runtime.NumCPU())
 	b.WriteString(markdown(head...) + rule(len(head)))
 	for _, r := range rows {
 		cells := r.cells()
@@ -121,7 +121,7 @@ const pageTop = `# The failures of the Philly study
 
 The Philly study (Jeon et al., USENIX ATC 2019) counts the reasons for which jobs failed on a cluster of GPUs. [examples/failures](../examples/failures/README.md) has a job for each of the %[1]d reasons that its table 7 names. ` + "`make failures`" + ` runs each job under gangrun, with the defaults of gangrun, and under mpirun in a shell loop of up to %[3]d tries. It also runs each job that saves checkpoints in a loop that resumes from them. Each job has %[2]d ranks, and each rank has a simulated GPU. The programs themselves print what CUDA, UCX or Slurm would print.
 
-In the study, each reason has a median time after which jobs failed. The job for a reason fails after this time, scaled so that a minute becomes %[5]s. The longest time is then %[4]s. The jobs that can be continued save a checkpoint every 2 s. Jobs that run for %[6]s or more before they fail run side by side, because they only sleep; all others run one after the other. These figures are from a machine with %[7]d cores.
+In the study, each reason has a median time after which jobs failed. The job for a reason fails after this time, scaled so that a minute becomes %[5]d ms. The longest time is then %[4]s. The jobs that can be continued save a checkpoint every 2 s. Jobs that run for %[6]d s or more before they fail run side by side, because they only sleep; all others run one after the other. These figures are from a machine with %[7]d cores.
 
 The last columns show how much time was wasted, in rank-seconds. Each rank has one GPU, so they are also GPU-seconds. What counts as wasted:
 

@@ -178,7 +178,7 @@ func (h *hostLogs) receive(ctx context.Context, emit func(job.Event)) {
 	case h.end.abandoned:
 		h.end.why = "it was not waited for"
 	case errors.Is(why, io.EOF):
-		h.end.why = "its agent has no more output"
+		h.end.why = "the agent there has no more of it"
 	default:
 		h.end.why = why.Error()
 		if s, ok := status.FromError(why); ok {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/launcher/agents"
 )
 
@@ -40,15 +40,15 @@ func (c *Collection) Missing(wasStarted func(rank int) bool) []Missing {
 		}
 		var which []string
 		for _, rank := range ranks[:min(len(ranks), maxNamed)] {
-			which = append(which, fmt.Sprintf("rank %d on %s after %d bytes", rank, host, arrived[rank]))
+			which = append(which, fmt.Sprintf("%s of rank %d", text.Count(int(arrived[rank]), "byte"), rank))
 		}
 		if more := len(ranks) - maxNamed; more > 0 {
-			which = append(which, fmt.Sprintf("%d more", more))
+			which = append(which, fmt.Sprintf("some of %s", text.Count(more, "other rank")))
 		}
 		if h.runtime.truncated() {
-			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(h.runtime.path), host, h.runtime.size))
+			which = append(which, fmt.Sprintf("%s of %s", text.Count(int(h.runtime.size), "byte"), filepath.Base(h.runtime.path)))
 		}
-		c.note(host, fmt.Sprintf("output is missing of %s: %s; %s", strings.Join(which, ", "), h.end.why, h.rest()))
+		c.note(host, fmt.Sprintf("output from %s is missing: only %s arrived: %s; %s", host, text.And(which), h.end.why, h.rest()))
 		if len(ranks) > 0 {
 			missing = append(missing, Missing{Host: host, Ranks: ranks, Why: h.end.why, Abandoned: h.end.abandoned})
 		}
@@ -74,23 +74,23 @@ func (h *hostLogs) truncated() (ranks []int, arrived map[int]int64) {
 func (h *hostLogs) rest() string {
 	agent := h.from.Agent
 	host, dir := agent.Host, agent.Spool(h.attempt)
-	text := "the agent deletes its logs when it ends"
+	rest := "the rest is lost, since the agent deletes its logs when it ends"
 	switch {
 	case h.fetch.complete:
-		text = host + " has no more of it"
+		rest = host + " has no more of it"
 	case errors.Is(h.from.Lost, agents.ErrRestarted):
-		text = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
+		rest = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
 	case errors.Is(agent.Trouble(), agents.ErrRestarted):
-		text = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
+		rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
 	case h.from.Lost != nil: // the directory of the agent is not known
-		text = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, h.attempt.GangName())
+		rest = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, h.attempt.GangName())
 	case h.end.keptForSure:
-		text = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
+		rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
 	case h.end.maybeKept:
-		text = fmt.Sprintf("the rest is kept for 7 days on %s in %s, if it is still there", host, dir)
+		rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s, if it is still there", host, dir)
 	}
 	if h.fetch.err != nil {
-		text += fmt.Sprintf(" (it could not be fetched: %v)", h.fetch.err)
+		rest += fmt.Sprintf(" (it could not be fetched: %v)", h.fetch.err)
 	}
-	return text
+	return rest
 }

@@ -67,7 +67,7 @@ func errorOf(pod, said string) error {
 	if last == "" {
 		last = "it says nothing"
 	}
-	e := &Error{Pod: pod, Text: text.Clip(text.Printable(last), maxText), hint: "see: kubectl exec " + pod + " -- true"}
+	e := &Error{Pod: pod, Text: text.Clip(text.Printable(last), maxText), hint: "to test the connection: kubectl exec " + pod + " -- true"}
 	for _, r := range reasons {
 		if slices.ContainsFunc(r.Needles, func(needle string) bool { return strings.Contains(last, needle) }) {
 			e.hint, e.lasting = strings.ReplaceAll(r.hint, "POD", pod), r.lasting

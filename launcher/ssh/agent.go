@@ -157,7 +157,7 @@ func (e *startError) Unwrap() error { return agents.ErrCannotStart }
 // Hint says what to do next.
 func (e *startError) Hint() string {
 	if e.fix == "" {
-		return fmt.Sprintf("look at %s, then run again; see: %s true", e.host.Name, e.host.Login)
+		return fmt.Sprintf("look at %s, then run again; to test the connection: %s true", e.host.Name, e.host.Login)
 	}
 	return "on " + e.host.Name + ": " + e.fix
 }

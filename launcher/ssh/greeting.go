@@ -73,7 +73,7 @@ func (e *noAnswerError) Error() string {
 // Hint says what to do next.
 func (e *noAnswerError) Hint() string {
 	suspect := cmp.Or(e.host.Suspect, fmt.Sprintf("ForceCommand in the sshd_config of %s, and the user's login shell there and its start files (.bashrc and the like)", e.host.Name))
-	return fmt.Sprintf("see %s; see: %s true", suspect, e.host.Login)
+	return fmt.Sprintf("see %s; to test the connection: %s true", suspect, e.host.Login)
 }
 
 // noisyError is the error if a login shell prints more than maxGreeting before the answer of a bridge.

@@ -124,7 +124,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Errorf("of rank %d there are %d bytes, %v, want %d", rank, len(text), err, want.Len())
 		}
 	}
-	said := fmt.Sprintf("output is missing of rank 1 on h1 after %d bytes: %s; h1 has no more of it", want.Len(), agents.ErrGone)
+	said := fmt.Sprintf("output from h1 is missing: only %d bytes of rank 1 arrived: %s; h1 has no more of it", want.Len(), agents.ErrGone)
 	if whole {
 		said = " bytes that its ranks had printed have been fetched from h1, and nothing of it is missing"
 	}

@@ -96,7 +96,7 @@ func document(w io.Writer, measures []*measured) {
 				fmt.Fprintf(w, "| %s | %s | %s |\n", k, m.advice[k].cell(), m.sure[k].cell())
 			}
 			if k == Diverged {
-				fmt.Fprintf(w, "| diverged, without validations | %s | %s |\n", m.bare.cell(), m.bareSure.cell())
+				fmt.Fprintf(w, "| diverged, if gangrun sees no validations | %s | %s |\n", m.bare.cell(), m.bareSure.cell())
 			}
 		}
 	}
@@ -172,11 +172,11 @@ A verdict has a confidence. If it is 90 % or more, the verdict is *sure*. Otherw
 
 ### When diverged is sure
 Losses rise and stay high in many runs that are in order: when the task changes or becomes harder, when a part of the loss gets more weight, in reinforcement learning, in GANs, in variational models, in a warm-up, and if the job prints a sum of losses. So ` + "`diverged`" + ` is sure only in one of these cases:
-- A validation has taken place since the loss became high. The loss had fallen before, and is now about as high as at its highest before it fell. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
+- A validation has taken place since the loss became high. The loss had fallen before, and has now risen again by at least nine tenths of that fall. Both of the last two values of the validation metric are worse than the first value of that metric in the run, by more than 5 % of the difference between the first value and the best one.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now ten times as high as at its highest before. It still rises, and the rise to this height has taken no longer than the time before the rise.
 - No validation has taken place since the loss became high. The loss had fallen before, and is now a thousand times as high as at its highest before.
 - No validation has taken place in the whole run. The loss had fallen before, and is now higher than ever before. The norm of the gradient is a hundred times as high as before the loss rose.
-- The loss has never fallen, and is now a thousand times as high as at first. The loss is also at least ten times as high as the sum of the losses of all steps so far could be, so the job does not print such a sum.
+- The loss has never fallen, and is now a thousand times as high as at first. A job may print the sum of its losses so far, which rises without a divergence. But the loss is here also more than ten times as high as such a sum could be.
 
 ` + "`diverged`" + ` is never sure if the name of a metric in the job is typical of reinforcement learning, GANs or variational models: policy, actor, critic, reward, return, episode, generator, discriminator, ELBO and the like.
 
@@ -194,7 +194,19 @@ There are %d runs:
 - *other*: other data, in two groups of 60. When the first group was measured for the first time, 1 of 32 stops was wrong: a network of sigmoids that begins to learn after 70 %% of its run was called flat. Since then, flat is never sure unless the gradient is zero. When the second group was measured for the first time, 2 of 38 stops were wrong: the validations were so noisy that a later value was better by chance. Since then, such a plateau is not sure.
 - *fresh*: other data again. These runs were trained after the last change of a rule, and measured once.
 
-Some runs are disturbed on purpose, for example by labels that are shuffled for a while (spike, spike-long). The disturbance is in the first fifth of the run.
+The first rows of the table below count the kinds of runs:
+- *healthy*: the run trains well. *slow*: the same, but the run is short, with a low learning rate, and ends before the loss stops falling.
+- *late*: a network of sigmoids, whose loss begins to fall late.
+- *overfit*: there is little training data, so the validation becomes worse while the training loss falls.
+- *diverge*: the learning rate is far too high from the start. *diverge-late*: from a step between 30 %% and 60 %% of the run on, the learning rate grows until the run diverges.
+- *spike*, *spike-long*: in the first fifth of the run, the labels, the inputs or the learning rate are wrong for some steps; for *spike-long*, for 20 steps or more.
+- *stuck-dead*: the gradient is zero. *stuck-rate*: the learning rate is 1e-9. *stuck-labels*: the labels are shuffled, so there is nothing to learn.
+
+The last rows count the schedules of the learning rate:
+- *constant*; *warmup*: it rises in the first 5 %% of the run and is then constant; *cosine*: after such a rise, it falls to 0 like a cosine.
+- *step*: it falls to a tenth at 40 %% of the run, and again at 70 %%. *early-step*: the same at 15 %% and at 30 %%.
+- *wsd* (warm-up, stable, decay): it rises, stays constant up to 80 %% of the run, and then falls to 1 %%. *cyclic*: it rises and falls six times.
+- *reduce*: it falls whenever the validation loss has stopped falling.
 
 `
 
@@ -218,7 +230,7 @@ A wrong stop ends a run whose best validation loss would later have improved by 
 
 const saving = `
 ## What a plateau saves
-The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five checks. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
+The tables below are for the runs whose learning rate no longer falls in the second half, and that neither diverge nor are stuck. The distance is how much better the final validation loss is than the best one until the stop. The final loss is the median of the last five validations. The last line is a rule that knows the complete run: it stops when the loss has come within 0.1 % of its best value. A rule that saves more than the last line stops some runs before they are that close. (In Philly's clusters, successful jobs used 62 % of their GPU time for the last 0.1 % of the loss; Jeon et al., 2019.)
 `
 
 const limits = `

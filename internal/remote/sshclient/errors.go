@@ -73,9 +73,9 @@ func (e *AuthError) Hint() string {
 	}
 	copyID += " " + shell.Quote(e.User+"@"+e.Name)
 	if len(e.Tried) == 0 {
-		return fmt.Sprintf("name your key in ~/.ssh/config (IdentityFile), or make one: ssh-keygen -t ed25519; then: %s; see: %s true", copyID, e.Command())
+		return fmt.Sprintf("name your key in ~/.ssh/config (IdentityFile), or make one: ssh-keygen -t ed25519; then: %s; to test the login: %s true", copyID, e.Command())
 	}
-	return fmt.Sprintf("if %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.Command())
+	return fmt.Sprintf("if %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); to test the login: %s true", e.User, copyID, e.Name, e.Command())
 }
 
 // Lasting returns true if it does not help to try again later. It returns false only if the host has refused
@@ -141,15 +141,15 @@ func (e *DialError) Unwrap() error { return e.Err }
 // Hint says what to do next.
 func (e *DialError) Hint() string {
 	if e.Reason != DialNameUnknown && errors.As(e.Err, new(*net.DNSError)) {
-		return fmt.Sprintf("no name server answers for %q: see: getent hosts %s; or give its address as HostName in ~/.ssh/config", e.Host, e.Host)
+		return fmt.Sprintf("no name server answers for %q; to test this: getent hosts %s; or give its address as HostName in ~/.ssh/config", e.Host, e.Host)
 	}
 	switch e.Reason {
 	case DialRefused:
-		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config); see: %s true", e.Command())
+		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config); to test the login: %s true", e.Command())
 	case DialNameUnknown:
 		return fmt.Sprintf("check the spelling of %q, or give its address as HostName in ~/.ssh/config", e.Name)
 	case DialTimeout, DialUnreachable:
-		return fmt.Sprintf("check that the host is up and that no firewall drops port %d; a slow network needs a longer ConnectTimeout in ~/.ssh/config; see: %s true", e.Port, e.Command())
+		return fmt.Sprintf("check that the host is up and that no firewall drops port %d; a slow network needs a longer ConnectTimeout in ~/.ssh/config; to test the login: %s true", e.Port, e.Command())
 	case DialClosed:
 		return fmt.Sprintf("its sshd may be limiting connections (MaxStartups, hosts.deny, fail2ban), or refuse all logins at present (/etc/nologin, PAM); see its log, or: %s true", e.Command())
 	case DialProtocol:
@@ -181,7 +181,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 
 // Hint says what to do next.
 func (e *LostError) Hint() string {
-	return fmt.Sprintf("look at %s and the network to it, then run again; see: %s true", e.Name, e.Command())
+	return fmt.Sprintf("look at %s and the network to it, then run again; to test the login: %s true", e.Name, e.Command())
 }
 
 // throughError is the error if a jump host cannot reach the next host.

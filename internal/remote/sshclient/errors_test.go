@@ -17,7 +17,7 @@ func TestLoginHints(t *testing.T) {
 		want string
 	}{
 		{"refused", AuthError{Tried: []string{"key /k: refused"}}, `if "ada" is the right user: ssh-copy-id -p 2222 ada@n1 (else`},
-		{"no key", AuthError{}, "ssh-keygen -t ed25519; then: ssh-copy-id -p 2222 ada@n1; see: ssh -p 2222 ada@n1 true"},
+		{"no key", AuthError{}, "ssh-keygen -t ed25519; then: ssh-copy-id -p 2222 ada@n1; to test the login: ssh -p 2222 ada@n1 true"},
 		{"encrypted", AuthError{Skipped: []Skipped{{"/k", errEncrypted}}}, "ssh-add"},
 		{"open to others", AuthError{Skipped: []Skipped{{"/my key", &modeError{0o644}}}}, "chmod 600 '/my key'"},
 		{"no keys wanted", AuthError{Skipped: []Skipped{{"all keys", errNoKeys}}}, "remove PubkeyAuthentication no from ~/.ssh/config"},
@@ -38,8 +38,8 @@ func TestNameServerHints(t *testing.T) {
 		text, hint string
 	}{
 		{"no such name", net.DNSError{Err: "no such host", Name: "gpu1.lab", IsNotFound: true}, `the name "gpu1.lab" has no address`, `check the spelling of "gpu1"`},
-		{"no name server", net.DNSError{Err: "network is unreachable", Name: "gpu1.lab"}, "network is unreachable", "see: getent hosts gpu1.lab;"},
-		{"silent name server", net.DNSError{Err: "i/o timeout", Name: "gpu1.lab", IsTimeout: true}, "i/o timeout", "see: getent hosts gpu1.lab;"},
+		{"no name server", net.DNSError{Err: "network is unreachable", Name: "gpu1.lab"}, "network is unreachable", "to test this: getent hosts gpu1.lab;"},
+		{"silent name server", net.DNSError{Err: "i/o timeout", Name: "gpu1.lab", IsTimeout: true}, "i/o timeout", "to test this: getent hosts gpu1.lab;"},
 	} {
 		err := dialError(context.Background(), peer, time.Second, &net.OpError{Op: "dial", Net: "tcp", Err: &test.dns})
 		if !strings.Contains(err.Error(), test.text) {

@@ -178,5 +178,5 @@ func (e *SessionError) Unwrap() error { return e.Err }
 
 // Hint says what to do next.
 func (e *SessionError) Hint() string {
-	return fmt.Sprintf("see MaxSessions and ForceCommand in the sshd_config of %s, and the user's login shell there; see: %s true", e.Name, e.Command())
+	return fmt.Sprintf("see MaxSessions and ForceCommand in the sshd_config of %s, and the user's login shell there; to test the login: %s true", e.Name, e.Command())
 }
